@@ -1,0 +1,99 @@
+"""Every error fastrpc raises, in one tree with one root.
+
+There is a branch for each side: `ProtocolError` is the client's fault and becomes a JSON-RPC
+error with its `code`; `ToolError` and `ArgumentError` become a tool result with ``isError: true``;
+`DefinitionError` is the tool author's fault, raised while a tool is decorated; `UsageError` is the
+fault of whoever typed the command, and ends it with exit code 2. Errors are raised deep and turned
+into an answer in one place, `fastrpc.dispatcher`. Importing this module imports nothing.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class FastrpcError(Exception):
+    """The root: whatever fastrpc raises on purpose is one of these."""
+
+
+class ProtocolError(FastrpcError):
+    """The client sent something that the protocol does not allow.
+
+    `code` is the JSON-RPC 2.0 error code (section 5.1) or one that MCP defines; `data` is the
+    error's optional ``data`` member, any JSON value.
+    """
+
+    code = -32603
+
+    def __init__(self, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.data = data
+
+
+class ParseError(ProtocolError):
+    """The line is no JSON document."""
+
+    code = -32700
+
+
+class InvalidRequest(ProtocolError):
+    """JSON, but no JSON-RPC request; or a request out of turn."""
+
+    code = -32600
+
+
+class MethodNotFound(ProtocolError):
+    """No such method in the version the client speaks."""
+
+    code = -32601
+
+
+class InvalidParams(ProtocolError):
+    """The method's parameters do not have the shape that it defines."""
+
+    code = -32602
+
+
+class InternalError(ProtocolError):
+    """fastrpc's own fault. The answer says so; the traceback is on stderr."""
+
+    code = -32603
+
+
+class Overloaded(ProtocolError):
+    """Too many calls are in flight; the call was not begun and may be sent again.
+
+    The code is fastrpc's own. It lies outside the range that JSON-RPC 2.0 reserves, as MCP
+    2026-07-28 asks of new codes.
+    """
+
+    code = -31001
+
+
+class UnsupportedProtocolVersion(ProtocolError):
+    """A request names a protocol version that is not served (MCP 2026-07-28)."""
+
+    code = -32022
+
+
+class ToolError(FastrpcError):
+    """Raised by a tool: its message is shown to the model as a result with ``isError: true``."""
+
+
+class ArgumentError(FastrpcError):
+    """A call's arguments do not fit the tool's schema.
+
+    The message names the field, what was expected and what came. It reaches the model as a result
+    with ``isError: true`` (MCP 2025-11-25, tools: error handling).
+    """
+
+
+class DefinitionError(FastrpcError, TypeError):
+    """A tool cannot be defined like this. The message names the function and the cure."""
+
+
+class UsageError(FastrpcError):
+    """A wrong option, a missing file, an unknown target: one line on stderr, exit code 2."""

@@ -1,0 +1,133 @@
+"""Builds what is compiled: the Cython modules of ``fastrpc/_core`` and the process reaper.
+
+Everything else is in ``pyproject.toml``. Three things happen here that it cannot say: simdjson's two
+files are found beside the installed ``pysimdjson`` (nothing is vendored), ``tools/`` is packaged as
+``fastrpc.tools``, and ``reaper.c`` becomes a small program rather than a module. Environment:
+``FASTRPC_DEBUG=1`` builds without optimisation, ``FASTRPC_SANITIZE=1`` with ASan and UBSan.
+"""
+
+import importlib.util
+import os
+import sys
+
+from Cython.Build import cythonize
+from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
+
+DEBUG = os.environ.get("FASTRPC_DEBUG") == "1"
+SANITIZE = os.environ.get("FASTRPC_SANITIZE") == "1"
+CORE = "fastrpc/_core"
+
+compile_flags = ["-O0", "-g"] if DEBUG else ["-O3", "-g0"]
+link_flags = []
+if SANITIZE:
+    compile_flags += ["-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-g"]
+    link_flags += ["-fsanitize=address,undefined"]
+cxx_flags = [*compile_flags, "-std=c++17"]
+
+
+def simdjson_folder() -> str:
+    """Return the folder that holds ``simdjson.h`` and ``simdjson.cpp``: pysimdjson's package."""
+    spec = importlib.util.find_spec("simdjson")
+    if spec is None or spec.origin is None:
+        sys.exit("setup.py: pysimdjson is needed to build fastrpc (it brings simdjson's sources)")
+    folder = os.path.dirname(spec.origin)
+    for name in ("simdjson.h", "simdjson.cpp"):
+        if not os.path.exists(os.path.join(folder, name)):
+            sys.exit(f"setup.py: {name} is missing in {folder}; install pysimdjson 7.0.2 or newer")
+    return folder
+
+
+SIMDJSON = simdjson_folder()
+
+# The parser alone links simdjson; it is a static library of its own so that editing a module does
+# not compile it again.
+libraries = [
+    (
+        "fastrpc_simdjson",
+        {"sources": [os.path.join(SIMDJSON, "simdjson.cpp")], "include_dirs": [SIMDJSON], "cflags": cxx_flags},
+    )
+]
+
+
+def module(name: str) -> Extension:
+    return Extension(
+        f"fastrpc._core.{name}",
+        [f"{CORE}/{name}.pyx"],
+        extra_compile_args=compile_flags,
+        extra_link_args=link_flags,
+    )
+
+
+extensions = [
+    module("framer"),
+    Extension(
+        "fastrpc._core.message",
+        [f"{CORE}/message.pyx"],
+        include_dirs=[SIMDJSON],
+        libraries=["fastrpc_simdjson"],
+        language="c++",
+        extra_compile_args=cxx_flags,
+        extra_link_args=link_flags,
+    ),
+    module("encode"),
+    module("plan"),
+    module("connection"),
+    module("stream"),
+]
+
+
+class BuildExtAndReaper(build_ext):
+    """Builds the extensions, then the reaper beside them."""
+
+    def run(self) -> None:
+        super().run()
+        folder = CORE if self.inplace else os.path.join(self.build_lib, CORE)
+        self.mkpath(folder)
+        self.build_reaper(os.path.join(folder, "reaper"))
+
+    def build_reaper(self, target: str) -> None:
+        source = f"{CORE}/reaper.c"
+        if os.path.exists(target) and os.path.getmtime(target) > os.path.getmtime(source):
+            return
+        objects = self.compiler.compile(
+            [source], output_dir=self.build_temp, extra_preargs=["-O2", "-g0", "-Wall", "-Wextra"]
+        )
+        folder, name = os.path.split(target)
+        try:  # a static program starts in half the time of a dynamic one
+            self.compiler.link_executable(objects, name, output_dir=folder, extra_postargs=["-static", "-s"])
+        except Exception:
+            self.compiler.link_executable(objects, name, output_dir=folder, extra_postargs=["-s"])
+
+    def get_outputs(self) -> list[str]:
+        outputs: list[str] = super().get_outputs()
+        folder = CORE if self.inplace else os.path.join(self.build_lib, CORE)
+        return [*outputs, os.path.join(folder, "reaper")]
+
+
+packages = [
+    *find_packages(include=["fastrpc", "fastrpc.*"]),
+    "fastrpc.tools",
+    *(f"fastrpc.tools.{name}" for name in find_packages("tools")),
+]
+
+setup(
+    packages=packages,
+    package_dir={"fastrpc.tools": "tools"},
+    package_data={"fastrpc": ["py.typed", "_core/*.pyi"]},
+    libraries=libraries,
+    ext_modules=cythonize(
+        extensions,
+        build_dir="build/cython",
+        annotate=False,
+        compiler_directives={
+            "language_level": 3,
+            "boundscheck": False,
+            "wraparound": False,
+            "initializedcheck": False,
+            "cdivision": True,
+            "freethreading_compatible": False,
+        },
+    ),
+    cmdclass={"build_ext": BuildExtAndReaper},
+)
