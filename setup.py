@@ -40,16 +40,6 @@ def simdjson_folder() -> str:
 
 SIMDJSON = simdjson_folder()
 
-# The parser alone links simdjson; it is a static library of its own so that editing a module does
-# not compile it again.
-libraries = [
-    (
-        "fastrpc_simdjson",
-        {"sources": [os.path.join(SIMDJSON, "simdjson.cpp")], "include_dirs": [SIMDJSON], "cflags": cxx_flags},
-    )
-]
-
-
 def module(name: str) -> Extension:
     return Extension(
         f"fastrpc._core.{name}",
@@ -65,7 +55,6 @@ extensions = [
         "fastrpc._core.message",
         [f"{CORE}/message.pyx"],
         include_dirs=[SIMDJSON],
-        libraries=["fastrpc_simdjson"],
         language="c++",
         extra_compile_args=cxx_flags,
         extra_link_args=link_flags,
@@ -77,14 +66,28 @@ extensions = [
 ]
 
 
-class BuildExtAndReaper(build_ext):
-    """Builds the extensions, then the reaper beside them."""
+class BuildCore(build_ext):
+    """Builds the extensions, simdjson once for all of them, and the reaper beside them."""
 
     def run(self) -> None:
         super().run()
         folder = CORE if self.inplace else os.path.join(self.build_lib, CORE)
         self.mkpath(folder)
         self.build_reaper(os.path.join(folder, "reaper"))
+
+    def build_extension(self, extension: Extension) -> None:
+        if extension.language == "c++":
+            extension.extra_objects = [self.simdjson_object()]
+        super().build_extension(extension)
+
+    def simdjson_object(self) -> str:
+        """Compile simdjson, unless it was: an edit of the parser's module must not cost it again."""
+        source = os.path.join(SIMDJSON, "simdjson.cpp")
+        target = os.path.join(self.build_temp, "simdjson.o")
+        if not os.path.exists(target) or os.path.getmtime(target) < os.path.getmtime(source):
+            (compiled,) = self.compiler.compile([source], output_dir=self.build_temp, extra_postargs=cxx_flags)
+            os.replace(compiled, target)
+        return target
 
     def build_reaper(self, target: str) -> None:
         source = f"{CORE}/reaper.c"
@@ -115,7 +118,6 @@ setup(
     packages=packages,
     package_dir={"fastrpc.tools": "tools"},
     package_data={"fastrpc": ["py.typed", "_core/*.pyi"]},
-    libraries=libraries,
     ext_modules=cythonize(
         extensions,
         build_dir="build/cython",
@@ -129,5 +131,5 @@ setup(
             "freethreading_compatible": False,
         },
     ),
-    cmdclass={"build_ext": BuildExtAndReaper},
+    cmdclass={"build_ext": BuildCore},
 )

@@ -1,0 +1,34 @@
+"""One peer's conversation: a line in, at most one answer out, into `output`."""
+
+from collections.abc import Callable
+from typing import Any
+
+from fastrpc._core.encode import Output
+from fastrpc._core.message import Message
+from fastrpc._core.plan import Plan
+
+class Connection:
+    """What a transport feeds and the dispatcher answers through.
+
+    The tails follow the text of a one-text result, one for each era, newline included.
+    """
+
+    @property
+    def output(self) -> Output: ...
+    @property
+    def message(self) -> Message: ...
+    @property
+    def in_flight(self) -> dict[bytes, Any]: ...
+    @property
+    def plans(self) -> dict[str, Plan]: ...
+    open: bool
+    dispatcher: Any
+    flush: Callable[[], object] | None
+    call_in_loop: Callable[[Callable[[], object]], object]
+    def __init__(self, legacy_tail: bytes, modern_tail: bytes) -> None: ...
+    def wrote(self) -> None:
+        """Say that an answer was written outside of a pump, so that somebody sends it."""
+    def forget_plans(self, plans: dict[str, Plan]) -> None:
+        """Take new plans, after the tools have changed."""
+    def receive(self, line: bytes) -> None:
+        """Handle one line that came by another way than a stream."""

@@ -1,0 +1,149 @@
+"""The hot step: one line in, at most one answer out.
+
+A `tools/call` of a tool that may run inline goes from the parser through its plan into the output
+buffer without leaving compiled code but for the tool itself. Every other message, every result that
+is no `str`, and every failure go to the dispatcher, in Python. Reads the clock once a call of a tool
+that is judged by its record, else never. Does no I/O: a transport feeds lines and sends the output.
+"""
+
+from cpython.dict cimport PyDict_Contains, PyDict_GetItem
+from cpython.object cimport PyObject
+from libc.string cimport memchr, memcmp, memcpy
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+
+from fastrpc._core.message cimport LEGACY, MODERN, REQUEST, make_str
+from fastrpc._core.plan cimport MISFIT
+
+cdef enum:
+    SHORT_ID = 64                # a longer one is copied to a bytes object
+
+
+cdef int64_t clock() noexcept:
+    """Return a monotonic time in nanoseconds."""
+    cdef timespec time
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return <int64_t> time.tv_sec * 1_000_000_000 + time.tv_nsec
+
+
+cdef class Connection:
+    def __init__(self, bytes legacy_tail, bytes modern_tail):
+        """The tails follow the text of a one-text result, by era, with the newline at the end."""
+        self.output = Output()
+        self.message = Message()
+        self.plans = {}
+        self.in_flight = {}
+        self.legacy_tail = legacy_tail
+        self.modern_tail = modern_tail
+
+    cdef int handle(self, const char* line, Py_ssize_t size) except -1:
+        """Answer a line, which has 64 readable bytes behind it, or hand it to the dispatcher."""
+        self.message.read_line(line, size)
+        return self.handle_message()
+
+    cdef int handle_message(self) except -1:
+        cdef Message message = self.message
+        cdef Plan plan
+        if (
+            message.is_call
+            and message.kind_code == REQUEST
+            and not message.wants_progress
+            and (message.era == MODERN or (message.era == LEGACY and self.open))
+        ):
+            plan = self.plan_of()
+            if plan is not None and plan.inline and plan.count >= 0 and not (self.in_flight and self.is_in_flight()):
+                return self.call(plan)
+        self.now = 0
+        self.dispatcher.dispatch(message)
+        return 0
+
+    cdef Plan plan_of(self):
+        """Return the plan of the tool that the message names, or None."""
+        cdef Message message = self.message
+        cdef PyObject* found
+        if (
+            self.last is not None
+            and len(self.last.name_text) == message.tool_name.size
+            and memcmp(<char*> self.last.name_text, message.tool_name.data, message.tool_name.size) == 0
+        ):
+            return self.last
+        found = PyDict_GetItem(self.plans, make_str(message.tool_name.data, message.tool_name.size))
+        if found == NULL:
+            return None
+        self.last = <Plan> found
+        return self.last
+
+    cdef bint is_in_flight(self):
+        """Is a request with this id being worked on? An id with escapes is left to the dispatcher."""
+        cdef Message message = self.message
+        if memchr(message.id.data, c"\\", message.id.size) != NULL:
+            return True
+        return PyDict_Contains(self.in_flight, message.id.data[: message.id.size])
+
+    cdef int call(self, Plan plan) except -1:
+        """Call a tool now and write its answer."""
+        cdef Message message = self.message
+        cdef bint modern = message.era == MODERN
+        cdef bytes tail = self.modern_tail if modern else self.legacy_tail
+        cdef bytes long_id
+        cdef char short_id[SHORT_ID]
+        cdef const char* id = short_id
+        cdef Py_ssize_t id_size = message.id.size
+        cdef int64_t ended
+        # The tool may make the read buffer move; the id lies in it.
+        if id_size <= SHORT_ID:
+            memcpy(short_id, message.id.data, id_size)
+        else:
+            long_id = message.id.data[:id_size]
+            id = long_id
+        if plan.judged and self.now == 0:
+            self.now = clock()
+        try:
+            result = plan.call(message)
+        except BaseException as error:
+            self.now = 0
+            self.dispatcher.call_failed(id[:id_size], plan.tool, error, modern)
+            return 0
+        if plan.judged:
+            ended = clock()
+            plan.note_call(ended - self.now)
+            self.now = ended
+        if type(result) is str:
+            try:
+                self.output.put_text(id, id_size, <str> result, <char*> tail, len(tail))
+                return 0
+            except UnicodeEncodeError:
+                return self.end_call(id[:id_size], plan, result, modern)
+        if result is MISFIT:
+            self.now = 0
+            self.dispatcher.dispatch(message)
+            return 0
+        return self.end_call(id[:id_size], plan, result, modern)
+
+    cdef int end_call(self, bytes id, Plan plan, object result, bint modern) except -1:
+        """A result that needs more than escaping."""
+        self.now = 0
+        self.dispatcher.call_ended(id, plan.tool, result, modern)
+        return 0
+
+    cdef int too_long(self) except -1:
+        self.now = 0
+        self.dispatcher.line_too_long()
+        return 0
+
+    # --- for Python -------------------------------------------------------------------------------------
+
+    def wrote(self):
+        """Say that an answer was written outside of a pump, so that somebody sends it."""
+        if not self.pumping and self.flush is not None:
+            self.flush()
+
+    def forget_plans(self, dict plans):
+        """Take new plans, after the tools have changed."""
+        self.plans = plans
+        self.last = None
+
+    def receive(self, bytes line):
+        """Handle one line that came by another way than a stream."""
+        self.now = 0
+        self.message.read(line)
+        self.handle_message()

@@ -1,0 +1,17 @@
+# The output buffer of a connection: answers go in, a transport takes the bytes out.
+
+cdef class Output:
+    cdef char* buffer
+    cdef Py_ssize_t capacity
+    cdef Py_ssize_t start        # first byte that the transport has not taken
+    cdef readonly Py_ssize_t end
+
+    cdef Py_ssize_t waiting(self) noexcept
+    cdef void taken(self, Py_ssize_t count) noexcept
+    cdef char* reserve(self, Py_ssize_t size) except NULL
+    cdef int put(self, const char* data, Py_ssize_t size) except -1
+    cdef int put_answer(self, const char* id, Py_ssize_t id_size, const char* result, Py_ssize_t size) except -1
+    cdef int put_text(
+        self, const char* id, Py_ssize_t id_size, str text, const char* tail, Py_ssize_t tail_size
+    ) except -1
+    cdef int grow(self, Py_ssize_t size) except -1

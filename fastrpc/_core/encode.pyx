@@ -1,0 +1,275 @@
+"""Writes answers: one reused buffer a connection, taken out whole once per read event.
+
+The likely answer, a tool's `str`, is escaped straight into the buffer, 16 bytes at a step; all else
+arrives here as ready JSON bytes and gets its envelope. Strings are UTF-8 on the wire; a lone surrogate
+cannot be, and raises UnicodeEncodeError before a byte of the answer is written. No I/O, no clock, no
+logging. Which results there are, and what orjson makes of them, is `fastrpc.results`' affair.
+"""
+
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memmove
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+
+    typedef unsigned char fastrpc_bytes __attribute__((vector_size(16)));
+
+    /* What stands behind the backslash for each byte that JSON escapes; 'u' needs four digits more. */
+    static const char fastrpc_escape[256] = {
+        ['"'] = '"', ['\\\\'] = '\\\\', ['\\b'] = 'b', ['\\f'] = 'f', ['\\n'] = 'n', ['\\r'] = 'r', ['\\t'] = 't',
+        [0] = 'u', [1] = 'u', [2] = 'u', [3] = 'u', [4] = 'u', [5] = 'u', [6] = 'u', [7] = 'u', [11] = 'u',
+        [14] = 'u', [15] = 'u', [16] = 'u', [17] = 'u', [18] = 'u', [19] = 'u', [20] = 'u', [21] = 'u',
+        [22] = 'u', [23] = 'u', [24] = 'u', [25] = 'u', [26] = 'u', [27] = 'u', [28] = 'u', [29] = 'u',
+        [30] = 'u', [31] = 'u',
+    };
+
+    static inline char *fastrpc_escape_some(char *to, const unsigned char *from, Py_ssize_t size) {
+        static const char digits[] = "0123456789abcdef";
+        for (Py_ssize_t at = 0; at < size; ++at) {
+            unsigned char byte = from[at];
+            char mark = fastrpc_escape[byte];
+            if (mark == 0) { *to++ = (char)byte; continue; }
+            *to++ = '\\\\';
+            *to++ = mark;
+            if (mark == 'u') {
+                *to++ = '0'; *to++ = '0'; *to++ = digits[byte >> 4]; *to++ = digits[byte & 15];
+            }
+        }
+        return to;
+    }
+
+    /* Copies UTF-8 with JSON's escapes. `to` has room for six times `size`, and 16 more. */
+    static inline char *fastrpc_escape_all(char *to, const unsigned char *from, Py_ssize_t size) {
+        Py_ssize_t at = 0;
+        for (; at + 16 <= size; at += 16) {
+            fastrpc_bytes block, odd;
+            uint64_t halves[2];
+            memcpy(&block, from + at, 16);
+            odd = (fastrpc_bytes)(block < 32) | (fastrpc_bytes)(block == '"') | (fastrpc_bytes)(block == '\\\\');
+            memcpy(halves, &odd, 16);
+            if (halves[0] | halves[1]) {
+                to = fastrpc_escape_some(to, from + at, 16);
+            } else {
+                memcpy(to, &block, 16);
+                to += 16;
+            }
+        }
+        return fastrpc_escape_some(to, from + at, size - at);
+    }
+    """
+    char* escape_all "fastrpc_escape_all"(char* to, const unsigned char* source, Py_ssize_t size) noexcept
+
+cdef extern from "Python.h":
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
+    void* PyUnicode_DATA(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+
+cdef enum:
+    FIRST_CAPACITY = 64 * 1024
+    KEEP_CAPACITY = 4 * 1024 * 1024
+    ESCAPE_GROWTH = 6            # \u00XX for one byte
+    PRECISE_ABOVE = 16 * 1024    # a text this long is measured before room is made for it
+
+cdef const char* OPEN = b'{"jsonrpc":"2.0","id":'
+cdef const char* RESULT = b',"result":'
+cdef const char* TEXT = b',"result":{"content":[{"type":"text","text":"'
+cdef enum:
+    OPEN_SIZE = 22
+    RESULT_SIZE = 10
+    TEXT_SIZE = 45
+
+
+cdef class Output:
+    def __cinit__(self):
+        self.capacity = FIRST_CAPACITY
+        self.buffer = <char*> malloc(FIRST_CAPACITY)
+        if self.buffer == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.buffer)
+
+    # --- the transport's side -----------------------------------------------------------------------
+
+    cdef Py_ssize_t waiting(self) noexcept:
+        """Return how many bytes wait to be taken, from `buffer + start` on."""
+        return self.end - self.start
+
+    cdef void taken(self, Py_ssize_t count) noexcept:
+        """Say that the transport has taken `count` bytes."""
+        cdef char* smaller
+        self.start += count
+        if self.start < self.end:
+            return
+        self.start = self.end = 0
+        if self.capacity > KEEP_CAPACITY:
+            smaller = <char*> realloc(self.buffer, FIRST_CAPACITY)
+            if smaller != NULL:
+                self.buffer = smaller
+                self.capacity = FIRST_CAPACITY
+
+    def take(self):
+        """Return all waiting bytes and forget them."""
+        cdef bytes data = self.buffer[self.start : self.end]
+        self.taken(self.end - self.start)
+        return data
+
+    # --- writing --------------------------------------------------------------------------------------
+
+    cdef char* reserve(self, Py_ssize_t size) except NULL:
+        """Return where `size` more bytes may be written."""
+        if self.capacity - self.end < size:
+            self.grow(size)
+        return self.buffer + self.end
+
+    cdef int grow(self, Py_ssize_t size) except -1:
+        cdef Py_ssize_t held = self.end - self.start
+        cdef Py_ssize_t capacity
+        cdef char* buffer
+        if self.start > 0:
+            memmove(self.buffer, self.buffer + self.start, held)
+            self.start = 0
+            self.end = held
+        if self.capacity - held < size:
+            capacity = max(self.capacity * 2, held + size)
+            buffer = <char*> realloc(self.buffer, capacity)
+            if buffer == NULL:
+                raise MemoryError
+            self.buffer = buffer
+            self.capacity = capacity
+        return 0
+
+    cdef int put(self, const char* data, Py_ssize_t size) except -1:
+        memcpy(self.reserve(size), data, size)
+        self.end += size
+        return 0
+
+    cdef int put_answer(self, const char* id, Py_ssize_t id_size, const char* result, Py_ssize_t size) except -1:
+        """Answer the request `id`, given as JSON text, with a `result` that is JSON text."""
+        cdef char* to = self.reserve(OPEN_SIZE + id_size + RESULT_SIZE + size + 2)
+        memcpy(to, OPEN, OPEN_SIZE)
+        to += OPEN_SIZE
+        memcpy(to, id, id_size)
+        to += id_size
+        memcpy(to, RESULT, RESULT_SIZE)
+        to += RESULT_SIZE
+        memcpy(to, result, size)
+        to += size
+        to[0] = c"}"
+        to[1] = c"\n"
+        self.end = to + 2 - self.buffer
+        return 0
+
+    cdef int put_text(
+        self, const char* id, Py_ssize_t id_size, str text, const char* tail, Py_ssize_t tail_size
+    ) except -1:
+        """Answer with a result of one text block; `tail` is all that follows the text, newline and all."""
+        cdef const char* data
+        cdef Py_ssize_t size
+        cdef Py_ssize_t room
+        cdef char* to
+        if PyUnicode_IS_COMPACT_ASCII(text):
+            data = <const char*> PyUnicode_DATA(text)
+            size = PyUnicode_GET_LENGTH(text)
+        else:
+            data = PyUnicode_AsUTF8AndSize(text, &size)
+        room = size * ESCAPE_GROWTH if size <= PRECISE_ABOVE else escaped_size(data, size)
+        to = self.reserve(OPEN_SIZE + id_size + TEXT_SIZE + room + 16 + tail_size)
+        memcpy(to, OPEN, OPEN_SIZE)
+        to += OPEN_SIZE
+        memcpy(to, id, id_size)
+        to += id_size
+        memcpy(to, TEXT, TEXT_SIZE)
+        to = escape_all(to + TEXT_SIZE, <const unsigned char*> data, size)
+        memcpy(to, tail, tail_size)
+        self.end = to + tail_size - self.buffer
+        return 0
+
+    # --- for Python -------------------------------------------------------------------------------------
+
+    def answer(self, bytes id, bytes result):
+        """Answer the request whose id has this JSON text with this JSON text."""
+        self.put_answer(<char*> id, len(id), <char*> result, len(result))
+
+    def text(self, bytes id, str text, bytes tail):
+        """Answer with one text block and, behind it, `tail`."""
+        self.put_text(<char*> id, len(id), text, <char*> tail, len(tail))
+
+    def line(self, bytes message):
+        """Write a whole message; its newline is added here."""
+        self.put(<char*> message, len(message))
+        self.put(b"\n", 1)
+
+
+cdef Py_ssize_t escaped_size(const char* data, Py_ssize_t size) noexcept:
+    """How long a text becomes at most, so that a long one does not reserve six times its size."""
+    cdef Py_ssize_t extra = 0
+    cdef Py_ssize_t at
+    cdef unsigned char byte
+    for at in range(size):
+        byte = <unsigned char> data[at]
+        extra += 5 * (byte < 32) + (byte == c'"') + (byte == c"\\")
+    return size + extra
+
+
+def quoted(str text):
+    """Return `text` as a JSON string, in UTF-8."""
+    cdef Output output = Output.__new__(Output)
+    put_quoted(output, text)
+    return output.take()
+
+
+def dumps(value):
+    """Return a plain value (dict, list, str, int, float, bool, None) as JSON, in UTF-8.
+
+    For what is written at start-up, where importing orjson would cost more than the answer.
+    """
+    cdef Output output = Output.__new__(Output)
+    put_value(output, value)
+    return output.take()
+
+
+cdef int put_quoted(Output output, str text) except -1:
+    cdef Py_ssize_t size
+    cdef const char* data = PyUnicode_AsUTF8AndSize(text, &size)
+    cdef char* to = output.reserve(size * ESCAPE_GROWTH + 18)
+    to[0] = c'"'
+    to = escape_all(to + 1, <const unsigned char*> data, size)
+    to[0] = c'"'
+    output.end = to + 1 - output.buffer
+    return 0
+
+
+cdef int put_value(Output output, value) except -1:
+    cdef bint first = True
+    cdef bytes text
+    if isinstance(value, str):
+        return put_quoted(output, value)
+    if value is None or value is True or value is False:
+        text = b"null" if value is None else b"true" if value is True else b"false"
+    elif isinstance(value, int) or (isinstance(value, float) and value - value == 0):
+        text = (int if isinstance(value, int) else float).__repr__(value).encode()
+    elif isinstance(value, dict):
+        output.put(b"{", 1)
+        for name, member in value.items():
+            if not first:
+                output.put(b",", 1)
+            first = False
+            put_quoted(output, name)
+            output.put(b":", 1)
+            put_value(output, member)
+        return output.put(b"}", 1)
+    elif isinstance(value, (list, tuple)):
+        output.put(b"[", 1)
+        for member in value:
+            if not first:
+                output.put(b",", 1)
+            first = False
+            put_value(output, member)
+        return output.put(b"]", 1)
+    else:
+        raise TypeError(f"no plain JSON value: {value!r:.80}")
+    return output.put(text, len(text))

@@ -1,0 +1,74 @@
+# A message as the later steps see it: where its parts lie in the line, and what kind of message it is.
+# Pointers are valid until the next read() and as long as the line stays where it was read.
+
+from libc.stdint cimport int64_t, uint64_t
+
+cdef enum Kind:
+    REQUEST = 0
+    NOTIFICATION = 1
+    RESPONSE = 2       # an answer to a request of ours
+    BATCH = 3
+    IGNORED = 4        # has the shape of a notification but is none: JSON-RPC forbids an answer
+    INVALID = 5        # JSON, but no message; `code` says which error
+    BROKEN = 6         # no JSON
+
+cdef enum Era:
+    LEGACY = 0         # params._meta names no protocol version
+    MODERN = 1         # a whole 2026-07-28 envelope that asks for nothing but the answer
+    OTHER = 2          # a _meta that the dispatcher has to judge
+
+cdef struct Slice:
+    const char* data
+    Py_ssize_t size
+
+cdef struct Argument:
+    const char* key
+    Py_ssize_t key_size
+    char type          # simdjson's: " for str, l and u for integers, d, t for booleans, n, { and [
+
+cdef extern from *:
+    """struct FastrpcDocument;"""
+    ctypedef struct Document "struct FastrpcDocument":
+        pass
+
+cdef class Message:
+    cdef Document* document      # simdjson's side; only message.pyx looks into it
+    cdef int kind_code
+    cdef int code                # JSON-RPC error code of an INVALID or BROKEN one
+    cdef const char* complaint   # what an INVALID one lacks
+    cdef Slice line
+    cdef Slice id                # exact JSON text; data is NULL where there is none
+    cdef Slice method_name
+    cdef bint is_call            # tools/call with a name and, if any, an object of arguments
+    cdef Slice tool_name
+    cdef bint has_arguments
+    cdef bint has_params
+    cdef int era
+    cdef bint wants_progress     # params._meta has a progressToken
+    cdef Py_ssize_t capacity
+    cdef char* copy              # of a line given to read()
+    cdef object members          # the whole message as a dict, where the standard library had to read it
+
+    cdef bint too_deep           # why a BROKEN one is broken
+
+    cdef int read_line(self, const char* line, Py_ssize_t size) except -1
+    cdef void begin_arguments(self) noexcept
+    cdef bint next_argument(self, Argument* argument) noexcept
+    cdef str argument_str(self)
+    cdef object argument_value(self)
+
+    cdef int grow(self, Py_ssize_t capacity) except -1
+    cdef int fit(self, Py_ssize_t size) except -1
+    cdef int judge_other(self, char outermost) except -1
+    cdef int refuse(self, const char* complaint, int code=*) except -1
+    cdef int read_envelope(self) except -1
+    cdef int judge_envelope(self, unsigned int seen, unsigned int repeated, bint versioned) except -1
+    cdef int read_params(self, bint present) except -1
+    cdef int refuse_params(self, const char* complaint, int code) except -1
+    cdef int read_meta(self) except -1
+    cdef int read_unlikely(self, int error) except -1
+    cdef int read_deep(self) except -1
+    cdef int read_numbers(self) except -1
+    cdef int take_members(self, list pairs, repeated_inside) except -1
+
+cdef str make_str(const char* data, Py_ssize_t size)

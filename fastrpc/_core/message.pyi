@@ -1,0 +1,27 @@
+"""Reads one line as a JSON-RPC message. The compiled methods are for the connection."""
+
+from typing import Any
+
+class Message:
+    """What one line is. Reused from line to line: take what you need before the next `read`."""
+
+    def read(self, line: bytes) -> None:
+        """Read a line (without its newline) and fill the fields. Never raises for bad input."""
+    @property
+    def kind(self) -> str:
+        """``request``, ``notification``, ``response``, ``batch``, ``ignored``, ``invalid`` or ``broken``."""
+    @property
+    def id(self) -> bytes | None:
+        """The id's exact JSON text; None where there is none that is a string or an integer."""
+    @property
+    def method(self) -> str | None: ...
+    @property
+    def params(self) -> dict[str, Any] | None: ...
+    @property
+    def error_code(self) -> int:
+        """-32700 for ``broken``, -32600 or -32602 for ``invalid``, else 0."""
+    @property
+    def error(self) -> str | None:
+        """What is wrong; for a broken line also at which byte."""
+    def elements(self) -> list[bytes]:
+        """Return the exact text of each element of a ``batch``."""

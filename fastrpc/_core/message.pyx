@@ -1,0 +1,547 @@
+# distutils: language = c++
+"""Reads one line: is it JSON, is it a JSON-RPC message, and where do its parts lie.
+
+simdjson validates the whole line and decides what is broken; the strict pass that is to stand in
+front of it for the likely line will fill the same fields. Numbers are simdjson's one limit: what it
+refuses for a number goes to `fastrpc._core.strict`, which reads the line again with the standard
+library, as strictly. Costs about 0.15 µs for a line of 120 bytes; no Python object is made until
+somebody asks for one. No I/O, no clock, no logging; what a message means is left to the dispatcher.
+
+Rules kept here: JSON-RPC 2.0 section 4 (request object) as MCP narrows it: ids are strings or
+integers, params an object. Duplicated envelope members are refused, because two readers could
+disagree on which one counts; inside arguments the last one wins. Nesting ends at 128 levels, an
+empty array or object is one. Ids keep their exact text.
+"""
+
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.string cimport memcmp, memcpy, memset
+
+from fastrpc._core cimport simdjson
+
+cdef extern from "Python.h":
+    str PyUnicode_New(Py_ssize_t size, Py_UCS4 maxchar)
+    void* PyUnicode_DATA(object text)
+
+cdef extern from *:
+    """
+    struct FastrpcDocument {
+        simdjson::dom::parser parser;
+        simdjson::dom::element root, params, arguments, meta;
+        fastrpc::Members argument;
+    };
+    """
+    cdef cppclass Inside "struct FastrpcDocument":
+        simdjson.Parser parser
+        simdjson.Element root
+        simdjson.Element params
+        simdjson.Element arguments
+        simdjson.Element meta
+        simdjson.Members argument
+    Document* new_document "new FastrpcDocument"() except +
+    void delete_document "delete "(Document* document) noexcept
+
+cdef enum:
+    MAX_DEPTH = 128
+    FIRST_CAPACITY = 64 * 1024
+    KEEP_CAPACITY = 4 * 1024 * 1024
+    SPARE = 64
+
+# Members of the envelope and of params, as bits: a bit seen twice is a duplicate.
+cdef enum:
+    SEEN_JSONRPC = 1
+    SEEN_ID = 2
+    SEEN_METHOD = 4
+    SEEN_PARAMS = 8
+    SEEN_RESULT = 16
+    SEEN_ERROR = 32
+    SEEN_NAME = 1
+    SEEN_ARGUMENTS = 2
+    SEEN_META = 4
+
+KIND_NAMES = ("request", "notification", "response", "batch", "ignored", "invalid", "broken")
+
+cdef const char* VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+cdef const char* CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+cdef const char* CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
+cdef const char* LOG_KEY = "io.modelcontextprotocol/logLevel"
+cdef const char* MODERN_VERSION = "2026-07-28"
+
+
+cdef inline Inside* inside(Message message) noexcept:
+    return <Inside*> message.document
+
+
+cdef inline bint same(const char* data, Py_ssize_t size, const char* word, Py_ssize_t length) noexcept:
+    return size == length and memcmp(data, word, length) == 0
+
+
+cdef inline bint is_ascii(const char* data, Py_ssize_t size) noexcept:
+    cdef Py_ssize_t at = 0
+    cdef uint64_t eight
+    cdef uint64_t seen = 0
+    while at + 8 <= size:
+        memcpy(&eight, data + at, 8)
+        seen |= eight
+        at += 8
+    while at < size:
+        seen |= <unsigned char> data[at]
+        at += 1
+    return seen & <uint64_t> 0x8080808080808080 == 0
+
+
+cdef str make_str(const char* data, Py_ssize_t size):
+    """Make a str of UTF-8 that the parser has validated."""
+    cdef str text
+    if is_ascii(data, size):
+        text = PyUnicode_New(size, 127)
+        memcpy(PyUnicode_DATA(text), data, size)
+        return text
+    return PyUnicode_DecodeUTF8(data, size, NULL)
+
+
+cdef class Message:
+    def __cinit__(self):
+        self.document = new_document()
+        self.grow(FIRST_CAPACITY)
+
+    def __dealloc__(self):
+        PyMem_Free(self.copy)
+        if self.document != NULL:
+            delete_document(self.document)
+
+    cdef int grow(self, Py_ssize_t capacity) except -1:
+        if simdjson.allocate(inside(self).parser, capacity, MAX_DEPTH) != simdjson.SIMDJSON_SUCCESS:
+            raise MemoryError
+        self.capacity = capacity
+        return 0
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    cdef int read_line(self, const char* line, Py_ssize_t size) except -1:
+        """Read `line`, which has 64 readable bytes behind it, and fill the fields."""
+        cdef int error
+        cdef char outermost
+        self.line.data = line
+        self.line.size = size
+        self.id.data = NULL
+        self.method_name.data = NULL
+        self.is_call = self.has_arguments = self.has_params = self.wants_progress = False
+        self.era = LEGACY
+        self.code = 0
+        if self.members is not None:
+            self.members = None
+        if size > self.capacity or self.capacity > KEEP_CAPACITY:
+            self.fit(size)
+        error = simdjson.parse(inside(self).parser, line, size, inside(self).root)
+        if error != simdjson.SIMDJSON_SUCCESS or line[0] == <char> 0xEF:
+            return self.read_unlikely(error)
+        outermost = simdjson.kind_of(inside(self).root)
+        if outermost == c"{":
+            return self.read_envelope()
+        return self.judge_other(outermost)
+
+    cdef int fit(self, Py_ssize_t size) except -1:
+        """Grow for a long line, in doublings; give the memory back once the lines are short again."""
+        cdef Py_ssize_t capacity = FIRST_CAPACITY
+        while capacity < size:
+            capacity *= 2
+        if capacity != self.capacity:
+            self.grow(capacity)
+        return 0
+
+    cdef int judge_other(self, char outermost) except -1:
+        """An array is a batch, unless it is empty; any other value is no message."""
+        cdef simdjson.Elements elements
+        if outermost == c"[":
+            elements.begin(inside(self).root)
+            if elements.next():
+                self.kind_code = BATCH
+                return 0
+            return self.refuse("a batch must not be empty")
+        return self.refuse("expected a JSON object")
+
+    cdef int refuse(self, const char* complaint, int code=-32600) except -1:
+        self.kind_code = INVALID
+        self.code = code
+        self.complaint = complaint
+        return 0
+
+    cdef int read_envelope(self) except -1:
+        cdef simdjson.Members member
+        cdef simdjson.Element version
+        cdef simdjson.Element id_value
+        cdef simdjson.Element method
+        cdef unsigned int seen = 0
+        cdef unsigned int bit
+        cdef unsigned int repeated = 0
+        cdef Py_ssize_t position = 0
+        cdef Py_ssize_t id_position = 0
+        member.begin(inside(self).root)
+        while member.next():
+            bit = 0
+            if member.key_size == 2:
+                if memcmp(member.key, "id", 2) == 0:
+                    bit = SEEN_ID
+                    id_value = member.value
+                    id_position = position
+            elif member.key_size == 6:
+                if memcmp(member.key, "method", 6) == 0:
+                    bit = SEEN_METHOD
+                    method = member.value
+                elif memcmp(member.key, "params", 6) == 0:
+                    bit = SEEN_PARAMS
+                    inside(self).params = member.value
+                elif memcmp(member.key, "result", 6) == 0:
+                    bit = SEEN_RESULT
+            elif member.key_size == 7:
+                if memcmp(member.key, "jsonrpc", 7) == 0:
+                    bit = SEEN_JSONRPC
+                    version = member.value
+            elif member.key_size == 5:
+                if memcmp(member.key, "error", 5) == 0:
+                    bit = SEEN_ERROR
+            repeated |= seen & bit
+            seen |= bit
+            position += 1
+        if seen & SEEN_ID and not repeated & SEEN_ID:
+            if simdjson.kind_of(id_value) in (c'"', c"l", c"u"):
+                take_id(self, id_position)
+        if seen & SEEN_METHOD and simdjson.kind_of(method) == c'"':
+            simdjson.text_of(method, &self.method_name.data, &self.method_name.size)
+        return self.judge_envelope(seen, repeated, seen & SEEN_JSONRPC and is_two(version))
+
+    cdef int judge_envelope(self, unsigned int seen, unsigned int repeated, bint versioned) except -1:
+        """Say what kind of message has these members, and read the params of a request."""
+        if self.method_name.data != NULL and not seen & SEEN_ID:
+            if repeated or not versioned or seen & (SEEN_RESULT | SEEN_ERROR):
+                self.kind_code = IGNORED
+                return 0
+            self.kind_code = NOTIFICATION
+        elif repeated:
+            return self.refuse("a member of the envelope stands there twice")
+        elif not versioned:
+            return self.refuse('jsonrpc: expected "2.0"')
+        elif seen & SEEN_ID and self.id.data == NULL:
+            return self.refuse("id: expected a string or an integer")
+        elif seen & SEEN_METHOD:
+            if self.method_name.data == NULL:
+                return self.refuse("method: expected a string")
+            if seen & (SEEN_RESULT | SEEN_ERROR):
+                return self.refuse("a message has a method or a result, not both")
+            self.kind_code = REQUEST
+        elif seen & (SEEN_RESULT | SEEN_ERROR):
+            self.kind_code = RESPONSE
+            return 0
+        else:
+            return self.refuse("method: missing")
+        if self.members is None:
+            return self.read_params(seen & SEEN_PARAMS)
+        return 0
+
+    cdef int read_params(self, bint present) except -1:
+        """Find name, arguments and _meta in the params."""
+        cdef simdjson.Members member
+        cdef simdjson.Element name
+        cdef unsigned int seen = 0
+        cdef unsigned int bit
+        cdef unsigned int repeated = 0
+        cdef bint is_call
+        self.has_params = present
+        if not present:
+            return 0
+        if simdjson.kind_of(inside(self).params) != c"{":
+            return self.refuse_params("params: expected an object", -32602)
+        member.begin(inside(self).params)
+        while member.next():
+            bit = 0
+            if member.key_size == 4:
+                if memcmp(member.key, "name", 4) == 0:
+                    bit = SEEN_NAME
+                    name = member.value
+            elif member.key_size == 9:
+                if memcmp(member.key, "arguments", 9) == 0:
+                    bit = SEEN_ARGUMENTS
+                    inside(self).arguments = member.value
+            elif member.key_size == 5:
+                if memcmp(member.key, "_meta", 5) == 0:
+                    bit = SEEN_META
+                    inside(self).meta = member.value
+            repeated |= seen & bit
+            seen |= bit
+        if repeated:
+            return self.refuse_params("name, arguments or _meta stands in params twice", -32600)
+        if seen & SEEN_META:
+            self.read_meta()
+        is_call = same(self.method_name.data, self.method_name.size, "tools/call", 10)
+        if is_call and seen & SEEN_NAME and simdjson.kind_of(name) == c'"':
+            simdjson.text_of(name, &self.tool_name.data, &self.tool_name.size)
+            self.has_arguments = (seen & SEEN_ARGUMENTS) != 0
+            self.is_call = not self.has_arguments or simdjson.kind_of(inside(self).arguments) == c"{"
+        return 0
+
+    cdef int refuse_params(self, const char* complaint, int code) except -1:
+        """Params that no request may have. A notification with such is ignored like any bad one."""
+        if self.kind_code == NOTIFICATION:
+            self.kind_code = IGNORED
+            return 0
+        return self.refuse(complaint, code)
+
+    cdef int read_meta(self) except -1:
+        """Does _meta ask for progress, and is it the envelope that 2026-07-28 puts on each request?"""
+        cdef simdjson.Members member
+        cdef bint version = False
+        cdef bint known = False
+        cdef bint capabilities = False
+        cdef bint other = False
+        cdef const char* data
+        cdef Py_ssize_t size
+        cdef char type
+        if simdjson.kind_of(inside(self).meta) != c"{":
+            self.era = OTHER
+            return 0
+        member.begin(inside(self).meta)
+        while member.next():
+            type = simdjson.kind_of(member.value)
+            if member.key_size == 13 and memcmp(member.key, "progressToken", 13) == 0:
+                self.wants_progress = True
+            elif same(member.key, member.key_size, VERSION_KEY, 39):
+                version = True
+                if type == c'"':
+                    simdjson.text_of(member.value, &data, &size)
+                    known = same(data, size, MODERN_VERSION, 10)
+            elif same(member.key, member.key_size, CAPABILITIES_KEY, 42):
+                capabilities = type == c"{"
+            elif same(member.key, member.key_size, CLIENT_KEY, 34):
+                other |= type != c"{"
+            elif same(member.key, member.key_size, LOG_KEY, 32):
+                other = True
+        if version:
+            self.era = MODERN if known and capabilities and not other else OTHER
+        return 0
+
+    # --- the rare ways ----------------------------------------------------------------------------
+
+    cdef int read_unlikely(self, int error) except -1:
+        """simdjson refused the line: for good, or for its depth or a number, which are looked at again."""
+        self.code = -32700
+        self.kind_code = BROKEN
+        self.too_deep = False
+        if error == simdjson.SIMDJSON_MEMALLOC:
+            raise MemoryError
+        if self.line.data[0] == <char> 0xEF:
+            return 0
+        if error == simdjson.SIMDJSON_DEPTH_ERROR:
+            return self.read_deep()
+        if error == simdjson.SIMDJSON_NUMBER_ERROR or error == simdjson.SIMDJSON_BIGINT_ERROR:
+            return self.read_numbers()
+        return 0
+
+    cdef int read_deep(self) except -1:
+        """Exactly 128 levels are allowed, which simdjson's limit cannot say: it counts no empty ones."""
+        cdef int error
+        self.too_deep = simdjson.depth_of(inside(self).parser, self.line.data) > MAX_DEPTH
+        if self.too_deep:
+            return 0
+        if simdjson.allocate(inside(self).parser, self.capacity, MAX_DEPTH + 1) != simdjson.SIMDJSON_SUCCESS:
+            raise MemoryError
+        error = simdjson.parse(inside(self).parser, self.line.data, self.line.size, inside(self).root)
+        self.capacity = -1  # the next line's fit() puts the limit back
+        if error == simdjson.SIMDJSON_NUMBER_ERROR or error == simdjson.SIMDJSON_BIGINT_ERROR:
+            return self.read_numbers()
+        if error != simdjson.SIMDJSON_SUCCESS:
+            return 0
+        self.code = 0
+        if simdjson.kind_of(inside(self).root) == c"{":
+            return self.read_envelope()
+        return self.judge_other(simdjson.kind_of(inside(self).root))
+
+    cdef int read_numbers(self) except -1:
+        """A number that simdjson cannot hold, or rubbish: the standard library decides over the line."""
+        from fastrpc._core import strict
+
+        self.too_deep = simdjson.depth_of(inside(self).parser, self.line.data) > MAX_DEPTH
+        if self.too_deep:
+            return 0
+        try:
+            value, repeated_inside = strict.read(self.line.data[: self.line.size])
+        except strict.Broken:
+            return 0
+        self.code = 0
+        if isinstance(value, list):
+            self.kind_code = BATCH
+            return 0
+        if not isinstance(value, strict.Members):
+            return self.refuse("expected a JSON object")
+        return self.take_members(value.pairs, repeated_inside)
+
+    cdef int take_members(self, list pairs, repeated_inside) except -1:
+        """The envelope again, from the standard library's (name, value) pairs."""
+        cdef dict bits = {
+            "jsonrpc": SEEN_JSONRPC, "id": SEEN_ID, "method": SEEN_METHOD,
+            "params": SEEN_PARAMS, "result": SEEN_RESULT, "error": SEEN_ERROR,
+        }
+        cdef unsigned int seen = 0
+        cdef unsigned int bit
+        cdef unsigned int repeated = 0
+        cdef Py_ssize_t id_position = 0
+        cdef Py_ssize_t position
+        self.members = dict(pairs)
+        for position in range(len(pairs)):
+            bit = bits.get(pairs[position][0], 0)
+            if bit == SEEN_ID:
+                id_position = position
+            repeated |= seen & bit
+            seen |= bit
+        id_value = self.members.get("id")
+        if seen & SEEN_ID and not repeated & SEEN_ID and type(id_value) in (str, int):
+            take_id(self, id_position)
+        if isinstance(self.members.get("method"), str):
+            method = self.members["method"] = self.members["method"].encode()
+            self.method_name.data = <const char*> method
+            self.method_name.size = len(method)
+        self.judge_envelope(seen, repeated, self.members.get("jsonrpc") == "2.0")
+        if self.kind_code > NOTIFICATION or not seen & SEEN_PARAMS:
+            return 0
+        if not isinstance(self.members["params"], dict):
+            return self.refuse_params("params: expected an object", -32602)
+        if repeated_inside:
+            return self.refuse_params("name, arguments or _meta stands in params twice", -32600)
+        return 0
+
+    # --- what a call plan asks for ------------------------------------------------------------------
+
+    cdef void begin_arguments(self) noexcept:
+        inside(self).argument.begin(inside(self).arguments)
+
+    cdef bint next_argument(self, Argument* argument) noexcept:
+        if not inside(self).argument.next():
+            return False
+        argument.key = inside(self).argument.key
+        argument.key_size = inside(self).argument.key_size
+        argument.type = simdjson.kind_of(inside(self).argument.value)
+        return True
+
+    cdef str argument_str(self):
+        cdef const char* data
+        cdef Py_ssize_t size
+        simdjson.text_of(inside(self).argument.value, &data, &size)
+        return make_str(data, size)
+
+    cdef object argument_value(self):
+        return to_python(inside(self).argument.value)
+
+    # --- for Python -----------------------------------------------------------------------------------
+
+    def read(self, bytes line):
+        """Read a line that lies elsewhere, from a copy of it that this message keeps."""
+        cdef char* copy = <char*> PyMem_Realloc(self.copy, len(line) + SPARE)
+        if copy == NULL:
+            raise MemoryError
+        self.copy = copy
+        memcpy(copy, <char*> line, len(line))
+        memset(copy + len(line), 0, SPARE)
+        self.read_line(copy, len(line))
+
+    @property
+    def kind(self):
+        return KIND_NAMES[self.kind_code]
+
+    @property
+    def id(self):
+        return None if self.id.data == NULL else self.id.data[: self.id.size]
+
+    @property
+    def method(self):
+        if self.method_name.data == NULL:
+            return None
+        return make_str(self.method_name.data, self.method_name.size)
+
+    @property
+    def params(self):
+        if self.members is not None:
+            return self.members.get("params")
+        return to_python(inside(self).params) if self.has_params else None
+
+    @property
+    def error_code(self):
+        return self.code
+
+    @property
+    def error(self):
+        if self.kind_code == INVALID:
+            return self.complaint.decode("ascii")
+        if self.kind_code == BROKEN:
+            from fastrpc._core import strict
+
+            return strict.explain(self.line.data[: self.line.size], self.too_deep)
+        return None
+
+    def elements(self):
+        """Return the exact text of each element of a batch."""
+        cdef simdjson.Places places
+        cdef const char* data
+        cdef Py_ssize_t size
+        cdef list texts = []
+        places.begin(inside(self).parser, self.line.data)
+        while places.next(&data, &size):
+            texts.append(data[:size])
+        return texts
+
+
+cdef void take_id(Message message, Py_ssize_t position) noexcept:
+    """Keep the exact text of the member at `position`, which is the id."""
+    cdef simdjson.Places places
+    places.begin(inside(message).parser, message.line.data)
+    while places.next(&message.id.data, &message.id.size) and position > 0:
+        position -= 1
+
+
+cdef bint is_two(simdjson.Element version) noexcept:
+    cdef const char* data
+    cdef Py_ssize_t size
+    if simdjson.kind_of(version) != c'"':
+        return False
+    simdjson.text_of(version, &data, &size)
+    return same(data, size, "2.0", 3)
+
+
+cdef object to_python(simdjson.Element value):
+    """Make Python objects of a value; of two equal keys the last one wins."""
+    cdef const char* data
+    cdef Py_ssize_t size
+    cdef char kind = simdjson.kind_of(value)
+    if kind == c'"':
+        simdjson.text_of(value, &data, &size)
+        return make_str(data, size)
+    if kind == c"l":
+        return simdjson.integer_of(value)
+    if kind == c"{":
+        return object_to_python(value)
+    if kind == c"[":
+        return array_to_python(value)
+    if kind == c"d":
+        return simdjson.real_of(value)
+    if kind == c"t":
+        return simdjson.truth_of(value)
+    if kind == c"u":
+        return simdjson.large_integer_of(value)
+    return None
+
+
+cdef dict object_to_python(simdjson.Element value):
+    cdef simdjson.Members member
+    cdef dict members = {}
+    member.begin(value)
+    while member.next():
+        members[make_str(member.key, member.key_size)] = to_python(member.value)
+    return members
+
+
+cdef list array_to_python(simdjson.Element value):
+    cdef simdjson.Elements element
+    cdef list elements = []
+    element.begin(value)
+    while element.next():
+        elements.append(to_python(element.value))
+    return elements

@@ -1,0 +1,34 @@
+# A call plan: what the connection needs to know of a tool to call it without asking anybody.
+
+from libc.stdint cimport int64_t
+
+from cpython.object cimport PyObject
+
+from fastrpc._core.message cimport Argument, Message
+
+cdef enum:
+    MOST_PARAMETERS = 16
+
+cdef class Plan:
+    cdef readonly object tool            # what was registered; passed on, never looked into here
+    cdef readonly str name
+    cdef bytes name_text
+    cdef object function
+    cdef Py_ssize_t count                # -1: arguments are not for the compiled binder
+    cdef const char* keys[MOST_PARAMETERS]
+    cdef Py_ssize_t key_sizes[MOST_PARAMETERS]
+    cdef char kinds[MOST_PARAMETERS]
+    cdef bint nullable[MOST_PARAMETERS]
+    cdef list key_texts                  # owners of `keys`
+    cdef tuple defaults                  # a parameter's default, or REQUIRED
+    cdef readonly bint inline            # may run on the loop's thread, now
+    cdef readonly bint judged            # inline or not by its record (run="auto")
+    cdef readonly int quick              # quick calls in a row
+
+    cdef object call(self, Message message)
+    cdef void note_call(self, int64_t nanoseconds) noexcept
+    cdef int bind(self, Message message, PyObject** values) except -1
+    cdef Py_ssize_t index_of(self, Argument* argument, Py_ssize_t expected) noexcept
+    cdef bint is_key(self, Argument* argument, Py_ssize_t at) noexcept
+
+cdef object MISFIT

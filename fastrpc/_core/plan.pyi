@@ -1,0 +1,33 @@
+"""Call plans: how a tool's arguments are bound and its function called, decided once at start-up."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+REQUIRED: object
+"""Stands for the default of a parameter that has none."""
+
+class Plan:
+    """One tool's plan and its record. Raises ValueError for more than 16 parameters."""
+
+    @property
+    def tool(self) -> Any: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def inline(self) -> bool: ...
+    @property
+    def judged(self) -> bool: ...
+    @property
+    def quick(self) -> int: ...
+    def __init__(
+        self,
+        tool: Any,
+        name: str,
+        function: Callable[..., Any],
+        parameters: Sequence[tuple[str, str, object, bool]] | None,
+        *,
+        inline: bool,
+        judged: bool,
+    ) -> None: ...
+    def note(self, nanoseconds: int) -> None:
+        """Record how long a call took, wherever `inline` let it run."""

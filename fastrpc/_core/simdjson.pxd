@@ -1,0 +1,197 @@
+# simdjson's DOM, as far as the message reader uses it, behind calls that cannot throw.
+#
+# The shim turns simdjson's result objects into plain C and adds the one thing its API does not offer:
+# where in the line a value stands. It takes that from the structural indexes of simdjson's first
+# stage, one for each of { } [ ] : , and for the start of each scalar and string.
+
+from libc.stdint cimport int64_t, uint64_t
+
+cdef extern from *:
+    """
+    #include "simdjson.h"
+    #include <cstring>
+
+    namespace fastrpc {
+
+    namespace dom = simdjson::dom;
+
+    static inline int parse(dom::parser &parser, const char *line, size_t size, dom::element &root) {
+        return parser.parse(reinterpret_cast<const uint8_t *>(line), size, false).get(root);
+    }
+
+    // Makes room for lines of `size` bytes and `depth` levels of non-empty arrays and objects, less one.
+    static inline int allocate(dom::parser &parser, size_t size, size_t depth) {
+        int error = parser.allocate(size, depth);
+        return error ? error : static_cast<int>(parser.doc.allocate(size));
+    }
+
+    // How deep the line nests, an empty array or object included, by the first stage's marks alone.
+    static inline Py_ssize_t depth(const dom::parser &parser, const char *line) {
+        const auto &stage = *parser.implementation;
+        Py_ssize_t level = 0, deepest = 0;
+        for (uint32_t at = 0; at < stage.n_structural_indexes; ++at) {
+            char mark = line[stage.structural_indexes[at]];
+            if (mark == '{' || mark == '[') { if (++level > deepest) { deepest = level; } }
+            else if (mark == '}' || mark == ']') { --level; }
+        }
+        return deepest;
+    }
+
+    static inline char kind(const dom::element &value) { return static_cast<char>(value.type()); }
+
+    static inline void text(const dom::element &value, const char **data, Py_ssize_t *size) {
+        std::string_view view;
+        if (value.get_string().get(view)) { view = std::string_view(); }
+        *data = view.data();
+        *size = static_cast<Py_ssize_t>(view.size());
+    }
+
+    static inline int64_t integer(const dom::element &value) {
+        int64_t number = 0;
+        if (value.get_int64().get(number)) { number = 0; }
+        return number;
+    }
+
+    static inline uint64_t large_integer(const dom::element &value) {
+        uint64_t number = 0;
+        if (value.get_uint64().get(number)) { number = 0; }
+        return number;
+    }
+
+    static inline double real(const dom::element &value) {
+        double number = 0;
+        if (value.get_double().get(number)) { number = 0; }
+        return number;
+    }
+
+    static inline bool truth(const dom::element &value) {
+        bool answer = false;
+        if (value.get_bool().get(answer)) { answer = false; }
+        return answer;
+    }
+
+    // The members of an object, one at a time.
+    struct Members {
+        dom::object::iterator at, end;
+        const char *key;
+        Py_ssize_t key_size;
+        dom::element value;
+
+        Members() noexcept = default;
+
+        void begin(const dom::element &object) noexcept {
+            dom::object members;
+            if (object.get_object().get(members)) { at = end; return; }
+            at = members.begin();
+            end = members.end();
+        }
+
+        bool next() noexcept {
+            if (!(at != end)) { return false; }
+            key = at.key_c_str();
+            key_size = static_cast<Py_ssize_t>(at.key_length());
+            value = at.value();
+            ++at;
+            return true;
+        }
+    };
+
+    // The elements of an array, one at a time.
+    struct Elements {
+        dom::array::iterator at, end;
+        dom::element value;
+
+        Elements() noexcept = default;
+
+        void begin(const dom::element &array) noexcept {
+            dom::array elements;
+            if (array.get_array().get(elements)) { at = end; return; }
+            at = elements.begin();
+            end = elements.end();
+        }
+
+        bool next() noexcept {
+            if (!(at != end)) { return false; }
+            value = *at;
+            ++at;
+            return true;
+        }
+    };
+
+    // Steps over the values of the outermost object or array by their structural indexes. Valid
+    // after a parse that found the line's structure sound, even if it refused one of the numbers.
+    struct Places {
+        const uint32_t *indexes;
+        const char *line;
+        size_t at;
+        bool keyed;
+
+        void begin(const dom::parser &parser, const char *text) noexcept {
+            indexes = parser.implementation->structural_indexes.get();
+            line = text;
+            keyed = line[indexes[0]] == '{';
+            at = 1;
+        }
+
+        // The next value's text, without white space around it; false at the end.
+        bool next(const char **data, Py_ssize_t *size) noexcept {
+            char first = line[indexes[at]];
+            if (first == '}' || first == ']') { return false; }
+            if (keyed) { at += 2; }
+            size_t start = at;
+            size_t depth = 0;
+            do {
+                char mark = line[indexes[at]];
+                if (mark == '{' || mark == '[') { ++depth; }
+                else if (mark == '}' || mark == ']') { --depth; }
+                ++at;
+            } while (depth > 0);
+            const char *from = line + indexes[start];
+            const char *to = line + indexes[at];
+            while (to[-1] == ' ' || to[-1] == '\\t' || to[-1] == '\\r') { --to; }
+            *data = from;
+            *size = to - from;
+            if (line[indexes[at]] == ',') { ++at; }
+            return true;
+        }
+    };
+
+    }  // namespace fastrpc
+    """
+    int SIMDJSON_SUCCESS "simdjson::SUCCESS"
+    int SIMDJSON_MEMALLOC "simdjson::MEMALLOC"
+    int SIMDJSON_DEPTH_ERROR "simdjson::DEPTH_ERROR"
+    int SIMDJSON_NUMBER_ERROR "simdjson::NUMBER_ERROR"
+    int SIMDJSON_BIGINT_ERROR "simdjson::BIGINT_ERROR"
+
+    cdef cppclass Element "simdjson::dom::element":
+        Element() noexcept
+
+    cdef cppclass Parser "simdjson::dom::parser":
+        Parser() noexcept
+
+    cdef cppclass Members "fastrpc::Members":
+        const char* key
+        Py_ssize_t key_size
+        Element value
+        void begin(const Element& object) noexcept
+        bint next() noexcept
+
+    cdef cppclass Elements "fastrpc::Elements":
+        Element value
+        void begin(const Element& array) noexcept
+        bint next() noexcept
+
+    cdef cppclass Places "fastrpc::Places":
+        void begin(const Parser& parser, const char* line) noexcept
+        bint next(const char** data, Py_ssize_t* size) noexcept
+
+    int allocate "fastrpc::allocate"(Parser& parser, size_t size, size_t depth) noexcept
+    Py_ssize_t depth_of "fastrpc::depth"(const Parser& parser, const char* line) noexcept
+    int parse "fastrpc::parse"(Parser& parser, const char* line, size_t size, Element& root) noexcept
+    char kind_of "fastrpc::kind"(const Element& value) noexcept
+    void text_of "fastrpc::text"(const Element& value, const char** data, Py_ssize_t* size) noexcept
+    int64_t integer_of "fastrpc::integer"(const Element& value) noexcept
+    uint64_t large_integer_of "fastrpc::large_integer"(const Element& value) noexcept
+    double real_of "fastrpc::real"(const Element& value) noexcept
+    bint truth_of "fastrpc::truth"(const Element& value) noexcept

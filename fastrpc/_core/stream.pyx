@@ -1,0 +1,398 @@
+"""Moves bytes between two descriptors and a connection: the one compiled file that does I/O.
+
+It pumps: read until the descriptor would block, answer every complete line, one write; then yield the
+processor and look again for a moment before going to sleep, as long as nothing asynchronous is in
+flight. A full output stops the reading until it has drained. There are two ways to sleep and one pump
+for both: `run()` waits in poll(2) and needs no event loop, so that the first messages are answered
+before asyncio is imported; `attach()` hands the same stream, with whatever it has read, to a loop.
+What lines mean is the connection's affair, and opening and restoring descriptors the transport's.
+"""
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.errno cimport EAGAIN, EINTR, errno
+from libc.stdint cimport int64_t
+from posix.unistd cimport read, write
+
+from fastrpc._core.connection cimport Connection, clock
+from fastrpc._core.encode cimport Output
+from fastrpc._core.framer cimport LINE, NOTHING, Framer
+
+cdef extern from "sched.h" nogil:
+    int sched_yield()
+
+cdef extern from "poll.h" nogil:
+    struct pollfd:
+        int fd
+        short events
+        short revents
+    int poll(pollfd* descriptors, unsigned long count, int timeout)
+    short POLLIN, POLLOUT
+
+cdef extern from *:
+    """
+    #include <errno.h>
+    #include <fcntl.h>
+    #include <signal.h>
+    #include <unistd.h>
+
+    /* Ending signals, seen. Handled in C, so that they are noticed in poll(2) as well as in a loop. */
+    static volatile sig_atomic_t fastrpc_signal_seen = 0;
+    static int fastrpc_signal_pipe[2] = {-1, -1};
+    static const int fastrpc_signals[3] = {SIGTERM, SIGINT, SIGHUP};
+    static struct sigaction fastrpc_former[3];
+
+    static void fastrpc_on_signal(int number) {
+        int kept = errno;
+        fastrpc_signal_seen = number;
+        if (write(fastrpc_signal_pipe[1], "", 1) < 0) { /* a full pipe has woken the reader already */ }
+        errno = kept;
+    }
+
+    static int fastrpc_catch_signals(void) {
+        struct sigaction action;
+        if (fastrpc_signal_pipe[0] < 0) {
+            if (pipe(fastrpc_signal_pipe) < 0) { return -1; }
+            for (int end = 0; end < 2; ++end) {
+                fcntl(fastrpc_signal_pipe[end], F_SETFD, FD_CLOEXEC);
+                fcntl(fastrpc_signal_pipe[end], F_SETFL, O_NONBLOCK);
+            }
+        }
+        action.sa_handler = fastrpc_on_signal;
+        action.sa_flags = 0;
+        sigemptyset(&action.sa_mask);
+        for (int at = 0; at < 3; ++at) {
+            struct sigaction now;
+            sigaction(fastrpc_signals[at], NULL, &now);
+            if (now.sa_handler == fastrpc_on_signal) { continue; }
+            fastrpc_former[at] = now;
+            if (now.sa_handler == SIG_IGN) { continue; }  /* nohup and the like mean it */
+            sigaction(fastrpc_signals[at], &action, NULL);
+        }
+        return fastrpc_signal_pipe[0];
+    }
+
+    static void fastrpc_release_signals(void) {
+        for (int at = 0; at < 3; ++at) {
+            sigaction(fastrpc_signals[at], &fastrpc_former[at], NULL);
+        }
+    }
+    """
+    int signal_seen "fastrpc_signal_seen"
+    int c_catch_signals "fastrpc_catch_signals"() nogil
+    void c_release_signals "fastrpc_release_signals"() nogil
+
+cdef enum:
+    READ_SIZE = 64 * 1024
+    FLUSH_ABOVE = 1024 * 1024            # answers held back before a write in the middle of a batch
+    LOOK_AGAIN_NANOSECONDS = 30_000
+    TURN_NANOSECONDS = 1_000_000         # the loop has its turn after this
+    QUIET_MILLISECONDS = 3
+    LINES_BETWEEN_CLOCKS = 32
+
+# Why a pump, or run(), came back.
+IDLE = 0       # nothing to read
+MORE = 1       # its time is up; there may be more
+BLOCKED = 2    # the output is full
+END = 3        # the input has ended and everything is sent
+BROKEN = 4     # nobody reads the output any more, or a descriptor failed
+LOOP = 5       # something needs the event loop
+SIGNAL = 6     # SIGTERM, SIGINT or SIGHUP
+
+
+cdef class Stream:
+    """Both directions of one connection; see the module's text.
+
+    `call_in_loop` queues a function for the event loop, which is asked for if there is none yet.
+    """
+
+    cdef Connection connection
+    cdef Framer framer
+    cdef Output output
+    cdef int input
+    cdef int sink
+    cdef readonly bint at_end            # the input has ended
+    cdef bint wants_loop
+    cdef bint quiet_asked
+    cdef bint flush_is_due
+    cdef bint reading                    # the loop watches the input
+    cdef bint writing                    # the loop watches the output, which is full
+    cdef bint over
+    cdef object loop
+    cdef object on_end                   # called once in the loop phase, with END or BROKEN
+    cdef list waiting                    # functions for the loop that is not there yet
+    cdef object trace                    # called with b"<" or b">" and a line, or None
+
+    def __init__(self, Connection connection, int input, int output, Py_ssize_t max_line, trace=None):
+        self.connection = connection
+        self.framer = Framer(max_line)
+        self.output = connection.output
+        self.input = input
+        self.sink = output
+        self.waiting = []
+        self.trace = trace
+        connection.call_in_loop = self.call_in_loop
+        connection.flush = self.flush_soon
+
+    # --- the pump ---------------------------------------------------------------------------------
+
+    cdef int pump(self, bint in_loop) except -1:
+        """Read and answer until there is a reason to stop, and return it."""
+        cdef int64_t until = clock() + TURN_NANOSECONDS if in_loop else 0
+        cdef int64_t look_until = 0
+        cdef int64_t now
+        cdef Py_ssize_t count
+        cdef int outcome
+        cdef Py_ssize_t available
+        cdef char* room
+        while True:
+            outcome = self.answer_lines(until)
+            if outcome != IDLE:
+                return outcome
+            room = self.framer.room(READ_SIZE, &available)
+            count = read(self.input, room, available)
+            if count > 0:
+                self.framer.filled(count)
+                look_until = 0
+                continue
+            if count == 0:
+                return self.input_ended()
+            if errno == EINTR:
+                continue
+            if errno != EAGAIN:
+                return self.input_ended()
+            if self.connection.in_flight:
+                return IDLE
+            now = clock()
+            if look_until == 0:
+                look_until = now + LOOK_AGAIN_NANOSECONDS
+            if now > look_until or signal_seen:
+                return IDLE
+            with nogil:
+                sched_yield()
+
+    cdef int answer_lines(self, int64_t until) except -1:
+        """Answer every complete line that has been read, and send the answers."""
+        cdef char* line
+        cdef Py_ssize_t size
+        cdef int found
+        cdef int lines = 0
+        self.connection.pumping = True
+        self.connection.now = 0
+        try:
+            while True:
+                found = self.framer.next_line(&line, &size)
+                if found == NOTHING:
+                    return self.send()
+                if self.trace is not None:
+                    self.trace(b"<", line[:size] if found == LINE else b"(a line over the limit)")
+                if found == LINE:
+                    self.connection.handle(line, size)
+                else:
+                    self.connection.too_long()
+                lines += 1
+                if self.wants_loop:
+                    found = self.send()
+                    return LOOP if found == IDLE else found
+                if self.output.waiting() > FLUSH_ABOVE:
+                    found = self.send()
+                    if found != IDLE:
+                        return found
+                if lines % LINES_BETWEEN_CLOCKS == 0 and until and clock() > until:
+                    found = self.send()
+                    return MORE if found == IDLE else found
+        finally:
+            self.connection.pumping = False
+
+    cdef int input_ended(self) except -1:
+        """Serve a last line that has no newline, and say that the input is over."""
+        cdef char* line
+        cdef Py_ssize_t size
+        self.at_end = True
+        if self.framer.last_line(&line, &size) == LINE:
+            if self.trace is not None:
+                self.trace(b"<", line[:size])
+            self.connection.handle(line, size)
+        return END if self.send() == IDLE else BLOCKED
+
+    cdef int send(self) except -1:
+        """Write what waits in the output: IDLE if all of it went, else BLOCKED or BROKEN."""
+        cdef Py_ssize_t count
+        while self.output.waiting():
+            count = write(self.sink, self.output.buffer + self.output.start, self.output.waiting())
+            if count >= 0:
+                if self.trace is not None:
+                    self.trace(b">", self.output.buffer[self.output.start : self.output.start + count])
+                self.output.taken(count)
+            elif errno == EAGAIN:
+                return BLOCKED
+            elif errno != EINTR:
+                return BROKEN
+        return IDLE
+
+    # --- without a loop -----------------------------------------------------------------------------
+
+    def run(self):
+        """Serve until the input ends, the output breaks, a signal comes or the loop is needed."""
+        cdef int outcome
+        cdef int signals = c_catch_signals()
+        while True:
+            outcome = self.send() if self.output.waiting() else IDLE
+            if outcome == IDLE:
+                outcome = END if self.at_end else self.pump(False)
+            if signal_seen:
+                return SIGNAL
+            if outcome == END and self.waiting:
+                return LOOP
+            if outcome != IDLE and outcome != BLOCKED:
+                return outcome
+            if self.sleep(outcome == BLOCKED, signals) == LOOP:
+                return LOOP
+
+    cdef int sleep(self, bint blocked, int signals) except -1:
+        """Wait for the descriptors. The first quiet moment is used to get ready for what may come."""
+        cdef pollfd watched[2]
+        cdef int count
+        cdef int timeout = -1 if self.quiet_asked or blocked else QUIET_MILLISECONDS
+        watched[0].fd = self.sink if blocked else self.input
+        watched[0].events = POLLOUT if blocked else POLLIN
+        watched[1].fd = signals
+        watched[1].events = POLLIN
+        with nogil:
+            count = poll(watched, 2, timeout)
+        if count < 0:
+            PyErr_CheckSignals()
+        if count == 0 and not self.quiet_asked:
+            self.quiet_asked = True
+            if self.connection.dispatcher.quiet():
+                return LOOP
+        return IDLE
+
+    def call_in_loop(self, function):
+        """Call `function` on the event loop: now if it runs, else as soon as it has been attached."""
+        if self.loop is not None:
+            function()
+            return
+        self.waiting.append(function)
+        self.wants_loop = True
+
+    # --- in a loop ------------------------------------------------------------------------------------
+
+    def attach(self, loop, on_end):
+        """Go on in `loop`, which runs; call `on_end(reason)` once, when input or output are over."""
+        self.loop = loop
+        self.on_end = on_end
+        self.wants_loop = False
+        waiting, self.waiting = self.waiting, []
+        for function in waiting:
+            function()
+        self.turn()
+
+    def turn(self):
+        """One turn of the pump in the loop."""
+        cdef int outcome
+        if self.over or self.writing:
+            return
+        outcome = self.send() if self.output.waiting() else IDLE
+        if outcome == IDLE:
+            outcome = END if self.at_end else self.pump(True)
+        self.follow(outcome)
+
+    cdef int follow(self, int outcome) except -1:
+        """Arrange for what comes after a turn that ended like this."""
+        if outcome == IDLE:
+            self.watch_input(True)
+        elif outcome == MORE:
+            self.loop.call_soon(self.turn)
+        elif outcome == BLOCKED:
+            self.watch_input(False)
+            self.watch_output()
+        else:
+            self.finish(outcome)
+        return 0
+
+    cdef int watch_input(self, bint wanted) except -1:
+        if wanted and not self.reading:
+            self.loop.add_reader(self.input, self.turn)
+        elif self.reading and not wanted:
+            self.loop.remove_reader(self.input)
+        self.reading = wanted
+        return 0
+
+    cdef int watch_output(self) except -1:
+        if not self.writing:
+            self.writing = True
+            self.loop.add_writer(self.sink, self.drained)
+        return 0
+
+    def drained(self):
+        """The output takes bytes again."""
+        self.writing = False
+        self.loop.remove_writer(self.sink)
+        if self.at_end:
+            self.flush()
+        else:
+            self.turn()
+
+    cdef int finish(self, int reason) except -1:
+        """The input has ended or the output is broken: stop watching and say so, once."""
+        self.watch_input(False)
+        if reason == BROKEN:
+            self.over = True
+            if self.writing:
+                self.writing = False
+                self.loop.remove_writer(self.sink)
+        if self.on_end is not None:
+            on_end = self.on_end
+            if reason == BROKEN:
+                self.on_end = None
+            on_end(reason)
+        return 0
+
+    def flush_soon(self):
+        """Send what was written outside of a pump, once for all that is written in this turn."""
+        if self.loop is not None and not self.flush_is_due:
+            self.flush_is_due = True
+            self.loop.call_soon(self.flush)
+
+    def flush(self):
+        """Send what waits; with a full output, stop reading until it has drained."""
+        cdef int outcome
+        self.flush_is_due = False
+        if self.over or self.writing:
+            return
+        outcome = self.send()
+        if outcome == BLOCKED or outcome == BROKEN:
+            self.follow(outcome)
+
+    @property
+    def unsent(self):
+        """How many bytes wait to be written."""
+        return self.output.waiting()
+
+    def send_rest(self, int timeout_ms):
+        """Write what waits, without a loop, waiting at most this long for the reader."""
+        cdef pollfd watched
+        cdef int64_t until = clock() + <int64_t> timeout_ms * 1_000_000
+        cdef int outcome = self.send()
+        watched.fd = self.sink
+        watched.events = POLLOUT
+        while outcome == BLOCKED and clock() < until:
+            with nogil:
+                poll(&watched, 1, 10)
+            outcome = self.send()
+        return outcome
+
+
+def catch_signals():
+    """Note SIGTERM, SIGINT and SIGHUP from now on; return a descriptor that turns readable with one."""
+    return c_catch_signals()
+
+
+def release_signals():
+    """Put back the handlers that were there before catch_signals()."""
+    c_release_signals()
+
+
+def signal_number():
+    """Return the ending signal that has come, or 0."""
+    return signal_seen

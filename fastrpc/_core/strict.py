@@ -1,0 +1,146 @@
+"""The standard library's reading of a line, as strict as simdjson's, for what simdjson cannot decide.
+
+Two callers, both rare: a line with a number that simdjson refuses (an integer beyond 64 bits, a real
+beyond a double, or plain rubbish) is read here whole; and a broken line is read here once more to say
+what is wrong and at which byte. `json` alone is too lenient: it takes UTF-16, NaN, lone surrogates and
+integers of any length. Costs the import of `json` (7 ms) once, then about 10 ms a megabyte. The caller
+has checked the nesting.
+"""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+MAX_DIGITS = 4300  # of an integer: where Python's own conversion stops, and a quadratic cost with it
+GUARDED = ("name", "arguments", "_meta")
+
+
+class Broken(Exception):
+    """The line is no JSON. Its text says what is wrong and, where that is known, at which byte."""
+
+
+class Members(dict[str, "Any"]):
+    """An object that remembers its pairs as they came, so that duplicates can be told."""
+
+    __slots__ = ("pairs",)
+    pairs: list[tuple[str, Any]]
+
+
+def read(line: bytes) -> tuple[Any, bool]:
+    """Return the line's value, and whether its params hold a guarded name twice.
+
+    The outermost object, and only it, is sure to be a `Members`. Raises `Broken`.
+    """
+    text = _decode(line)
+    try:
+        value = _decoder().decode(text)
+    except json.JSONDecodeError as error:
+        raise Broken(f"{_phrase(error.msg)} at byte {len(text[: error.pos].encode())}") from None
+    except RecursionError:
+        raise Broken("nested too deep") from None
+    if _has_lone_surrogate(value):
+        raise Broken("a \\u escape of half a surrogate pair")
+    params = value.get("params") if isinstance(value, Members) else None
+    return value, isinstance(params, Members) and _repeats(params)
+
+
+def explain(line: bytes, too_deep: bool) -> str:
+    """Return what is wrong with a line that was refused, and at which byte."""
+    if too_deep:
+        return f"more than 128 levels of nesting at byte {_too_deep_at(line)}"
+    try:
+        read(line)
+    except Broken as broken:
+        return str(broken)
+    return "not valid JSON"
+
+
+def _too_deep_at(line: bytes) -> int:
+    """Return the byte where the 129th level opens."""
+    level = 0
+    quoted = escaped = False
+    for at, byte in enumerate(line):
+        if quoted:
+            if escaped:
+                escaped = False
+            elif byte == 0x5C:
+                escaped = True
+            elif byte == 0x22:
+                quoted = False
+        elif byte == 0x22:
+            quoted = True
+        elif byte in b"[{":
+            level += 1
+            if level > 128:
+                return at
+        elif byte in b"]}":
+            level -= 1
+    return len(line)
+
+
+def _decode(line: bytes) -> str:
+    if line.startswith(b"\xef\xbb\xbf"):
+        raise Broken("a byte order mark at byte 0")
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Broken(f"not UTF-8 at byte {error.start}") from None
+
+
+def _decoder() -> json.JSONDecoder:
+    return json.JSONDecoder(
+        object_pairs_hook=_members, parse_constant=_constant, parse_int=_integer, parse_float=_real
+    )
+
+
+def _members(pairs: list[tuple[str, Any]]) -> Members:
+    members = Members(pairs)
+    members.pairs = pairs
+    return members
+
+
+def _constant(name: str) -> NoReturn:
+    raise Broken(f"{name} is no JSON number")
+
+
+def _integer(text: str) -> int:
+    if len(text.lstrip("-")) > MAX_DIGITS:
+        raise Broken(f"an integer of more than {MAX_DIGITS} digits")
+    return int(text)
+
+
+def _real(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise Broken("a number beyond the range of a double")
+    return number
+
+
+def _has_lone_surrogate(value: Any) -> bool:
+    """Look through every string and key; a loop, because the caller bounds the depth, not the width."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+                return True
+        elif isinstance(value, Members):
+            for name, member in value.pairs:
+                waiting += (name, member)
+        elif isinstance(value, list):
+            waiting += value
+    return False
+
+
+def _repeats(params: Members) -> bool:
+    names = [name for name, _ in params.pairs]
+    return any(names.count(name) > 1 for name in GUARDED)
+
+
+def _phrase(complaint: str) -> str:
+    """The standard library's complaint, without the hint that names a line and column."""
+    return complaint[0].lower() + complaint[1:]

@@ -1,0 +1,158 @@
+"""How a call of a tool runs: inline, as a coroutine, or on a worker thread; and how it ends.
+
+The connection has served the likely call before anything here is reached. A call ends exactly once:
+by its result, its failure, its time limit or its cancellation, whichever comes first; what comes later
+is dropped. Starting a coroutine or a thread needs the event loop, which the first such call may have
+to wait for. Who may call, and under which id, is the dispatcher's affair.
+"""
+
+from __future__ import annotations
+
+from _thread import get_ident
+from time import perf_counter_ns
+
+from fastrpc import log
+from fastrpc.errors import ArgumentError, ToolError
+from fastrpc.results import UnencodableResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Task, TimerHandle
+    from typing import Any
+
+    from fastrpc._core.plan import Plan
+    from fastrpc.context import Context
+    from fastrpc.dispatcher import Dispatcher, Request
+
+WAITING = "waiting"
+RUNNING = "running"
+ENDED = "ended"
+
+
+class Call:
+    """One call of a tool.
+
+    It has two ends that mostly fall together: it is over for the client when it is answered or
+    cancelled, and over for the server when its function has returned, which a thread may do later.
+    """
+
+    __slots__ = ("arguments", "context", "dispatcher", "loop", "plan", "request", "state", "task", "thread", "timer")
+
+    def __init__(self, dispatcher: Dispatcher, request: Request, plan: Plan, arguments: list[Any]) -> None:
+        self.dispatcher = dispatcher
+        self.request = request
+        self.plan = plan
+        self.arguments = arguments
+        self.context: Context | None = None
+        self.state = WAITING
+        self.loop: AbstractEventLoop | None = None
+        self.thread = 0
+        self.task: Task[Any] | None = None
+        self.timer: TimerHandle | None = None
+        request.call = self
+        if plan.tool.signature.context_parameter is not None:
+            self.context = request.context()
+
+    def invoke(self) -> Any:
+        """Call the function; what comes back may be a coroutine."""
+        if self.state == ENDED:
+            return None
+        tool = self.plan.tool
+        return tool.signature.call(tool.function, self.arguments, self.context)
+
+    # --- the beginning ------------------------------------------------------------------------------
+
+    def run_inline(self) -> Any:
+        """Call the function on this thread, now, and return what it returns."""
+        self.thread = get_ident()
+        self.state = RUNNING
+        began = perf_counter_ns()
+        try:
+            return self.invoke()
+        finally:
+            self.state = ENDED
+            self.plan.note(perf_counter_ns() - began)
+
+    def start(self) -> None:
+        """Begin, on the event loop's thread; a call that ended while it waited does not."""
+        import asyncio
+
+        if self.state == ENDED:
+            self.dispatcher.service.release(self)
+            return
+        self.state = RUNNING
+        self.thread = get_ident()
+        tool = self.plan.tool
+        loop = self.loop = asyncio.get_running_loop()
+        if tool.timeout_seconds is not None:
+            self.timer = loop.call_later(tool.timeout_seconds, self.expire)
+        if tool.is_async:
+            self.task = loop.create_task(self.invoke())
+            self.task.add_done_callback(self.task_done)
+        else:
+            self.dispatcher.service.workers.run(loop, self.invoke, self.thread_done)
+
+    # --- the ends -------------------------------------------------------------------------------------
+
+    def task_done(self, task: Task[Any]) -> None:
+        self.dispatcher.service.release(self)
+        if task.cancelled():
+            self.failed(ToolError("the call was cancelled"))
+        elif (error := task.exception()) is not None:
+            self.failed(error)
+        else:
+            self.returned(task.result())
+
+    def thread_done(self, result: Any, error: BaseException | None, nanoseconds: int) -> None:
+        self.dispatcher.service.release(self)
+        self.plan.note(nanoseconds)
+        if error is not None:
+            self.failed(error)
+        else:
+            self.returned(result)
+
+    def returned(self, result: Any) -> None:
+        if self.end():
+            self.dispatcher.call_returned(self, result)
+
+    def failed(self, error: BaseException) -> None:
+        if self.end():
+            self.dispatcher.call_raised(self, error)
+
+    def expire(self) -> None:
+        """The time limit has passed: answer now, and stop the work as far as it can be stopped."""
+        seconds = self.plan.tool.timeout_seconds
+        self.failed(ToolError(f"{self.plan.name} did not end within {seconds:g} s and was stopped"))
+        self.stop()
+
+    def cancel(self) -> None:
+        """The client has cancelled, or is gone: stop the work and answer nothing."""
+        if self.end():
+            self.dispatcher.call_dropped(self)
+        self.stop()
+
+    def stop(self) -> None:
+        if self.context is not None:
+            self.context.cancelled = True
+        if self.task is not None and not self.task.done():
+            self.task.cancel()
+
+    def end(self) -> bool:
+        """Note the end for the client; False if the call has ended before."""
+        if self.state == ENDED:
+            return False
+        if self.state == WAITING:
+            self.dispatcher.service.withdraw(self)
+        self.state = ENDED
+        if self.timer is not None:
+            self.timer.cancel()
+        return True
+
+
+def complaint_of(tool: Any, error: BaseException) -> str:
+    """Return what the model is told of a failure; log the traceback of one that is not a refusal."""
+    if isinstance(error, (ArgumentError, ToolError, UnencodableResult)):
+        return str(error)
+    log.write("error", f"tool {tool.name} failed: {type(error).__name__}", error)
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

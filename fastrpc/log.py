@@ -1,0 +1,44 @@
+"""Says things on standard error, one record a line, through Python's own `logging`.
+
+The level is ``FASTRPC_LOG_LEVEL`` (default ``warning``). `logging` is imported by the first record
+that is written, so a server with nothing to say never pays for it. A program that has configured
+logging keeps its own handlers.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import logging
+
+LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+_logger: logging.Logger | None = None
+
+
+def level() -> int:
+    """Return the lowest level that is written, as logging's number."""
+    return LEVELS.get(os.environ.get("FASTRPC_LOG_LEVEL", "").lower(), LEVELS["warning"])
+
+
+def write(at: str, message: str, error: BaseException | None = None) -> None:
+    """Write a record at a level named as in `LEVELS`; the traceback of `error` follows it."""
+    number = LEVELS[at]
+    if number >= level():
+        _prepare().log(number, message, exc_info=error)
+
+
+def _prepare() -> logging.Logger:
+    global _logger
+    if _logger is None:
+        import logging
+
+        _logger = logging.getLogger("fastrpc")
+        _logger.setLevel(level())
+        if not _logger.hasHandlers():
+            handler = logging.StreamHandler(sys.stderr)
+            handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+            _logger.addHandler(handler)
+    return _logger

@@ -1,0 +1,176 @@
+"""Makes the JSON of a tool's result: content blocks, structured content, errors.
+
+`str` is the likely result and mostly never comes here: the connection escapes it straight into the
+output. The rest is encoded by orjson, imported by the first result that needs it (18 ms, once). What
+orjson refuses or would change silently takes `_exact_json`, through the standard library: integers
+beyond 64 bits are written exactly; NaN and infinity, which JSON does not have, are refused by name.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fastrpc._core.encode import dumps, quoted
+from fastrpc.errors import FastrpcError
+from fastrpc.session import MODERN, SERVER_KEY, STRUCTURED
+from fastrpc.types import Content, Text, ToolResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from fastrpc.registry import Tool
+
+WRAP_MARK = {"fastmcp": {"wrap_result": True}}
+
+
+class UnencodableResult(FastrpcError):
+    """A tool returned something that JSON cannot hold. The message says what and where."""
+
+
+class Results:
+    """Encodes results; knows what a 2026-07-28 result says of the server that gave it."""
+
+    def __init__(self, server_info: dict[str, Any]) -> None:
+        self.server_info = server_info
+
+    def tail(self, version: str, *, is_error: bool = False, meta: dict[str, Any] | None = None) -> bytes:
+        """Return all that follows the content of a result, closing brace included."""
+        text = b',"isError":true' if is_error else b',"isError":false'
+        return text + self.ending(version, meta)
+
+    def ending(self, version: str, meta: dict[str, Any] | None = None) -> bytes:
+        """Return what every result of a version ends with, closing brace included."""
+        text = b""
+        if version == MODERN:
+            text = b',"resultType":"complete"'
+            meta = {**(meta or {}), SERVER_KEY: self.server_info}
+        if meta:
+            text += b',"_meta":' + to_json(meta)
+        return text + b"}"
+
+    def failure(self, message: str, version: str) -> bytes:
+        """Return a result that tells the model what went wrong."""
+        encoded = quoted(message.encode("utf-8", "backslashreplace").decode())
+        return b'{"content":[{"type":"text","text":' + encoded + b"}]" + self.tail(version, is_error=True)
+
+    def of(self, tool: Tool, value: Any, version: str) -> bytes:
+        """Return the result that `tool`'s return value makes. Raises UnencodableResult."""
+        try:
+            return self._of(tool, value, version)
+        except UnicodeEncodeError:
+            raise UnencodableResult("the result holds half a surrogate pair, which is no text") from None
+
+    def _of(self, tool: Tool, value: Any, version: str) -> bytes:
+        if isinstance(value, str):
+            return _texts([value]) + self.tail(version)
+        if value is None:
+            return b'{"content":[]' + self.tail(version)
+        if isinstance(value, ToolResult):
+            return self._full(value, version)
+        if isinstance(value, Content):
+            return _blocks([value]) + self.tail(version)
+        if isinstance(value, (list, tuple)) and value and all(isinstance(part, Content) for part in value):
+            return _blocks(value) + self.tail(version)
+        return self._value(tool, value, version)
+
+    def _full(self, result: ToolResult, version: str) -> bytes:
+        content = result.content
+        parts: Sequence[Any]
+        if content is None:
+            parts = []
+        elif isinstance(content, (str, Content)):
+            parts = [content]
+        else:
+            parts = content
+        text = _blocks([Text(part) if isinstance(part, str) else part for part in parts])
+        if result.structured is not None and version in STRUCTURED:
+            text += b',"structuredContent":' + to_json(result.structured)
+        return text + self.tail(version, is_error=result.is_error, meta=result.meta)
+
+    def _value(self, tool: Tool, value: Any, version: str) -> bytes:
+        """Any other value: its JSON as a text, and as structured content where there is a schema for it."""
+        encoded = to_json(value)
+        text = b'{"content":[{"type":"text","text":' + quoted(encoded.decode()) + b"}]"
+        meta = None
+        if version in STRUCTURED and tool.signature.output_schema is not None:
+            if tool.signature.wraps_result:
+                text += b',"structuredContent":{"result":' + encoded + b"}"
+                meta = WRAP_MARK
+            elif encoded.startswith(b"{"):
+                text += b',"structuredContent":' + encoded
+        return text + self.tail(version, meta=meta)
+
+
+def _texts(texts: list[str]) -> bytes:
+    blocks = b",".join(b'{"type":"text","text":' + quoted(text) + b"}" for text in texts)
+    return b'{"content":[' + blocks + b"]"
+
+
+def _blocks(parts: Sequence[Any]) -> bytes:
+    if all(type(part) is Text for part in parts):
+        return _texts([part.text for part in parts])
+    for part in parts:
+        if not isinstance(part, Content):
+            raise UnencodableResult(f"content: expected Text, Image or str, got {type(part).__name__}")
+    return b'{"content":' + to_json([part.to_block() for part in parts])
+
+
+def to_json(value: Any) -> bytes:
+    """Return the JSON of any value that a tool may return. Raises UnencodableResult."""
+    import orjson
+
+    try:
+        encoded = orjson.dumps(value, default=_plainer, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:
+        return _exact_json(value)
+    if b"null" in encoded:
+        _refuse_nan(value, "result")
+    return encoded
+
+
+def _plainer(value: Any) -> Any:
+    """What orjson does not know, as something that it does."""
+    if isinstance(value, (set, frozenset)):
+        return list(value)
+    if "pydantic" in sys.modules and hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    import msgspec
+
+    return msgspec.to_builtins(value, str_keys=True)
+
+
+def _exact_json(value: Any) -> bytes:
+    """The standard library's encoding: slow, but integers have any length, and refusals have words."""
+    import json
+
+    _refuse_nan(value, "result")
+    try:
+        text = json.dumps(value, default=_plainer, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode()
+    except UnicodeEncodeError:
+        raise
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UnencodableResult(f"the result cannot be written as JSON: {error}") from None
+
+
+def _refuse_nan(value: Any, path: str) -> None:
+    """Name the place of a number that JSON does not have."""
+    waiting = [(path, value)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, float) and value - value != 0:
+            raise UnencodableResult(f"{path}: {value} cannot be written as JSON")
+        if isinstance(value, dict):
+            waiting += [(f"{path}.{name}", member) for name, member in value.items()]
+        elif isinstance(value, (list, tuple)):
+            waiting += [(f"{path}[{at}]", element) for at, element in enumerate(value)]
+
+
+def error_object(code: int, message: str, data: Any = None) -> bytes:
+    """Return a JSON-RPC error object (section 5.1)."""
+    error = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return dumps(error)

@@ -1,0 +1,44 @@
+"""Writes what goes over the wire to a file, one message a line, secrets masked. For finding faults.
+
+Each line is ``<`` (from the client) or ``>`` (to it), the seconds since the start, and the message. The
+file is made readable for its owner only. Costs a `write` a message; without ``--trace`` this module is
+not imported.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from time import monotonic
+
+from fastrpc.errors import UsageError
+
+SECRET = re.compile(
+    rb'("[^"\\]*(?:token|secret|password|passwd|api[-_]?key|authorization|credential)[^"\\]*"\s*:\s*)"(?:[^"\\]|\\.)*"',
+    re.IGNORECASE,
+)
+
+
+class Trace:
+    """A trace in a file. Raises UsageError if it cannot be opened."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        except OSError as error:
+            raise UsageError(f"--trace: cannot write {path}: {error.strerror}") from None
+        self._began = monotonic()
+        self._unfinished = b""
+
+    def __call__(self, direction: bytes, data: bytes) -> None:
+        """Note a line that came, or bytes that went: these may be any part of the output."""
+        if direction == b">":
+            *lines, self._unfinished = (self._unfinished + data).split(b"\n")
+        else:
+            lines = [data]
+        at = b"%.6f" % (monotonic() - self._began)
+        for line in lines:
+            os.write(self._file, b"%b %b %b\n" % (direction, at, SECRET.sub(rb'\1"***"', line)))
+
+    def close(self) -> None:
+        os.close(self._file)
