@@ -36,7 +36,18 @@ class Call:
     cancelled, and over for the server when its function has returned, which a thread may do later.
     """
 
-    __slots__ = ("arguments", "context", "dispatcher", "loop", "plan", "request", "state", "task", "thread", "timer")
+    __slots__ = (
+        "arguments",
+        "context",
+        "dispatcher",
+        "loop",
+        "plan",
+        "request",
+        "state",
+        "task",
+        "thread",
+        "timer",
+    )
 
     def __init__(self, dispatcher: Dispatcher, request: Request, plan: Plan, arguments: list[Any]) -> None:
         self.dispatcher = dispatcher

@@ -113,7 +113,7 @@ class Dispatcher:
 
     def quiet(self) -> bool:
         """The client has paused for the first time: get ready, and say whether the loop will be needed."""
-        self.connection.forget_plans(self.service.plans)
+        self.connection.take_plans(self.service.plans)
         return self.session.state != NEW and self.service.needs_loop()
 
     # --- messages -------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ class Dispatcher:
     def _plan(self, name: str) -> Plan:
         plans = self.service.plans
         if self.connection.plans is not plans:
-            self.connection.forget_plans(plans)
+            self.connection.take_plans(plans)
         plan = plans.get(name)
         if plan is None:
             raise InvalidParams(f"Unknown tool: {name:.128}{nearest(name, plans)}")

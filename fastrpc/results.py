@@ -33,7 +33,8 @@ class Results:
     """Encodes results; knows what a 2026-07-28 result says of the server that gave it."""
 
     def __init__(self, server_info: dict[str, Any]) -> None:
-        self.server_info = server_info
+        self._server_meta = {SERVER_KEY: server_info}
+        self._modern_ending = b',"resultType":"complete","_meta":' + dumps(self._server_meta) + b"}"
 
     def tail(self, version: str, *, is_error: bool = False, meta: dict[str, Any] | None = None) -> bytes:
         """Return all that follows the content of a result, closing brace included."""
@@ -42,13 +43,11 @@ class Results:
 
     def ending(self, version: str, meta: dict[str, Any] | None = None) -> bytes:
         """Return what every result of a version ends with, closing brace included."""
-        text = b""
         if version == MODERN:
-            text = b',"resultType":"complete"'
-            meta = {**(meta or {}), SERVER_KEY: self.server_info}
-        if meta:
-            text += b',"_meta":' + to_json(meta)
-        return text + b"}"
+            if not meta:
+                return self._modern_ending
+            return b',"resultType":"complete","_meta":' + to_json({**meta, **self._server_meta}) + b"}"
+        return b',"_meta":' + to_json(meta) + b"}" if meta else b"}"
 
     def failure(self, message: str, version: str) -> bytes:
         """Return a result that tells the model what went wrong."""
@@ -91,7 +90,7 @@ class Results:
 
     def _value(self, tool: Tool, value: Any, version: str) -> bytes:
         """Any other value: its JSON as a text, and as structured content where there is a schema for it."""
-        encoded = to_json(value)
+        encoded = to_json(tool.signature.to_json(value))
         text = b'{"content":[{"type":"text","text":' + quoted(encoded.decode()) + b"}]"
         meta = None
         if version in STRUCTURED and tool.signature.output_schema is not None:

@@ -64,7 +64,7 @@ class Service:
         self._plans = None
         self._lists.clear()
         for dispatcher in self.dispatchers:
-            dispatcher.connection.forget_plans({})
+            dispatcher.connection.take_plans({})
 
     # --- calls in flight ------------------------------------------------------------------------------
 

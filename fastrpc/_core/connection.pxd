@@ -16,6 +16,8 @@ cdef class Connection:
     cdef public object dispatcher
     cdef bytes legacy_tail               # all that follows the text of a result, by era
     cdef bytes modern_tail
+    cdef bytes legacy_list               # the first page of tools/list, once it has been asked for
+    cdef bytes modern_list
     cdef public object flush             # called after writing outside of a pump, or None
     cdef public object call_in_loop      # calls a function on the event loop, as soon as there is one
     cdef bint pumping
@@ -25,6 +27,7 @@ cdef class Connection:
     cdef int handle_message(self) except -1
     cdef int too_long(self) except -1
     cdef int call(self, Plan plan) except -1
+    cdef int list(self, bytes ready) except -1
     cdef Plan plan_of(self)
     cdef bint is_in_flight(self)
     cdef int end_call(self, bytes id, Plan plan, object result, bint modern) except -1

@@ -28,7 +28,9 @@ class Connection:
     def __init__(self, legacy_tail: bytes, modern_tail: bytes) -> None: ...
     def wrote(self) -> None:
         """Say that an answer was written outside of a pump, so that somebody sends it."""
-    def forget_plans(self, plans: dict[str, Plan]) -> None:
-        """Take new plans, after the tools have changed."""
+    def take_plans(self, plans: dict[str, Plan]) -> None:
+        """Take new plans, after the tools have changed, and forget lists of the old ones."""
+    def take_list(self, result: bytes, modern: bool) -> None:
+        """Keep the first page of the tools, to answer with it from now on."""
     def receive(self, line: bytes) -> None:
         """Handle one line that came by another way than a stream."""

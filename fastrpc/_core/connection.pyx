@@ -44,17 +44,26 @@ cdef class Connection:
         cdef Message message = self.message
         cdef Plan plan
         if (
-            message.is_call
-            and message.kind_code == REQUEST
+            message.kind_code == REQUEST
             and not message.wants_progress
             and (message.era == MODERN or (message.era == LEGACY and self.open))
+            and not (self.in_flight and self.is_in_flight())
         ):
-            plan = self.plan_of()
-            if plan is not None and plan.inline and plan.count >= 0 and not (self.in_flight and self.is_in_flight()):
-                return self.call(plan)
+            if message.is_call:
+                plan = self.plan_of()
+                if plan is not None and plan.inline and plan.count >= 0:
+                    return self.call(plan)
+            elif message.is_list:
+                ready = self.modern_list if message.era == MODERN else self.legacy_list
+                if ready is not None:
+                    return self.list(ready)
         self.now = 0
         self.dispatcher.dispatch(message)
         return 0
+
+    cdef int list(self, bytes ready) except -1:
+        """Answer with a list that is ready but for the id."""
+        return self.output.put_answer(self.message.id.data, self.message.id.size, <char*> ready, len(ready))
 
     cdef Plan plan_of(self):
         """Return the plan of the tool that the message names, or None."""
@@ -137,10 +146,18 @@ cdef class Connection:
         if not self.pumping and self.flush is not None:
             self.flush()
 
-    def forget_plans(self, dict plans):
-        """Take new plans, after the tools have changed."""
+    def take_plans(self, dict plans):
+        """Take new plans, after the tools have changed, and forget lists of the old ones."""
         self.plans = plans
         self.last = None
+        self.legacy_list = self.modern_list = None
+
+    def take_list(self, bytes result, bint modern):
+        """Keep the first page of the tools, to answer with it from now on."""
+        if modern:
+            self.modern_list = result
+        else:
+            self.legacy_list = result
 
     def receive(self, bytes line):
         """Handle one line that came by another way than a stream."""

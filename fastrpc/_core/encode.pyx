@@ -215,10 +215,10 @@ cdef Py_ssize_t escaped_size(const char* data, Py_ssize_t size) noexcept:
     return size + extra
 
 
-def quoted(str text):
-    """Return `text` as a JSON string, in UTF-8."""
+def quoted(text):
+    """Return a str, or an instance of a subclass, as a JSON string in UTF-8."""
     cdef Output output = Output.__new__(Output)
-    put_quoted(output, text)
+    put_quoted(output, exact(text))
     return output.take()
 
 
@@ -230,6 +230,11 @@ def dumps(value):
     cdef Output output = Output.__new__(Output)
     put_value(output, value)
     return output.take()
+
+
+cdef str exact(text):
+    """The text of a subclass of str, whatever its own methods say."""
+    return text if type(text) is str else "".join((text,))
 
 
 cdef int put_quoted(Output output, str text) except -1:
@@ -247,7 +252,7 @@ cdef int put_value(Output output, value) except -1:
     cdef bint first = True
     cdef bytes text
     if isinstance(value, str):
-        return put_quoted(output, value)
+        return put_quoted(output, exact(value))
     if value is None or value is True or value is False:
         text = b"null" if value is None else b"true" if value is True else b"false"
     elif isinstance(value, int) or (isinstance(value, float) and value - value == 0):
@@ -258,7 +263,7 @@ cdef int put_value(Output output, value) except -1:
             if not first:
                 output.put(b",", 1)
             first = False
-            put_quoted(output, name)
+            put_quoted(output, exact(name))
             output.put(b":", 1)
             put_value(output, member)
         return output.put(b"}", 1)

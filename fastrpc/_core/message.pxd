@@ -40,6 +40,7 @@ cdef class Message:
     cdef Slice id                # exact JSON text; data is NULL where there is none
     cdef Slice method_name
     cdef bint is_call            # tools/call with a name and, if any, an object of arguments
+    cdef bint is_list            # tools/list from its beginning
     cdef Slice tool_name
     cdef bint has_arguments
     cdef bint has_params

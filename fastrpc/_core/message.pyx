@@ -55,6 +55,7 @@ cdef enum:
     SEEN_PARAMS = 8
     SEEN_RESULT = 16
     SEEN_ERROR = 32
+    NULL_ID = 64                 # the id is null, as it may be in an answer
     SEEN_NAME = 1
     SEEN_ARGUMENTS = 2
     SEEN_META = 4
@@ -126,7 +127,7 @@ cdef class Message:
         self.line.size = size
         self.id.data = NULL
         self.method_name.data = NULL
-        self.is_call = self.has_arguments = self.has_params = self.wants_progress = False
+        self.is_call = self.is_list = self.has_arguments = self.has_params = self.wants_progress = False
         self.era = LEGACY
         self.code = 0
         if self.members is not None:
@@ -209,6 +210,8 @@ cdef class Message:
                 take_id(self, id_position)
         if seen & SEEN_METHOD and simdjson.kind_of(method) == c'"':
             simdjson.text_of(method, &self.method_name.data, &self.method_name.size)
+        if seen & SEEN_ID and simdjson.kind_of(id_value) == c"n":
+            seen |= NULL_ID
         return self.judge_envelope(seen, repeated, seen & SEEN_JSONRPC and is_two(version))
 
     cdef int judge_envelope(self, unsigned int seen, unsigned int repeated, bint versioned) except -1:
@@ -222,7 +225,7 @@ cdef class Message:
             return self.refuse("a member of the envelope stands there twice")
         elif not versioned:
             return self.refuse('jsonrpc: expected "2.0"')
-        elif seen & SEEN_ID and self.id.data == NULL:
+        elif seen & SEEN_ID and self.id.data == NULL and not is_answer(seen):
             return self.refuse("id: expected a string or an integer")
         elif seen & SEEN_METHOD:
             if self.method_name.data == NULL:
@@ -248,6 +251,7 @@ cdef class Message:
         cdef unsigned int repeated = 0
         cdef bint is_call
         self.has_params = present
+        self.is_list = same(self.method_name.data, self.method_name.size, "tools/list", 10)
         if not present:
             return 0
         if simdjson.kind_of(inside(self).params) != c"{":
@@ -259,6 +263,9 @@ cdef class Message:
                 if memcmp(member.key, "name", 4) == 0:
                     bit = SEEN_NAME
                     name = member.value
+            elif member.key_size == 6:
+                if memcmp(member.key, "cursor", 6) == 0:
+                    self.is_list = False
             elif member.key_size == 9:
                 if memcmp(member.key, "arguments", 9) == 0:
                     bit = SEEN_ARGUMENTS
@@ -364,16 +371,16 @@ cdef class Message:
         if self.too_deep:
             return 0
         try:
-            value, repeated_inside = strict.read(self.line.data[: self.line.size])
+            reading = strict.Reading(self.line.data[: self.line.size])
         except strict.Broken:
             return 0
         self.code = 0
-        if isinstance(value, list):
+        if isinstance(reading.value, list):
             self.kind_code = BATCH
             return 0
-        if not isinstance(value, strict.Members):
+        if not isinstance(reading.value, dict):
             return self.refuse("expected a JSON object")
-        return self.take_members(value.pairs, repeated_inside)
+        return self.take_members(reading.pairs, reading.params_repeat)
 
     cdef int take_members(self, list pairs, repeated_inside) except -1:
         """The envelope again, from the standard library's (name, value) pairs."""
@@ -400,6 +407,8 @@ cdef class Message:
             method = self.members["method"] = self.members["method"].encode()
             self.method_name.data = <const char*> method
             self.method_name.size = len(method)
+        if seen & SEEN_ID and id_value is None:
+            seen |= NULL_ID
         self.judge_envelope(seen, repeated, self.members.get("jsonrpc") == "2.0")
         if self.kind_code > NOTIFICATION or not seen & SEEN_PARAMS:
             return 0
@@ -495,6 +504,11 @@ cdef void take_id(Message message, Py_ssize_t position) noexcept:
     places.begin(inside(message).parser, message.line.data)
     while places.next(&message.id.data, &message.id.size) and position > 0:
         position -= 1
+
+
+cdef bint is_answer(unsigned int seen) noexcept:
+    """Is this an answer to a line that its sender could not read, whose id is null?"""
+    return seen & NULL_ID and not seen & SEEN_METHOD and seen & (SEEN_RESULT | SEEN_ERROR)
 
 
 cdef bint is_two(simdjson.Element version) noexcept:

@@ -100,6 +100,8 @@ cdef class Plan:
                     value = message.argument_str() if argument.type == c'"' else message.argument_value()
                 elif self.kinds[at] == c"*" or (self.kinds[at] == c"l" and argument.type == c"u"):
                     value = message.argument_value()
+                elif self.kinds[at] == c"d" and (argument.type == c"l" or argument.type == c"u"):
+                    value = float(message.argument_value())
                 else:
                     return 0
                 Py_INCREF(value)

@@ -23,29 +23,43 @@ class Broken(Exception):
     """The line is no JSON. Its text says what is wrong and, where that is known, at which byte."""
 
 
-class Members(dict[str, "Any"]):
-    """An object that remembers its pairs as they came, so that duplicates can be told."""
+class Reading:
+    """What a line holds: its `value`; of an object the `pairs` as they came, duplicates and all; and
+    whether its params hold a guarded name twice."""
 
-    __slots__ = ("pairs",)
-    pairs: list[tuple[str, Any]]
+    def __init__(self, line: bytes) -> None:
+        """Read a line. Raises `Broken`."""
+        self.pairs: list[tuple[str, Any]] = []
+        self._repeating: list[dict[str, Any]] = []
+        text = _decode(line)
+        decoder = json.JSONDecoder(
+            object_pairs_hook=self._object, parse_constant=_constant, parse_int=_integer, parse_float=_real
+        )
+        try:
+            self.value: Any = decoder.decode(text)
+        except json.JSONDecodeError as error:
+            raise Broken(f"{_phrase(error.msg)} at byte {len(text[: error.pos].encode())}") from None
+        except RecursionError:
+            raise Broken("nested too deep") from None
+        _refuse_half_pairs(self.value)
 
+    @property
+    def params_repeat(self) -> bool:
+        params = self.value.get("params")
+        return any(params is members for members in self._repeating)
 
-def read(line: bytes) -> tuple[Any, bool]:
-    """Return the line's value, and whether its params hold a guarded name twice.
-
-    The outermost object, and only it, is sure to be a `Members`. Raises `Broken`.
-    """
-    text = _decode(line)
-    try:
-        value = _decoder().decode(text)
-    except json.JSONDecodeError as error:
-        raise Broken(f"{_phrase(error.msg)} at byte {len(text[: error.pos].encode())}") from None
-    except RecursionError:
-        raise Broken("nested too deep") from None
-    if _has_lone_surrogate(value):
-        raise Broken("a \\u escape of half a surrogate pair")
-    params = value.get("params") if isinstance(value, Members) else None
-    return value, isinstance(params, Members) and _repeats(params)
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Note an object; the outermost one comes last."""
+        for name, value in pairs:
+            _refuse_half_pairs(name)
+            _refuse_half_pairs(value)
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            names = [name for name, _ in pairs]
+            if any(names.count(name) > 1 for name in GUARDED):
+                self._repeating.append(members)
+        self.pairs = pairs
+        return members
 
 
 def explain(line: bytes, too_deep: bool) -> str:
@@ -53,7 +67,7 @@ def explain(line: bytes, too_deep: bool) -> str:
     if too_deep:
         return f"more than 128 levels of nesting at byte {_too_deep_at(line)}"
     try:
-        read(line)
+        Reading(line)
     except Broken as broken:
         return str(broken)
     return "not valid JSON"
@@ -91,18 +105,6 @@ def _decode(line: bytes) -> str:
         raise Broken(f"not UTF-8 at byte {error.start}") from None
 
 
-def _decoder() -> json.JSONDecoder:
-    return json.JSONDecoder(
-        object_pairs_hook=_members, parse_constant=_constant, parse_int=_integer, parse_float=_real
-    )
-
-
-def _members(pairs: list[tuple[str, Any]]) -> Members:
-    members = Members(pairs)
-    members.pairs = pairs
-    return members
-
-
 def _constant(name: str) -> NoReturn:
     raise Broken(f"{name} is no JSON number")
 
@@ -120,25 +122,14 @@ def _real(text: str) -> float:
     return number
 
 
-def _has_lone_surrogate(value: Any) -> bool:
-    """Look through every string and key; a loop, because the caller bounds the depth, not the width."""
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-                return True
-        elif isinstance(value, Members):
-            for name, member in value.pairs:
-                waiting += (name, member)
-        elif isinstance(value, list):
-            waiting += value
-    return False
-
-
-def _repeats(params: Members) -> bool:
-    names = [name for name, _ in params.pairs]
-    return any(names.count(name) > 1 for name in GUARDED)
+def _refuse_half_pairs(value: Any) -> None:
+    """Refuse a lone surrogate in a string, or in one inside an array; objects have been looked at."""
+    if isinstance(value, str):
+        if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+            raise Broken("a \\u escape of half a surrogate pair")
+    elif isinstance(value, list):
+        for element in value:
+            _refuse_half_pairs(element)
 
 
 def _phrase(complaint: str) -> str:

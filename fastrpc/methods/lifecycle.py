@@ -20,7 +20,9 @@ CAPABILITIES: dict[str, Any] = {"tools": {}}
 def initialize(dispatcher: Dispatcher, request: Request) -> bytes:
     """Agree on a version; from here on requests without an envelope are welcome."""
     version = dispatcher.session.agree(request.params)
-    dispatcher.connection.open = True
+    connection = dispatcher.connection
+    connection.open = True
+    connection.take_plans(connection.plans)  # and forget a list made for another version
     service = dispatcher.service
     result: dict[str, Any] = {
         "protocolVersion": version,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastrpc.errors import InvalidParams
+from fastrpc.session import MODERN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +15,10 @@ def list_tools(dispatcher: Dispatcher, request: Request) -> bytes:
     cursor = request.params.get("cursor")
     if cursor is not None and not isinstance(cursor, str):
         raise InvalidParams("cursor: expected a string")
-    return dispatcher.service.tool_list(request.version, cursor)
+    result = dispatcher.service.tool_list(request.version, cursor)
+    if cursor is None:
+        dispatcher.connection.take_list(result, request.version == MODERN)
+    return result
 
 
 def call_tool(dispatcher: Dispatcher, request: Request) -> bytes | None:

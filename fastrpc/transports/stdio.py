@@ -99,20 +99,18 @@ def serve(
     max_line: int = MAX_LINE,
 ) -> None:
     """Serve until the client is gone or a signal comes. Raises UsageError for closed descriptors."""
+    descriptors = Descriptors()
     signals = _stream.catch_signals()
     try:
-        descriptors = Descriptors()
-        try:
-            stream = Stream(connection, descriptors.input, descriptors.output, max_line, trace)
-            reason = stream.run()
-            if reason == _stream.LOOP:
-                drain = None if descriptors.input_is_file else drain_seconds
-                _serve_in_loop(stream, connection, signals, drain)
-            stream.send_rest(LAST_WORDS_MS)
-        finally:
-            descriptors.give_back()
+        stream = Stream(connection, descriptors.input, descriptors.output, max_line, trace)
+        reason = stream.run()
+        if reason == _stream.LOOP:
+            drain = None if descriptors.input_is_file else drain_seconds
+            _serve_in_loop(stream, connection, signals, drain)
+        stream.send_rest(LAST_WORDS_MS)
     finally:
         _stream.release_signals()
+        descriptors.give_back()
 
 
 def _serve_in_loop(stream: Stream, connection: Connection, signals: int, drain_seconds: float | None) -> None:

@@ -1,0 +1,36 @@
+# Every habit as one word. Everything is built into .venv, which the first word makes.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.built
+COMPILED := setup.py pyproject.toml $(wildcard fastrpc/_core/*.pyx fastrpc/_core/*.pxd fastrpc/_core/*.c)
+
+.PHONY: run test test-unit lint bench clean
+
+run: $(STAMP)            ## build, then show a real client talking to a real server
+	$(BIN)/fastrpc demo
+
+test: $(STAMP)           ## everything: unit, property, tools, real processes
+	$(BIN)/python -m pytest tests
+
+test-unit: $(STAMP)      ## the fast parts only
+	$(BIN)/python -m pytest tests/unit tests/property tests/tools tests/meta
+
+lint: $(STAMP)           ## ruff, mypy --strict, cython-lint
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/cython-lint fastrpc/_core
+
+bench: $(STAMP)          ## figures against a C loop and a plain Python loop
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf build dist *.egg-info $(VENV) fastrpc/_core/*.so fastrpc/_core/reaper
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): $(COMPILED)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@

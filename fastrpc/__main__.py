@@ -1,0 +1,99 @@
+"""The ``fastrpc`` command, also ``python -m fastrpc``: finds the command and its exit code.
+
+`serve` comes first and imports nothing that it does not need. A user's mistake is one line on stderr
+and exit code 2, never a traceback; a reader who goes away (``fastrpc tools | head``) is no mistake.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fastrpc.errors import DefinitionError, UsageError
+
+HELP = """\
+usage: fastrpc COMMAND [ARGUMENT…]
+
+An MCP server and the framework to write one.
+
+commands:
+{commands}
+
+options:
+  --help      show this, or 'fastrpc COMMAND --help' for one command
+  --version   show the version
+
+examples:
+  fastrpc serve                        serve the agent's tools to an MCP client
+  fastrpc serve my_tools.py            serve your own
+  fastrpc tools                        what is served, as a table
+  fastrpc demo                         watch a client and a server talk
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit code: 0, 1 when it failed, 2 for a mistake in the call."""
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        if arguments and arguments[0] == "serve":
+            from fastrpc.cli.serve import main as serve
+
+            return serve(arguments[1:])
+        return _other_command(arguments)
+    except (UsageError, DefinitionError) as error:
+        from fastrpc.cli import say
+
+        say("fastrpc: " + " ".join(str(error).split()))
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def _other_command(arguments: list[str]) -> int:
+    if sys.stdout is not None:
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        code = _dispatch(arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return _reader_is_gone()
+
+
+def _dispatch(arguments: list[str]) -> int:
+    from fastrpc.cli import COMMANDS, nearest, unknown_option, version
+
+    if not arguments:
+        raise UsageError(f"a command is needed: {', '.join(COMMANDS)} (see 'fastrpc --help')")
+    word = arguments[0]
+    if word in ("--help", "-h", "help"):
+        listed = "\n".join(f"  {name:<11} {text}" for name, text in COMMANDS.items())
+        print(HELP.format(commands=listed), end="")
+        return 0
+    if word in ("--version", "-V"):
+        print(f"fastrpc {version()}")
+        return 0
+    if word.startswith("-"):
+        raise unknown_option(word, ("--help", "--version"))
+    if word not in COMMANDS:
+        hint = nearest(word, COMMANDS) or f"; the commands are {', '.join(COMMANDS)}"
+        raise UsageError(f"unknown command {word!r}{hint}")
+    from importlib import import_module
+
+    try:
+        code = import_module(f"fastrpc.cli.{word}").main(arguments[1:])
+    except SystemExit as leaving:  # argparse, after --help
+        code = leaving.code
+    return int(code or 0)
+
+
+def _reader_is_gone() -> int:
+    """Leave quietly: what is still buffered has nowhere to go, and flushing it at exit would fail."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,249 @@
+"""The house rules that a machine can check: layers, file sizes, promises, exports, tools, documents."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import fastrpc
+
+REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LONGEST_FILE = 700
+
+# Module (or package) -> layer. A module may import from layers below its own, and its own package.
+LAYERS = {
+    "fastrpc.errors": 0,
+    "fastrpc.types": 0,
+    "fastrpc.config": 0,
+    "fastrpc.log": 0,
+    "fastrpc._core.framer": 1,
+    "fastrpc._core.message": 1,
+    "fastrpc._core.strict": 1,
+    "fastrpc._core.simdjson": 1,
+    "fastrpc._core.encode": 1,
+    "fastrpc._core.plan": 1,
+    "fastrpc._core.connection": 1,
+    "fastrpc._core.stream": 2,
+    "fastrpc.schema": 3,
+    "fastrpc.registry": 3,
+    "fastrpc.context": 3,
+    "fastrpc.processes": 3,
+    "fastrpc.session": 5,
+    "fastrpc.results": 5,
+    "fastrpc.workers": 5,
+    "fastrpc.service": 5,
+    "fastrpc.calls": 5,
+    "fastrpc.methods": 5,
+    "fastrpc.dispatcher": 5,
+    "fastrpc.transports": 6,
+    "fastrpc.trace": 6,
+    "fastrpc.server": 7,
+    "fastrpc.cli": 8,
+    "fastrpc.testing": 8,
+    "fastrpc.__main__": 8,
+}
+
+# Layers that may not import one that is numerically below them.
+NOT = {
+    3: {1, 2},  # description and programs know nothing of the wire
+    6: {5},  # a transport is handed a connection; it never meets the dispatcher
+}
+
+
+def sources(*folders: str, endings: tuple[str, ...] = (".py",)) -> list[str]:
+    found = []
+    for folder in folders:
+        for place, _, names in os.walk(os.path.join(REPOSITORY, folder)):
+            found += [os.path.join(place, name) for name in names if name.endswith(endings)]
+    return sorted(os.path.relpath(path, REPOSITORY) for path in found)
+
+
+def text_of(path: str) -> str:
+    with open(os.path.join(REPOSITORY, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def module_of(path: str) -> str:
+    module = os.path.splitext(path)[0].replace(os.sep, ".")
+    return module.removesuffix(".__init__")
+
+
+def layer_of(module: str) -> int | None:
+    """The layer of a module: its own line in the table, its package's, or that of its public sibling."""
+    parts = module.split(".")
+    for length in range(len(parts), 1, -1):
+        name = ".".join(parts[:length])
+        if name in LAYERS:
+            return LAYERS[name]
+    leaf = parts[1] if len(parts) > 1 else ""
+    for name, layer in LAYERS.items():
+        if leaf.lstrip("_").startswith(name.split(".")[1] + "_") or leaf.startswith("_process"):
+            return layer if not leaf.startswith("_process") else LAYERS["fastrpc.processes"]
+    return None
+
+
+def imports_of(path: str) -> set[str]:
+    """The modules of fastrpc that a file imports at any depth, outside of typing-only blocks."""
+    text = text_of(path)
+    if path.endswith((".pyx", ".pxd")):
+        found = set(re.findall(r"^\s*(?:from|cimport|import)\s+(fastrpc[\w.]*)", text, re.MULTILINE))
+        found |= {
+            f"{package}.{name}"
+            for package, name in re.findall(r"from (fastrpc[\w.]*) c?import (\w+)", text)
+            if package == "fastrpc._core"
+        }
+        return found - {"fastrpc._core"}
+    found = set()
+    waiting: list[ast.AST] = [ast.parse(text)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            waiting += node.orelse
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        waiting += ast.iter_child_nodes(node)
+    return {name for name in found if name.split(".")[0] == "fastrpc"}
+
+
+def forbidden(module: str, imported: str) -> bool:
+    mine, theirs = layer_of(module), layer_of(imported)
+    if mine is None or theirs is None or imported == module:
+        return False
+    return theirs > mine or theirs in NOT.get(mine, ())
+
+
+FRAMEWORK = sources("fastrpc", endings=(".py", ".pyx", ".pxd"))
+
+
+@pytest.mark.parametrize("path", FRAMEWORK)
+def test_imports_go_down_the_layers(path: str) -> None:
+    module = module_of(path)
+    if module in ("fastrpc", "fastrpc._core"):
+        return
+    assert layer_of(module) is not None, f"{module} stands in no layer"
+    wrong = sorted(name for name in imports_of(path) if forbidden(module, name))
+    assert not wrong, f"{module} must not import {wrong}"
+
+
+def test_the_layer_check_sees_a_wrong_import() -> None:
+    assert forbidden("fastrpc.transports.stdio", "fastrpc.dispatcher")
+    assert forbidden("fastrpc.errors", "fastrpc.server")
+    assert not forbidden("fastrpc.server", "fastrpc.transports")
+
+
+def test_the_core_without_io_has_none() -> None:
+    for name in ("framer", "message", "encode"):
+        text = text_of(f"fastrpc/_core/{name}.pyx")
+        for word in ("posix.", "unistd", "clock_gettime", "import time", "import os", "logging", "socket"):
+            assert word not in text, f"{name}.pyx uses {word}"
+
+
+def test_nothing_in_the_framework_names_a_tool() -> None:
+    names = "Bash|ReadImage|ReadDocs|WebSearch|TaskManager|PlanMode|AskUserQuestion|InvokeSkill|SetCallback"
+    tool = re.compile(rf"[\"'](?:{names}|\w+Bash|\w*BgTasks?|ReadBgOutput)[\"']")
+    for path in sources("fastrpc"):
+        if os.path.basename(path) == "demo.py" or "_demo" in path:
+            continue  # the demo is a client, and clients name the tools they call
+        assert not tool.search(text_of(path)), f"{path} names a tool"
+
+
+def test_tools_use_public_names_only() -> None:
+    allowed = {"fastrpc", "fastrpc.processes"} | {f"fastrpc.{name}" for name in fastrpc.__all__}
+    for path in sources("tools"):
+        for name in imports_of(path):
+            if not name.startswith("fastrpc.tools") and not name.startswith("fastrpc.processes"):
+                assert name in allowed, f"{path} imports {name}"
+
+
+@pytest.mark.parametrize(
+    "path", [*sources("fastrpc", "tools", "tests", "benchmarks", endings=(".py", ".pyx", ".c", ".pyi"))]
+)
+def test_no_file_is_too_long(path: str) -> None:
+    assert text_of(path).count("\n") <= LONGEST_FILE
+
+
+@pytest.mark.parametrize("path", sources("fastrpc", "tools", "tests", endings=(".py", ".pyx")))
+def test_every_file_opens_with_its_promise(path: str) -> None:
+    text = text_of(path)
+    if os.path.basename(path) == "__init__.py" and not text.strip():
+        return
+    assert re.match(r'(# distutils:.*\n|#!.*\n)?(r|f)?"""\S', text), f"{path} has no docstring at its top"
+
+
+def test_every_public_name_is_exported_and_documented() -> None:
+    manual = text_of("docs/api.md")
+    for name in fastrpc.__all__:
+        value = getattr(fastrpc, name)
+        assert f"`{name}" in manual, f"docs/api.md does not tell of {name}"
+        if name != "__version__":
+            assert value.__doc__, f"{name} has no docstring"
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="nothing_like_it"):
+        fastrpc.nothing_like_it  # noqa: B018
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    assert f'version = "{fastrpc.__version__}"' in text_of("pyproject.toml")
+    assert fastrpc.__version__ in text_of("CHANGELOG.md")
+
+
+def test_every_shipped_tool_is_documented_and_tested() -> None:
+    readme = text_of("README.md")
+    tests = "".join(text_of(path) for path in sources("tests"))
+    for path in sources("tools/agent"):
+        match = re.search(r'@tool\([^)]*name="(\w+)"', text_of(path), re.DOTALL)
+        if match:
+            assert f"`{match[1]}`" in readme, f"README.md does not list {match[1]}"
+            assert match[1] in tests, f"no test calls {match[1]}"
+
+
+def test_importing_the_package_imports_next_to_nothing() -> None:
+    code = (
+        "import sys; before = set(sys.modules); import fastrpc; from fastrpc import Server, tool; Server('x'); "
+        "print(sorted(set(sys.modules) - before))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(fastrpc.__file__))},
+    )
+    assert shown.returncode == 0, shown.stderr
+    for heavy in ("typing", "inspect", "asyncio", "json", "re", "msgspec", "orjson", "dataclasses", "enum"):
+        assert f"'{heavy}'" not in shown.stdout, f"import fastrpc imports {heavy}"
+
+
+@pytest.mark.parametrize("path", ["README.md", *sources("docs", endings=(".md",))])
+def test_python_examples_in_the_documents_run(path: str, tmp_path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", text_of(path), re.DOTALL | re.MULTILINE)
+    for number, block in enumerate(blocks):
+        script = tmp_path / f"example_{number}.py"
+        script.write_text(block, encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, str(script)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+        assert done.returncode == 0, f"{path}, block {number + 1}:\n{block}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("path", ["README.md", *sources("docs", endings=(".md",))])
+def test_links_between_the_documents_lead_somewhere(path: str) -> None:
+    folder = os.path.dirname(os.path.join(REPOSITORY, path))
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text_of(path)):
+        if "://" not in target:
+            assert os.path.exists(os.path.join(folder, target)), f"{path} links to {target}"
