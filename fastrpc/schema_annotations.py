@@ -75,7 +75,7 @@ def peel(annotation: Any, namespace: Mapping[str, Any]) -> Peeled:
         elif hasattr(annotation, "__supertype__"):
             annotation = annotation.__supertype__
         elif type(annotation).__name__ == "TypeAliasType":
-            annotation = annotation.__value__
+            annotation = _value_of_alias(annotation)
         elif is_union(annotation):
             members = [member for member in annotation.__args__ if member is not type(None)]
             if len(members) == len(annotation.__args__):
@@ -91,6 +91,13 @@ def peel(annotation: Any, namespace: Mapping[str, Any]) -> Peeled:
     peeled.base = annotation
     _read_metadata(peeled, metadata)
     return peeled
+
+
+def _value_of_alias(alias: Any) -> Any:
+    try:
+        return alias.__value__  # evaluated here, when it is asked for first
+    except NameError as error:
+        raise UnresolvedName(f"{alias.__name__!r} names something undefined ({error})") from None
 
 
 def _read_metadata(peeled: Peeled, metadata: list[Any]) -> None:
@@ -184,7 +191,8 @@ def is_union(annotation: Any) -> bool:
 def union_of(members: list[Any]) -> Any:
     from typing import Union
 
-    return Union.__getitem__(tuple(members))  # members may be strings, which know no |
+    form: Any = Union  # members may be strings, which know no |
+    return form[tuple(members)]
 
 
 def is_literal(annotation: Any) -> bool:

@@ -146,7 +146,7 @@ class _RawSignature(Signature):
             schema = properties.get(name)
             kind = schema.get("type") if isinstance(schema, dict) else None
             shape = _BY_TYPE.get(kind) if isinstance(kind, str) else None
-            if value is None and isinstance(kind, str) and kind != "null" and name not in required:
+            if value is None and name not in required and _excludes_null(schema):
                 continue
             if shape is not None and isinstance(value, str):
                 try:
@@ -155,6 +155,16 @@ class _RawSignature(Signature):
                     pass
             mended[name] = value
         return mended
+
+
+def _excludes_null(schema: Any) -> bool:
+    """Whether null plainly does not fit a property, so that it can only mean absence."""
+    if not isinstance(schema, dict):
+        return False
+    kind = schema.get("type")
+    if kind is None:
+        return None not in schema.get("enum", (None,))
+    return isinstance(kind, str) and kind != "null"
 
 
 def raw_signature(facts: _Facts, schema: Any, documents: Mapping[str, Any]) -> Signature:

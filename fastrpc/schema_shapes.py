@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Schema = dict[str, Any]
 
 MESSAGE_LIMIT = 240
-EXACT_FLOAT = 2**53  # integers up to here survive the way through a float
+EXACT_FLOAT = 2**53  # integers below survive the way through a float
 
 
 # ----------------------------------------------------------------------------------- what is wrong
@@ -318,7 +318,7 @@ def integer_from_text(text: str) -> int | None:
     if digits.isascii() and digits.isdigit():
         return int(text) if len(digits) <= 4300 else None
     number = float_from_text(text)
-    if number is not None and number.is_integer() and abs(number) <= EXACT_FLOAT:
+    if number is not None and number.is_integer() and abs(number) < EXACT_FLOAT:
         return int(number)
     return None
 

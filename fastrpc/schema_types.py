@@ -66,7 +66,9 @@ def _whole(peeled: Peeled, namespace: Mapping[str, Any]) -> Any:
 
     annotation = peeled.base
     if peeled.metadata:
-        annotation = Annotated.__class_getitem__((annotation, *peeled.metadata))  # type: ignore[attr-defined]
+        form: Any = Annotated  # no type to mypy: what is in the brackets is known at run time only
+        parts = (annotation, *peeled.metadata)
+        annotation = form[parts]
     holder = type("Holder", (), {"__annotations__": {"value": annotation}})
     try:
         return get_type_hints(holder, dict(namespace), include_extras=True)["value"]
