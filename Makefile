@@ -19,8 +19,9 @@ test-unit: $(STAMP)      ## the fast parts only
 
 lint: $(STAMP)           ## ruff, mypy --strict, cython-lint
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
-	$(BIN)/cython-lint fastrpc/_core
+	PATH="$(BIN):$$PATH" cython-lint fastrpc/_core
 
 bench: $(STAMP)          ## figures against a C loop and a plain Python loop
 	$(BIN)/python benchmarks/run.py

@@ -40,6 +40,7 @@ def simdjson_folder() -> str:
 
 SIMDJSON = simdjson_folder()
 
+
 def module(name: str) -> Extension:
     return Extension(
         f"fastrpc._core.{name}",
@@ -85,7 +86,9 @@ class BuildCore(build_ext):
         source = os.path.join(SIMDJSON, "simdjson.cpp")
         target = os.path.join(self.build_temp, "simdjson.o")
         if not os.path.exists(target) or os.path.getmtime(target) < os.path.getmtime(source):
-            (compiled,) = self.compiler.compile([source], output_dir=self.build_temp, extra_postargs=cxx_flags)
+            (compiled,) = self.compiler.compile(
+                [source], output_dir=self.build_temp, extra_postargs=cxx_flags
+            )
             os.replace(compiled, target)
         return target
 

@@ -20,7 +20,6 @@ from fastrpc.errors import (
     InvalidParams,
     InvalidRequest,
     MethodNotFound,
-    Overloaded,
     ParseError,
     ProtocolError,
 )
@@ -129,8 +128,10 @@ class Dispatcher:
         elif kind == "broken":
             self._answer_error(b"null", ParseError(f"Parse error: {message.error}"), batch)
         elif kind == "invalid":
-            error = InvalidParams if message.error_code == InvalidParams.code else InvalidRequest
-            self._answer_error(message.id or b"null", error(f"Invalid request: {message.error}"), batch)
+            error: ProtocolError = InvalidRequest(f"Invalid request: {message.error}")
+            if message.error_code == InvalidParams.code:
+                error = InvalidParams(f"Invalid params: {message.error}")
+            self._answer_error(message.id or b"null", error, batch)
 
     def _take_request(self, message: Message, batch: Batch | None) -> None:
         request = Request(self, message, batch)
@@ -155,7 +156,7 @@ class Dispatcher:
         request.version = self.session.version_of(request.method, request.params)
         method = METHODS.get(request.method)
         if method is None or request.version not in method.versions:
-            raise MethodNotFound(f"Method not found: {request.method}{nearest(request.method, METHODS)}")
+            raise MethodNotFound(f"Method not found: {request.method:.128}{nearest(request.method, METHODS)}")
         if request.method == "initialize" and request.batch is not None:
             raise InvalidRequest("initialize: not allowed in a batch")
         return method.serve(self, request)

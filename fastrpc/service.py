@@ -71,7 +71,9 @@ class Service:
     def admit(self, call: Call) -> None:
         """Begin a call as soon as the loop runs and its tool's `max_running` allows. Raises Overloaded."""
         if self.in_flight >= self.max_in_flight:
-            raise Overloaded(f"Server busy: {self.in_flight} calls are in flight", {"maxInFlight": self.max_in_flight})
+            raise Overloaded(
+                f"Server busy: {self.in_flight} calls are in flight", {"maxInFlight": self.max_in_flight}
+            )
         self.in_flight += 1
         limit = call.plan.tool.max_running
         if limit is not None:
@@ -176,7 +178,12 @@ def plan_of(tool: Tool) -> Plan:
         and all(parameter.kind in BINDABLE for parameter in signature.parameters)
     ):
         parameters = [
-            (parameter.name, parameter.kind, REQUIRED if parameter.required else parameter.default, parameter.nullable)
+            (
+                parameter.name,
+                parameter.kind,
+                REQUIRED if parameter.required else parameter.default,
+                parameter.nullable,
+            )
             for parameter in signature.parameters
         ]
     # A time limit cannot be kept, nor a bound on running calls be needed, on the loop's own thread.

@@ -19,7 +19,8 @@ cdef extern from *:
 
     /* What stands behind the backslash for each byte that JSON escapes; 'u' needs four digits more. */
     static const char fastrpc_escape[256] = {
-        ['"'] = '"', ['\\\\'] = '\\\\', ['\\b'] = 'b', ['\\f'] = 'f', ['\\n'] = 'n', ['\\r'] = 'r', ['\\t'] = 't',
+        ['"'] = '"', ['\\\\'] = '\\\\',
+        ['\\b'] = 'b', ['\\f'] = 'f', ['\\n'] = 'n', ['\\r'] = 'r', ['\\t'] = 't',
         [0] = 'u', [1] = 'u', [2] = 'u', [3] = 'u', [4] = 'u', [5] = 'u', [6] = 'u', [7] = 'u', [11] = 'u',
         [14] = 'u', [15] = 'u', [16] = 'u', [17] = 'u', [18] = 'u', [19] = 'u', [20] = 'u', [21] = 'u',
         [22] = 'u', [23] = 'u', [24] = 'u', [25] = 'u', [26] = 'u', [27] = 'u', [28] = 'u', [29] = 'u',
@@ -48,7 +49,8 @@ cdef extern from *:
             fastrpc_bytes block, odd;
             uint64_t halves[2];
             memcpy(&block, from + at, 16);
-            odd = (fastrpc_bytes)(block < 32) | (fastrpc_bytes)(block == '"') | (fastrpc_bytes)(block == '\\\\');
+            odd = (fastrpc_bytes)(block < 32) | (fastrpc_bytes)(block == '"');
+            odd |= (fastrpc_bytes)(block == '\\\\');
             memcpy(halves, &odd, 16);
             if (halves[0] | halves[1]) {
                 to = fastrpc_escape_some(to, from + at, 16);
@@ -147,7 +149,9 @@ cdef class Output:
         self.end += size
         return 0
 
-    cdef int put_answer(self, const char* id, Py_ssize_t id_size, const char* result, Py_ssize_t size) except -1:
+    cdef int put_answer(
+        self, const char* id, Py_ssize_t id_size, const char* result, Py_ssize_t size
+    ) except -1:
         """Answer the request `id`, given as JSON text, with a `result` that is JSON text."""
         cdef char* to = self.reserve(OPEN_SIZE + id_size + RESULT_SIZE + size + 2)
         memcpy(to, OPEN, OPEN_SIZE)

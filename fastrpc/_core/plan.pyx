@@ -127,7 +127,8 @@ cdef class Plan:
         return -1
 
     cdef bint is_key(self, Argument* argument, Py_ssize_t at) noexcept:
-        return argument.key_size == self.key_sizes[at] and memcmp(argument.key, self.keys[at], argument.key_size) == 0
+        cdef Py_ssize_t size = argument.key_size
+        return size == self.key_sizes[at] and memcmp(argument.key, self.keys[at], size) == 0
 
     def note(self, int64_t nanoseconds):
         """Record how long a call took, where it ran."""

@@ -61,7 +61,9 @@ def parameters(tmp_path: Any) -> Any:
 
     (tmp_path / "server.py").write_text(SERVER)
     return StdioServerParameters(
-        command=sys.executable, args=["-m", "fastrpc", "serve", str(tmp_path / "server.py")], env=dict(os.environ)
+        command=sys.executable,
+        args=["-m", "fastrpc", "serve", str(tmp_path / "server.py")],
+        env=dict(os.environ),
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from stdio import decode, encode, serve
 
-SERVER = '''
+SERVER = """
 import asyncio
 import ctypes
 import os
@@ -69,18 +69,27 @@ async def noisy() -> str:
 @app.tool(run="inline")
 def read_stdin() -> str:
     return repr(sys.stdin.readline())
-'''
+"""
 
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 0,
     "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    },
 }
 
 
 def call(id: Any, tool: str, **arguments: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+    return {
+        "jsonrpc": "2.0",
+        "id": id,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments},
+    }
 
 
 def ids(lines: bytes) -> list[Any]:
@@ -188,18 +197,27 @@ def test_the_hand_over_to_the_loop_loses_and_reorders_nothing(first: str) -> Non
 
 def test_lines_behind_the_call_that_needs_the_loop_are_served_in_the_same_chunk() -> None:
     with serve(SERVER) as server:
-        server.send_message(INITIALIZE, call("s", "sleep", seconds=0.1), *(call(n, "echo", text="x") for n in range(1, 50)))
+        server.send_message(
+            INITIALIZE, call("s", "sleep", seconds=0.1), *(call(n, "echo", text="x") for n in range(1, 50))
+        )
         assert [answer["id"] for answer in server.answers(51)] == [0, *range(1, 50), "s"]
 
 
 def test_the_first_messages_are_answered_before_asyncio_is_imported() -> None:
-    source = SERVER + '''
+    source = (
+        SERVER
+        + """
 @app.tool(run="inline")
 def loaded() -> str:
     return " ".join(name for name in ("uvloop", "orjson", "msgspec") if name in sys.modules)
-'''
-    with serve(source.replace("import asyncio\n", "").replace("await asyncio.sleep(seconds)", "pass")) as server:
-        server.send_message(INITIALIZE, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, call(2, "loaded"))
+"""
+    )
+    with serve(
+        source.replace("import asyncio\n", "").replace("await asyncio.sleep(seconds)", "pass")
+    ) as server:
+        server.send_message(
+            INITIALIZE, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, call(2, "loaded")
+        )
         answers = server.answers(3)
         assert answers[2]["result"]["content"][0]["text"] == ""
         server.call("cold", text="x")
@@ -283,7 +301,9 @@ def test_a_reader_that_stalls_stops_the_reading_and_loses_nothing(warm: bool) ->
 
 def converse(read: Any, write: Any) -> list[Any]:
     """A short conversation over our ends; returns the answers."""
-    write(encode(INITIALIZE) + encode(call(1, "echo", text="inline")) + encode(call(2, "cold", text="thread")))
+    write(
+        encode(INITIALIZE) + encode(call(1, "echo", text="inline")) + encode(call(2, "cold", text="thread"))
+    )
     data = b""
     while data.count(b"\n") < 3:
         data += read()
@@ -311,7 +331,9 @@ def test_pipes_are_left_in_blocking_mode_even_by_a_killed_server(end: str) -> No
     input_read, input_write = os.pipe()
     output_read, output_write = os.pipe()
     with serve(SERVER, stdin=input_read, stdout=output_write) as server:
-        assert_conversation(converse(lambda: os.read(output_read, 65536), lambda data: os.write(input_write, data)))
+        assert_conversation(
+            converse(lambda: os.read(output_read, 65536), lambda data: os.write(input_write, data))
+        )
         assert os.get_blocking(input_read)
         assert os.get_blocking(output_write)
         if end == "kill":
@@ -369,7 +391,9 @@ def test_a_closed_standard_descriptor_is_a_users_mistake(closed: int) -> None:
 
 
 def test_closed_standard_error_harms_nobody() -> None:
-    script = f"exec 2>&-; exec {sys.executable} -c 'import sys; from fastrpc import Server; Server(\"x\").run()'"
+    script = (
+        f"exec 2>&-; exec {sys.executable} -c 'import sys; from fastrpc import Server; Server(\"x\").run()'"
+    )
     done = subprocess.run(["bash", "-c", script], input=encode(INITIALIZE), capture_output=True, timeout=20)
     assert ids(done.stdout) == [0]
     assert done.returncode == 0
@@ -445,5 +469,3 @@ def test_short_writes_tear_no_frame() -> None:
         assert [answer["id"] for answer in answers] == list(range(21))
         assert all(answer["result"]["content"][0]["text"] == text for answer in answers[1:])
     os.close(output_read)
-
-

@@ -272,7 +272,9 @@ def test_an_unknown_tool_names_its_nearest() -> None:
     assert "echo" in answer["error"]["message"]
 
 
-@pytest.mark.parametrize("params", [{}, {"name": 7}, {"name": "echo", "arguments": []}, {"name": "echo", "arguments": None}])
+@pytest.mark.parametrize(
+    "params", [{}, {"name": 7}, {"name": "echo", "arguments": []}, {"name": "echo", "arguments": None}]
+)
 def test_malformed_calls_are_minus_32602(params: Any) -> None:
     peer = Peer()
     peer.initialize()
