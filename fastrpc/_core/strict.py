@@ -10,12 +10,15 @@ has checked the nesting.
 from __future__ import annotations
 
 import json
+import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 MAX_DIGITS = 4300  # of an integer: where Python's own conversion stops, and a quadratic cost with it
+LONG_INTEGER = re.compile(rb"(?<!\d)\d{%d}" % (MAX_DIGITS + 1))  # looked for once a run, or it is quadratic
+HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 GUARDED = ("name", "arguments", "_meta")
 
 
@@ -31,9 +34,14 @@ class Reading:
         """Read a line. Raises `Broken`."""
         self.pairs: list[tuple[str, Any]] = []
         self._repeating: list[dict[str, Any]] = []
+        # Looked at once for the whole line, so that a long array costs no call for each element.
+        self._may_hold_half_pairs = HALF_PAIR.search(line) is not None
         text = _decode(line)
         decoder = json.JSONDecoder(
-            object_pairs_hook=self._object, parse_constant=_constant, parse_int=_integer, parse_float=_real
+            object_pairs_hook=self._object,
+            parse_constant=_constant,
+            parse_int=_integer if LONG_INTEGER.search(line) else None,
+            parse_float=_real,
         )
         try:
             self.value: Any = decoder.decode(text)
@@ -41,7 +49,10 @@ class Reading:
             raise Broken(f"{_phrase(error.msg)} at byte {len(text[: error.pos].encode())}") from None
         except RecursionError:
             raise Broken("nested too deep") from None
-        _refuse_half_pairs(self.value)
+        except ValueError:  # where the interpreter's own limit is set lower
+            raise Broken("an integer of too many digits") from None
+        if self._may_hold_half_pairs:
+            _refuse_half_pairs(self.value)
 
     @property
     def params_repeat(self) -> bool:
@@ -50,9 +61,10 @@ class Reading:
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         """Note an object; the outermost one comes last."""
-        for name, value in pairs:
-            _refuse_half_pairs(name)
-            _refuse_half_pairs(value)
+        if self._may_hold_half_pairs:
+            for name, value in pairs:
+                _refuse_half_pairs(name)
+                _refuse_half_pairs(value)
         members = dict(pairs)
         if len(members) < len(pairs):
             names = [name for name, _ in pairs]
