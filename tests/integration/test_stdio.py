@@ -469,3 +469,22 @@ def test_short_writes_tear_no_frame() -> None:
         assert [answer["id"] for answer in answers] == list(range(21))
         assert all(answer["result"]["content"][0]["text"] == text for answer in answers[1:])
     os.close(output_read)
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_signals_that_interrupt_reads_and_writes_tear_no_frame(warm: bool) -> None:
+    source = SERVER + "\nimport signal\nsignal.signal(signal.SIGUSR1, lambda *_: None)\n"
+    with serve(source) as server:
+        server.initialize()
+        if warm:
+            server.call("cold", text="x")
+        lines = b"".join(encode(call(number, "echo", text="x" * 20_000)) for number in range(200))
+        sender = threading.Thread(target=server.send, args=(lines,), kwargs={"reading": False})
+        sender.start()
+        answers = []
+        for _ in range(200):
+            server.signal(signal.SIGUSR1)
+            answers += server.answers(1)
+        sender.join()
+        assert [answer["id"] for answer in answers] == list(range(200))
+        assert all(len(answer["result"]["content"][0]["text"]) == 20_000 for answer in answers)

@@ -105,6 +105,22 @@ def test_a_slow_tool_delays_no_other() -> None:
     with_client(app, conversation)
 
 
+def test_synchronous_tools_run_side_by_side() -> None:
+    app = Server("t")
+    meeting = threading.Barrier(8, timeout=10)
+
+    @app.tool
+    def meet() -> str:
+        meeting.wait()
+        return "met"
+
+    async def conversation(client: Client) -> None:
+        results = await asyncio.gather(*(client.call("meet") for _ in range(8)))
+        assert [result.text for result in results] == ["met"] * 8
+
+    with_client(app, conversation)
+
+
 # --- limits -----------------------------------------------------------------------------------------------
 
 

@@ -259,6 +259,7 @@ def test_a_removed_tool_is_neither_listed_nor_called() -> None:
     peer.initialize()
     call = {"name": "echo", "arguments": {"text": "x"}}
     assert "result" in peer.ask("tools/call", call)
+    assert len(peer.ask("tools/list")["result"]["tools"]) == 1
     peer.app.remove_tool("echo")
     assert peer.ask("tools/list")["result"]["tools"] == []
     assert code(peer.ask("tools/call", call)) == -32602
