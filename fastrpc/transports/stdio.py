@@ -74,6 +74,26 @@ class Descriptors:
             os.close(kept)
 
 
+_prepared: Descriptors | None = None
+
+
+def prepare() -> None:
+    """Take the standard descriptors over now, before somebody else's code is imported that may print.
+
+    `serve` does it otherwise. Raises UsageError if standard input or output is closed.
+    """
+    global _prepared
+    if _prepared is None:
+        _prepared = Descriptors()
+
+
+def _give_back() -> None:
+    global _prepared
+    if _prepared is not None:
+        _prepared.give_back()
+        _prepared = None
+
+
 def _fill_closed() -> set[int]:
     """Put /dev/null where a standard descriptor is closed, lest a file of ours gets its number."""
     closed = set()
@@ -99,7 +119,9 @@ def serve(
     max_line: int = MAX_LINE,
 ) -> None:
     """Serve until the client is gone or a signal comes. Raises UsageError for closed descriptors."""
-    descriptors = Descriptors()
+    prepare()
+    descriptors = _prepared
+    assert descriptors is not None
     signals = _stream.catch_signals()
     try:
         stream = Stream(connection, descriptors.input, descriptors.output, max_line, trace)
@@ -110,7 +132,7 @@ def serve(
         stream.send_rest(LAST_WORDS_MS)
     finally:
         _stream.release_signals()
-        descriptors.give_back()
+        _give_back()
 
 
 def _serve_in_loop(stream: Stream, connection: Connection, signals: int, drain_seconds: float | None) -> None:
