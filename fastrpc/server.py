@@ -85,7 +85,8 @@ class Server:
         """Add the tools that `loader` returns, before the first request that needs to know them."""
         self._loaders.append(loader)
 
-    def _load(self) -> None:
+    def load_tools(self) -> None:
+        """Call the loaders of `load_tools_later` now, if that has not been done."""
         loaders, self._loaders = self._loaders, []
         for loader in loaders:
             for tool in loader():
@@ -142,6 +143,6 @@ class Server:
                 page_size=self.page_size,
                 max_in_flight=self.max_in_flight,
                 threads=self.threads,
-                load=self._load,
+                load=self.load_tools,
             )
         return self._service

@@ -86,7 +86,7 @@ def _load_file(path: str) -> ModuleType:
     path = os.path.abspath(path)
     folder, file_name = os.path.split(path)
     if folder not in sys.path:
-        sys.path.insert(0, folder)  # as `python file.py` does, for the modules beside it
+        sys.path.append(folder)  # for the modules beside it; behind all others, lest one of them be a trap
     name = os.path.splitext(file_name)[0]
     loaded = sys.modules.get(name)
     if loaded is not None:
@@ -111,7 +111,7 @@ def _load_module(name: str) -> ModuleType:
         raise UsageError(f"{name or ':'}: not a target; a target is file.py, module or module:attribute")
     folder = os.getcwd()
     if folder not in sys.path and "" not in sys.path:
-        sys.path.insert(0, folder)  # as `python -m` does
+        sys.path.append(folder)  # behind all others: a repository's json.py must not become Python's
     try:
         return _import(name)
     except ModuleNotFoundError as error:

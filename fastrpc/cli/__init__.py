@@ -1,0 +1,101 @@
+"""The command line: one module a command, and what they share.
+
+A command is a module here with ``main(arguments) -> int``, imported when it is called for. `serve`
+is a start-up path and parses its few options by hand; the others take `parser`, which brings
+argparse. A user's mistake is a `UsageError` raised where it is found; `fastrpc.__main__` turns it
+into one line and exit code 2. Importing this module imports nothing but `sys`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fastrpc.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterable
+
+    from fastrpc.config import Configuration
+
+COMMANDS = {
+    "serve": "serve tools over standard input and output",
+    "tools": "list the tools that would be served",
+    "call": "call one tool in a real session and print its result",
+    "demo": "show a whole conversation between a client and a server",
+    "selftest": "check the tools against their contract",
+    "config": "show every setting, its value and where it came from",
+}
+
+
+def say(text: str) -> None:
+    """Write a line to stderr, if there is one. (`print` would fall back to stdout: the wire.)"""
+    if sys.stderr is not None:
+        try:
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
+        except OSError:
+            pass
+
+
+def nearest(word: str, candidates: Iterable[str]) -> str:
+    """Return `` (did you mean 'x'?)`` for a misspelled word, or nothing."""
+    from difflib import get_close_matches
+
+    folded = {candidate.lower(): candidate for candidate in candidates}
+    near = get_close_matches(word.lower(), folded, 1)
+    return f"; did you mean {folded[near[0]]!r}?" if near else ""
+
+
+def version() -> str:
+    """Return the version of this distribution."""
+    from fastrpc import __version__
+
+    return __version__
+
+
+def configuration(options: dict[str, str] | None = None) -> Configuration:
+    """Load the settings and show their warnings, one line each."""
+    from fastrpc.config import load
+
+    loaded = load(options=options)
+    for warning in loaded.warnings:
+        say(f"fastrpc: warning: {warning}")
+    return loaded
+
+
+def parser(command: str, arguments: str, examples: str) -> ArgumentParser:
+    """Return an argparse parser for a command whose complaints are a `UsageError`, one line each."""
+    from argparse import ArgumentParser, RawDescriptionHelpFormatter
+
+    class Parser(ArgumentParser):
+        def error(self, message: str) -> None:  # type: ignore[override]
+            raise UsageError(f"{message} (see 'fastrpc {command} --help')")
+
+    return Parser(
+        prog=f"fastrpc {command}",
+        usage=f"fastrpc {command} {arguments}".rstrip(),
+        description=f"{COMMANDS[command][0].upper()}{COMMANDS[command][1:]}.",
+        epilog=f"examples:\n{examples}",
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def unknown_option(option: str, options: Iterable[str], command: str = "") -> UsageError:
+    """Return the complaint about an option that does not exist."""
+    name = option.partition("=")[0]
+    hint = nearest(name, options) or f" (see 'fastrpc {command} --help')".replace("  ", " ")
+    return UsageError(f"unknown option {name!r}{hint}")
+
+
+def parse(parser: ArgumentParser, arguments: list[str], command: str) -> Namespace:
+    """Parse a command's arguments; what is left over is named, with the option that was meant."""
+    options, rest = parser.parse_known_intermixed_args(arguments)
+    if not rest:
+        return options
+    if rest[0].startswith("-"):
+        known = [option for action in parser._actions for option in action.option_strings]
+        raise unknown_option(rest[0], known, command)
+    raise UsageError(f"one argument too many: {rest[0]!r} (see 'fastrpc {command} --help')")

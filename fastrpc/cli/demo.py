@@ -1,0 +1,230 @@
+"""``fastrpc demo``: a client process and a server process talk, printed as a person wants to read it.
+
+What is said is the toolset's own: its module ``_demo`` has ``play(conversation)``. This module starts
+the server, prints who said what and how long it took, then times a short pipelined run of a trivial
+tool, and ends both servers. Any step that goes wrong ends the demo with exit code 1. It works in a
+folder of its own and keeps its state there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+from fastrpc.cli import configuration, parse, parser, say
+from fastrpc.cli._client import Answer, Client, ConversationFailed, encode, sheltered_environment
+from fastrpc.cli._contract import load_companion, load_contract
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+EXAMPLES = """\
+  fastrpc demo
+  fastrpc demo | less
+"""
+LINES_SHOWN = 12
+WIDTH = 76
+PIPELINED_CALLS = 20_000
+
+BOLD, DIM, GREEN, BLUE, RED = "1", "2", "32", "34", "31"
+
+
+def main(arguments: list[str]) -> int:
+    """Play the whole conversation; return 0 when every step went as it should, else 1."""
+    parse(parser("demo", "", EXAMPLES), arguments, "demo")
+    toolset = configuration()["FASTRPC_TOOLSET"]
+    from tempfile import TemporaryDirectory
+
+    try:
+        with TemporaryDirectory(prefix="fastrpc-demo-") as folder:
+            _play_toolset(toolset, folder)
+            _time_pipelined_calls(sheltered_environment((), folder))
+    except ConversationFailed as error:
+        say(f"fastrpc: the demo failed: {error}")
+        return 1
+    return 0
+
+
+def _play_toolset(toolset: str, folder: str) -> None:
+    names = list(load_contract(toolset))
+    with Client(["--cwd", folder], environment=sheltered_environment(names, folder)) as client:
+        conversation = Conversation(client, folder)
+        conversation.title("A client starts the server and shakes hands")
+        conversation.shake_hands()
+        conversation.list_tools()
+        script = load_companion(toolset, "_demo")
+        if script is not None:
+            script.play(conversation)
+        conversation.title("The client closes the pipe")
+        conversation.end()
+
+
+class Conversation:
+    """A session that is printed while it happens. A toolset's script talks through it.
+
+    Every verb raises `ConversationFailed` when the server does not do what it should.
+    """
+
+    def __init__(self, client: Client, folder: str) -> None:
+        self.client = client
+        self.folder = folder
+        """An empty folder, the server's working directory."""
+        self.tools: list[str] = []
+        self.colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+    # --- verbs for scripts ---
+
+    def title(self, text: str) -> None:
+        """Say what comes next."""
+        self._print("\n" + self._colour(text, BOLD))
+
+    def call(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        *,
+        fails: bool = False,
+        says: str = "",
+        progress: bool = False,
+    ) -> Answer:
+        """Call a tool and print both sides. `fails`: the result must be an error; `says`: its text must
+        hold this; `progress`: reports must come before the result."""
+        params: dict[str, Any] = {"name": tool, "arguments": arguments}
+        if progress:
+            params["_meta"] = {"progressToken": f"watch-{self.client.last_id + 1}"}
+        self._client_says(tool, arguments)
+        reports: list[dict[str, Any]] = []
+        answer = self._request("tools/call", params, reports)
+        self._server_says(answer.text(), answer.seconds, failed=answer.is_error)
+        self.check(answer.is_error is fails, f"{tool}: isError is {answer.is_error}, not {fails}")
+        self.check(says in answer.text(), f"{tool}: {says!r} is not in the result")
+        self.check(bool(reports) or not progress, f"{tool}: no progress came")
+        return answer
+
+    def cancel(self, tool: str, arguments: dict[str, Any], after_seconds: float) -> None:
+        """Call a tool, change one's mind, and see that no answer comes while others are served."""
+        self._client_says(tool, arguments)
+        request = self.client.begin("tools/call", {"name": tool, "arguments": arguments})
+        time.sleep(after_seconds)
+        self._client_says("notifications/cancelled", {"requestId": request, "reason": "changed my mind"})
+        self.client.notify("notifications/cancelled", {"requestId": request, "reason": "changed my mind"})
+        self._client_says("ping", {})
+        answer = self._request("ping", {}, [])
+        self._server_says("(an empty answer to the ping, none to the cancelled call)", answer.seconds)
+
+    def remark(self, text: str) -> None:
+        """Print what the client's side sees besides messages."""
+        self._print(self._colour(f"        {text}", DIM))
+
+    def check(self, holds: bool, otherwise: str) -> None:
+        """Fail the demo unless something holds."""
+        if not holds:
+            raise ConversationFailed(otherwise)
+
+    # --- the frame ---
+
+    def shake_hands(self) -> None:
+        self._client_says("initialize", {"protocolVersion": "2025-11-25"})
+        answer = self.client.initialize()
+        server = answer.result["serverInfo"]
+        text = f"{server['name']} {server['version']}, protocol {answer.result['protocolVersion']}"
+        self._server_says(text, answer.seconds, note="from the start of its process")
+
+    def list_tools(self) -> None:
+        self._client_says("tools/list", {})
+        begun = time.perf_counter()
+        self.tools = [descriptor["name"] for descriptor in self.client.list_tools()]
+        self._server_says(f"{len(self.tools)} tools: {', '.join(self.tools)}", time.perf_counter() - begun)
+        self.check(bool(self.tools), "the server lists no tools")
+
+    def end(self) -> None:
+        begun = time.perf_counter()
+        code = self.client.close()
+        self._server_says(f"ends with exit code {code}", time.perf_counter() - begun)
+        self.check(code == 0, f"the server ended with exit code {code}")
+        self.check(not self.client.received, "the server said something nobody asked for")
+
+    def _request(self, method: str, params: dict[str, Any], reports: list[dict[str, Any]]) -> Answer:
+        begun = time.perf_counter()
+
+        def show(message: dict[str, Any]) -> None:
+            if message["method"] == "notifications/progress":
+                reports.append(message)
+                told = message["params"].get("message") or f"{message['params']['progress']:g}"
+                self._server_says(told.rstrip("\n"), time.perf_counter() - begun, note="progress")
+
+        self.client.on_notification = show
+        answer = self.client.request(method, params)
+        if answer.error is not None:
+            raise ConversationFailed(f"{method}: {answer.error.get('message')}")
+        return answer
+
+    # --- printing ---
+
+    def _client_says(self, what: str, arguments: dict[str, Any]) -> None:
+        shown = "  ".join(f"{key}={_compact(value)}" for key, value in arguments.items())
+        self._print(f"{self._colour('client', BLUE)}  {what}  {shown}".rstrip())
+
+    def _server_says(self, text: str, seconds: float, *, failed: bool = False, note: str = "") -> None:
+        """Print lines of the server; behind the first stands how long it took."""
+        first, *more = text.split("\n")
+        took = f"{_duration(seconds)}{' ' + note if note else ''}"
+        speaker = self._colour("server", RED if failed else GREEN)
+        self._print(f"{speaker}  {first.ljust(WIDTH - len(took))}  {self._colour(took, DIM)}")
+        for line in more[: LINES_SHOWN - 1]:
+            self._print(f"        {line}")
+        if len(more) >= LINES_SHOWN:
+            self.remark(f"… {len(more) - LINES_SHOWN + 1} more lines")
+
+    def _print(self, text: str) -> None:
+        print(text, flush=True)
+
+    def _colour(self, text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colours else text
+
+
+def _compact(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 100 else text[:99] + "…"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.1f} ms"
+
+
+def _time_pipelined_calls(environment: dict[str, str]) -> None:
+    """Send many calls at once to the smallest of servers, check every answer, print the rate."""
+    path = os.path.join(os.path.dirname(__file__), "_demo_server.py")
+    with Client([path], environment=environment) as client:
+        client.initialize()
+        requests = b"".join(encode(_numbered_call(number)) for number in range(PIPELINED_CALLS))
+        begun = time.perf_counter()
+        lines = client.exchange(requests, PIPELINED_CALLS)
+        seconds = time.perf_counter() - begun
+        _check_answers(lines)
+        code = client.close()
+    if code != 0:
+        raise ConversationFailed(f"the timed server ended with exit code {code}")
+    print(
+        f"\n{PIPELINED_CALLS:,} calls of a trivial tool, sent at once, every answer checked: "
+        f"{_duration(seconds)}, {PIPELINED_CALLS / seconds:,.0f} calls per second.\n"
+        "Both servers ended with exit code 0."
+    )
+
+
+def _numbered_call(number: int) -> dict[str, Any]:
+    params = {"name": "echo", "arguments": {"text": f"hello {number}"}}
+    return {"jsonrpc": "2.0", "id": f"call-{number}", "method": "tools/call", "params": params}
+
+
+def _check_answers(lines: list[bytes]) -> None:
+    texts = {}
+    for line in lines:
+        message = json.loads(line)
+        texts[message.get("id")] = message.get("result", {}).get("content", [{}])[0].get("text")
+    for number in range(PIPELINED_CALLS):
+        if texts.get(f"call-{number}") != f"hello {number}":
+            raise ConversationFailed(f"call {number} was answered with {texts.get(f'call-{number}')!r}")

@@ -1,0 +1,184 @@
+"""``fastrpc selftest``: is this installation whole, and do its tools keep their contract?
+
+Imports every module, holds each tool of the toolset against the published contract, then starts a
+real server: handshake, list, ping, one call of each tool without side effects that has an example, a
+clean end. Switches do not count here and the user's state is not touched. Exit code 1 on any drift.
+"""
+
+from __future__ import annotations
+
+from fastrpc.cli import configuration, parse, parser
+from fastrpc.cli._assemble import load_toolset
+from fastrpc.cli._contract import differences, find_module, load_contract
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.cli._client import Client
+    from fastrpc.registry import Tool
+
+EXAMPLES = """\
+  fastrpc selftest
+  fastrpc selftest && echo all is well
+"""
+
+
+class Report:
+    """Prints each finding as it is made and remembers whether one was bad."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+
+    def good(self, what: str, text: str) -> None:
+        print(f"ok    {what:<9} {text}", flush=True)
+
+    def bad(self, what: str, text: str) -> None:
+        self.failures += 1
+        print(f"FAIL  {what:<9} {text}", flush=True)
+
+    def check(self, holds: bool, what: str, text: str, otherwise: str) -> None:
+        if holds:
+            self.good(what, text)
+        else:
+            self.bad(what, otherwise)
+
+
+def main(arguments: list[str]) -> int:
+    """Run all checks; return 0 when all of them hold, else 1."""
+    parse(parser("selftest", "", EXAMPLES), arguments, "selftest")
+    toolset = configuration()["FASTRPC_TOOLSET"]
+    report = Report()
+    check_imports(report, toolset)
+    tools = load_toolset(toolset)
+    contract = load_contract(toolset)
+    check_contract(report, toolset, contract, tools)
+    check_session(report, contract, tools)
+    if report.failures:
+        print(f"{report.failures} of the checks failed.")
+        return 1
+    print("All checks hold.")
+    return 0
+
+
+def check_imports(report: Report, toolset: str) -> None:
+    """Import every module of fastrpc and of the toolset; none may fail, none may write to stdout."""
+    from contextlib import redirect_stdout
+    from importlib import import_module
+    from io import StringIO
+
+    failed: list[str] = []
+    names = [*module_names("fastrpc"), *module_names(toolset)]
+    written = StringIO()
+    with redirect_stdout(written):
+        for name in names:
+            try:
+                import_module(name)
+            except Exception as error:
+                failed.append(f"{name}: {type(error).__name__}: {error}")
+    for text in failed:
+        report.bad("import", text)
+    if written.getvalue():
+        report.bad("import", f"importing wrote {written.getvalue()[:80]!r} to stdout")
+    elif not failed:
+        report.good("import", f"{len(names)} modules")
+
+
+def module_names(package: str) -> list[str]:
+    """Return a package's modules, its own name first, without importing any but packages."""
+    from importlib.util import find_spec
+    from pkgutil import iter_modules
+
+    spec = find_module(package)
+    if spec is None:
+        return [package] if find_spec(package) is not None else []
+    names = [package]
+    for entry in iter_modules(spec.submodule_search_locations, f"{package}."):
+        names += module_names(entry.name) if entry.ispkg else [entry.name]
+    return names
+
+
+def check_contract(
+    report: Report, toolset: str, contract: dict[str, dict[str, Any]], tools: list[Tool]
+) -> None:
+    """Hold each tool against what was published, and the tools together against the published order."""
+    from fastrpc.session import VERSIONS
+
+    if not contract:
+        report.good("contract", f"{toolset} has published none")
+        return
+    if not tools:
+        report.bad("contract", f"{toolset} holds no tools")
+    present = {tool.name: tool for tool in tools}
+    modules = set(module_names(toolset))
+    absent = []
+    for name, published in contract.items():
+        tool = present.get(name)
+        if tool is not None:
+            found = differences(published, tool.descriptor(VERSIONS[-1]), tool.effect)
+            report.check(not found, "contract", name, f"{name}: {'; '.join(found)}")
+        elif f"{toolset}.{published['module']}" in modules:
+            report.bad("contract", f"{name}: its module is there, the tool is not")
+        else:
+            absent.append(name)
+    for name in present:
+        if name not in contract:
+            report.bad("contract", f"{name} was never published")
+    order = [name for name in contract if name in present]
+    listed = [name for name in present if name in contract]
+    report.check(listed == order, "order", "as published", f"is {listed}, published as {order}")
+    print(f"{len(order)} of {len(contract)} published tools present")
+    if absent:
+        print(f"not in this release: {', '.join(absent)}")
+
+
+def check_session(report: Report, contract: dict[str, dict[str, Any]], tools: list[Tool]) -> None:
+    """Do all of it once more through a server process, as a client sees it."""
+    from tempfile import TemporaryDirectory
+
+    from fastrpc.cli._client import Client, ConversationFailed, sheltered_environment
+
+    with TemporaryDirectory(prefix="fastrpc-selftest-") as folder:
+        client = Client([], environment=sheltered_environment((tool.name for tool in tools), folder))
+        try:
+            with client:
+                check_list(report, client, tools)
+                for tool in tools:
+                    if tool.effect == "read":
+                        check_call(report, client, tool, contract.get(tool.name, {}))
+        except ConversationFailed as error:
+            report.bad("session", str(error))
+            return
+        code = client.process.returncode
+        report.check(code == 0, "end", "exit code 0", f"exit code {code}")
+
+
+def check_list(report: Report, client: Client, tools: list[Tool]) -> None:
+    from fastrpc.cli._client import PROTOCOL
+
+    agreed = client.initialize().result.get("protocolVersion")
+    report.check(agreed == PROTOCOL, "session", f"version {agreed}", f"version {agreed}, not {PROTOCOL}")
+    listed = client.list_tools()
+    described = [tool.descriptor(PROTOCOL) for tool in tools]
+    report.check(
+        listed == described, "session", f"{len(listed)} tools listed as described", "the list differs"
+    )
+    report.check(client.request("ping").error is None, "session", "ping", "ping was refused")
+
+
+def check_call(report: Report, client: Client, tool: Tool, published: dict[str, Any]) -> None:
+    """Call a tool that has no side effects with the contract's example, or without arguments if it
+    needs none."""
+    example = published.get("example")
+    if example is None:
+        if tool.descriptor("2025-11-25").get("inputSchema", {}).get("required"):
+            report.good("call", f"{tool.name}: not called, the contract has no example")
+            return
+        example = {"arguments": {}, "is_error": False, "says": ""}
+    answer = client.request("tools/call", {"name": tool.name, "arguments": example["arguments"]})
+    text = answer.text()
+    holds = (
+        answer.error is None and answer.is_error is example["is_error"] and example["says"] in text
+    )
+    shown = text.partition("\n")[0][:80]
+    report.check(holds, "call", f"{tool.name}: {shown}", f"{tool.name}: {answer.error or answer.result}")

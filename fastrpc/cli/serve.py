@@ -1,0 +1,159 @@
+"""``fastrpc serve``: tools over standard input and output.
+
+On the way to the first answer, so the few options are parsed by hand and nothing is imported that
+the session does not need. What goes over the wire is the server's business; this module writes to
+stderr alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fastrpc.cli import configuration, say, unknown_option
+from fastrpc.cli._assemble import assemble
+from fastrpc.errors import UsageError
+from fastrpc.transports import stdio
+
+HELP = """\
+usage: fastrpc serve [OPTION…] [TARGET…]
+
+Serve tools over standard input and output to an MCP client.
+
+A target is a file (my_tools.py), a module (package.module) or one thing in it (module:app).
+Without a target the agent's tools are served. Several targets are served together.
+
+options:
+  --cwd DIR             work as if started in DIR; files and targets are looked up there
+  --name NAME           the name that the server gives itself
+  --drain-seconds N     at the end of input, calls may still end for N seconds (1)
+  --max-in-flight N     refuse calls beyond N at a time
+  --log-level LEVEL     debug, info, warning, error or critical, on stderr (warning)
+  --trace FILE          append both directions of the wire to FILE, secrets masked
+  --help                show this
+
+examples:
+  fastrpc serve
+  fastrpc serve my_tools.py more_tools.py
+  fastrpc serve package.server:app --log-level info
+  TOOLS=false fastrpc serve
+"""
+
+# An option and the setting it stands for; the others are this command's own.
+SETTING_OPTIONS = {
+    "--drain-seconds": "FASTRPC_DRAIN_SECONDS",
+    "--log-level": "FASTRPC_LOG_LEVEL",
+    "--max-in-flight": "FASTRPC_MAX_IN_FLIGHT",
+}
+OPTIONS = ("--cwd", "--name", "--trace", *SETTING_OPTIONS)
+
+
+def main(arguments: list[str]) -> int:
+    """Serve until the session is over; return the exit code."""
+    if "--help" in arguments or "-h" in arguments:
+        sys.stdout.write(HELP)
+        return 0
+    options, targets = split_arguments(arguments)
+    _change_folder(options.get("--cwd"), targets)
+    settings = configuration(_setting_texts(options))
+    settings.export(os.environ)
+    trace = options.get("--trace")
+    if trace is not None:
+        _check_writable(trace)
+    at_terminal = os.isatty(0)
+    stdio.prepare()  # a target may print while it is imported
+    server = assemble(targets, settings, name=options.get("--name"), later=True)
+    if at_terminal:
+        _greet(arguments)
+    server.run(drain_seconds=settings["FASTRPC_DRAIN_SECONDS"], trace=trace)
+    return 0
+
+
+def split_arguments(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the options, by name, and the targets. ``--name=x`` and ``--name x`` are the same; after
+    ``--`` everything is a target."""
+    options: dict[str, str] = {}
+    targets: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            targets.extend(rest)
+        elif not argument.startswith("-"):
+            targets.append(argument)
+        else:
+            name, equals, text = argument.partition("=")
+            if name not in OPTIONS:
+                raise unknown_option(argument, (*OPTIONS, "--help"), "serve")
+            value = text if equals else next(rest, None)
+            if not value:
+                raise UsageError(f"{name} needs a value (see 'fastrpc serve --help')")
+            options[name] = value
+    return options, targets
+
+
+def _setting_texts(options: dict[str, str]) -> dict[str, str]:
+    """Return the options that are settings by the setting's name, each checked."""
+    from fastrpc.config import PARSERS, SETTINGS
+
+    texts = {SETTING_OPTIONS[name]: text for name, text in options.items() if name in SETTING_OPTIONS}
+    if texts:
+        option_of = {setting: option for option, setting in SETTING_OPTIONS.items()}
+        for setting in SETTINGS:
+            if setting.name in texts:
+                text = texts[setting.name]
+                try:
+                    PARSERS[setting.kind](text)
+                except ValueError as error:
+                    raise UsageError(f"{option_of[setting.name]}: {error}, got {text!r}") from None
+    return texts
+
+
+def _change_folder(folder: str | None, targets: list[str]) -> None:
+    """Go where the work is. Desktop clients start servers in ``/``: that is no project, so the
+    agent's tools then work in the home folder."""
+    if folder is None:
+        if targets or os.path.realpath(".") != "/":
+            return
+        folder = os.path.expanduser("~")
+        if not os.path.isdir(folder):
+            return
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise UsageError(f"--cwd {folder}: {error.strerror}") from None
+
+
+def _check_writable(path: str) -> None:
+    """Find out before the session begins. A trace is for its owner alone."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise UsageError(f"--trace {path}: {error.strerror}") from None
+
+
+def _greet(arguments: list[str]) -> None:
+    """Tell a person at a terminal what this is: they expected a prompt, not silence."""
+    import json
+    import shlex
+
+    command = _own_command()
+    shown = shlex.join([*command, "serve", *arguments])
+    entry = {"command": command[0], "args": [*command[1:], "serve", *arguments]}
+    say(
+        "fastrpc waits for an MCP client on standard input, one JSON message a line. Ctrl-D ends it.\n"
+        "A client starts it by itself. To connect Claude Code:\n"
+        f"  claude mcp add fastrpc -- {shown}\n"
+        "or put this into a client's configuration file:\n"
+        f"  {json.dumps({'mcpServers': {'fastrpc': entry}}, ensure_ascii=False)}\n"
+        "To try the tools by hand: fastrpc demo, fastrpc tools, fastrpc call TOOL key=value"
+    )
+
+
+def _own_command() -> list[str]:
+    """Return a command that starts this program from any folder: the installed script where there is
+    one, for ``python -m`` would look for modules in the client's folder first."""
+    beside = os.path.join(os.path.dirname(sys.executable), "fastrpc")
+    for program in (os.path.abspath(sys.argv[0]), beside):
+        if os.path.basename(program) == "fastrpc" and os.path.isfile(program) and os.access(program, os.X_OK):
+            return [program]
+    return [sys.executable, "-m", "fastrpc"]

@@ -1,0 +1,691 @@
+"""The `fastrpc` command as a person and a client meet it: real processes, exit codes, one line a mistake."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from fastrpc.cli.call import typed
+from fastrpc.errors import UsageError
+
+SECONDS = 60
+COMMANDS = ["serve", "tools", "call", "demo", "selftest", "config"]
+
+WORDS = '''
+import os
+import sys
+from fastrpc import tool
+
+@tool(effect="read")
+def word_count(text: str, times: int = 1, loud: bool = False, words: list[str] | None = None) -> str:
+    """Count words.
+
+    A second paragraph."""
+    count = (len(text.split()) + len(words or [])) * times
+    return f"{count}!" if loud else str(count)
+
+@tool(effect="exec")
+def fail(reason: str) -> str:
+    """Fail."""
+    raise ValueError(reason)
+
+@tool(effect="read")
+def where() -> str:
+    """Say where the server works, what its log level is, and which modules it has."""
+    return "\\n".join([os.getcwd(), os.environ.get("FASTRPC_LOG_LEVEL", ""), *sys.modules])
+'''
+
+TOOLSET = {
+    "__init__.py": '"""A toolset."""\n__all__ = ["first", "second"]\n',
+    "first.py": '''
+        from typing import Annotated
+        from fastrpc import tool
+
+        @tool(name="First", effect="read")
+        def first(text: Annotated[str, "What to say"] = "nothing") -> str:
+            """Say it."""
+            return f"said {text}"
+    ''',
+    "second.py": '''
+        from typing import Annotated
+        from fastrpc import tool
+
+        @tool(name="Second-One", effect="exec")
+        def second(count: Annotated[int, "How often"]) -> str:
+            """Do it."""
+            return "done " * count
+    ''',
+    "_contract.py": """
+        CONTRACT = {
+            "First": {
+                "module": "first", "effect": "read", "description": "Say it.",
+                "parameters": {"text": {"type": "string", "required": False, "description": "What to say"}},
+                "example": {"arguments": {"text": "hi"}, "is_error": False, "says": "said hi"},
+            },
+            "Second-One": {
+                "module": "second", "effect": "exec", "description": "Do it.",
+                "parameters": {"count": {"type": "integer", "required": True, "description": "How often"}},
+            },
+            "Third": {"module": "third", "effect": "read", "description": "Later.", "parameters": {}},
+        }
+    """,
+    "_demo.py": """
+        def play(conversation):
+            conversation.title("A title")
+            conversation.call("First", {"text": "hello"}, says="said hello")
+    """,
+}
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Return an empty working directory; the environment has no settings and another home folder."""
+    for name in list(os.environ):
+        if name.startswith(("FASTRPC_", "TOOL", "SKILL_", "STREAMING", "MODEL")):
+            monkeypatch.delenv(name)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "work").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def words(place):
+    path = place / "words.py"
+    path.write_text(WORDS)
+    return str(path)
+
+
+@pytest.fixture
+def toolset(place, monkeypatch):
+    """Return the folder of a toolset that is configured, importable, and keeps its contract."""
+    folder = place.parent / "site" / "chest"
+    folder.mkdir(parents=True)
+    for name, text in TOOLSET.items():
+        (folder / name).write_text(textwrap.dedent(text))
+    paths = [str(folder.parent), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # edits within a second must count
+    monkeypatch.setenv("FASTRPC_TOOLSET", "chest")
+    return folder
+
+
+def run(place, *arguments: str, text: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "fastrpc", *arguments]
+    return subprocess.run(
+        command,
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        cwd=place,
+        env={**os.environ, **environ},
+    )
+
+
+def session(place, arguments: list[str], *requests: tuple[str, dict], **environ: str):
+    """Shake hands, send all requests at once, close stdin; return the results by order, stderr and code."""
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    messages = [{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}]
+    messages.append({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    for number, (method, params) in enumerate(requests, 1):
+        messages.append({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+    done = run(place, "serve", *arguments, text="".join(json.dumps(m) + "\n" for m in messages), **environ)
+    answers = {message["id"]: message for message in map(json.loads, done.stdout.splitlines())}
+    assert sorted(answers) == list(range(len(requests) + 1)), done.stderr
+    assert done.returncode == 0, done.stderr
+    return [answers[number] for number in sorted(answers)], done.stderr
+
+
+def names(answer: dict) -> list[str]:
+    return [tool["name"] for tool in answer["result"]["tools"]]
+
+
+def assert_mistake(done: subprocess.CompletedProcess[str], said: str) -> None:
+    """A user's mistake: exit code 2, nothing on stdout, exactly one line on stderr that says what."""
+    assert done.returncode == 2, done
+    assert done.stdout == ""
+    assert done.stderr.startswith("fastrpc: ")
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert said in done.stderr
+
+
+# --- the command itself -------------------------------------------------------------------------------
+
+
+def test_the_version_is_the_packages_own(place):
+    import fastrpc
+
+    assert run(place, "--version").stdout == f"fastrpc {fastrpc.__version__}\n"
+
+
+def test_help_names_every_command_and_each_command_has_help_with_examples(place):
+    whole = run(place, "--help")
+    assert whole.returncode == 0
+    assert "examples:" in whole.stdout
+    for command in COMMANDS:
+        assert f"\n  {command} " in whole.stdout
+        one = run(place, command, "--help")
+        assert one.returncode == 0
+        assert one.stderr == ""
+        assert one.stdout.startswith(f"usage: fastrpc {command}")
+        assert f"  fastrpc {command}" in one.stdout.partition("examples:")[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "a command is needed: serve, tools, call, demo, selftest, config"),
+        (["srve"], "unknown command 'srve'; did you mean 'serve'?"),
+        (["zzzz"], "unknown command 'zzzz'; the commands are serve"),
+        (["--versoin"], "did you mean '--version'?"),
+        (["serve", "--trase", "x"], "unknown option '--trase'; did you mean '--trace'?"),
+        (["serve", "--log-levle=info"], "unknown option '--log-levle'; did you mean '--log-level'?"),
+        (["serve", "--name"], "--name needs a value"),
+        (
+            ["serve", "--drain-seconds", "soon"],
+            "--drain-seconds: expected a number of seconds, 0 or more, got 'soon'",
+        ),
+        (["serve", "--drain-seconds=nan"], "--drain-seconds: expected a number of seconds"),
+        (["serve", "--max-in-flight", "0"], "--max-in-flight: expected a whole number from 1 up"),
+        (["serve", "--log-level", "loud"], "--log-level: expected one of debug"),
+        (["serve", "--cwd", "/no/such/folder"], "--cwd /no/such/folder: No such file or directory"),
+        (["serve", "--trace", "/no/such/folder/x"], "--trace /no/such/folder/x: No such file"),
+        (["serve", "missing.py"], "missing.py"),
+        (["serve", "no_such_module_anywhere"], "no_such_module_anywhere"),
+        (["serve", "words.py", "words.py"], "word_count"),
+        (["tools", "missing.py"], "missing.py"),
+        (["tools", "--jsno"], "did you mean '--json'?"),
+        (["config", "more"], "one argument too many: 'more'"),
+        (["call"], "a tool's name is needed"),
+        (["call", "fail", "--json", "{", "--target", "words.py"], "--json: "),
+        (["call", "fail", "--json", "[1]", "--target", "words.py"], "--json: expected an object, got list"),
+        (["call", "fail", "--json", "{}", "reason=x", "--target", "words.py"], "either --json or key=value"),
+        (["call", "fial", "reason=x", "--target", "words.py"], "no tool 'fial'; did you mean 'fail'?"),
+        (
+            ["call", "fail", "raeson=x", "--target", "words.py"],
+            "no argument 'raeson'; did you mean 'reason'?",
+        ),
+        (["call", "fail", "reason", "--target", "words.py"], "expected key=value, got 'reason'"),
+        (["call", "word_count", "text=x", "times=many", "--target", "words.py"], "times: expected integer"),
+        (["call", "fail", "reason=x", "--target", "missing.py"], "missing.py"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_exit_code_2(place, words, arguments, said):
+    assert_mistake(run(place, *arguments), said)
+
+
+@pytest.mark.parametrize("code", ["def broken(", "import no_such_module", "1/0", "x = 1"])
+def test_a_target_that_cannot_be_loaded_is_one_line_and_exit_code_2(place, code):
+    (place / "broken.py").write_text(code)
+    assert_mistake(run(place, "serve", "broken.py"), "broken.py")
+
+
+def test_a_reader_that_goes_away_is_no_traceback(place):
+    command = f"{sys.executable} -m fastrpc config --json | true"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=SECONDS, cwd=place)
+    assert done.stderr == ""
+
+
+# --- serve --------------------------------------------------------------------------------------------
+
+
+def test_serve_answers_on_stdout_and_says_nothing_else(place, words):
+    answers, said = session(place, [words], ("tools/list", {}))
+    assert names(answers[1]) == ["word_count", "fail", "where"]
+    assert answers[0]["result"]["serverInfo"]["name"] == "words"
+    assert said == ""
+
+
+def test_serve_imports_nothing_that_only_other_commands_need(place, words):
+    answers, _ = session(place, [words], ("tools/call", {"name": "where", "arguments": {}}))
+    bare = [sys.executable, "-c", "import sys; print(*sys.modules)"]  # an editable install brings some
+    before = subprocess.run(bare, capture_output=True, text=True, timeout=SECONDS, cwd=place).stdout.split()
+    modules = set(answers[1]["result"]["content"][0]["text"].split("\n")) - set(before)
+    assert "fastrpc.cli.serve" in modules
+    assert not {"argparse", "difflib", "shlex", "configparser", "pathlib"} & modules
+
+
+def test_options_of_serve_reach_the_server(place, words):
+    other = place / "other folder"
+    other.mkdir()
+    arguments = ["--cwd", str(other), "--log-level=info", "--name", "mine", "--trace", "wire.log", words]
+    answers, _ = session(place, arguments, ("tools/call", {"name": "where", "arguments": {}}))
+    assert answers[0]["result"]["serverInfo"]["name"] == "mine"
+    assert answers[1]["result"]["content"][0]["text"].split("\n")[:2] == [str(other), "info"]
+    trace = other / "wire.log"
+    assert "initialize" in trace.read_text()
+    assert trace.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_toolset_started_in_the_root_folder_works_in_the_home_folder(place, toolset):
+    session("/", ["--trace", "wire.log"], ("ping", {}))
+    assert (place.parent / "home" / "wire.log").exists()
+
+
+def test_several_targets_are_served_together(place, words):
+    (place / "more.py").write_text(
+        "from fastrpc import Server\nx = Server('x')\n@x.tool\ndef extra() -> str: return '1'\n"
+    )
+    answers, _ = session(place, ["words.py", "more.py:x"], ("tools/list", {}))
+    assert names(answers[1]) == ["word_count", "fail", "where", "extra"]
+
+
+def test_without_a_target_the_configured_toolset_is_served(place, toolset):
+    answers, said = session(place, [], ("tools/list", {}))
+    assert names(answers[1]) == ["First", "Second-One"]
+    assert said == ""
+
+
+def test_a_switch_removes_a_tool_from_the_list_and_from_the_calls(place, toolset):
+    call = ("tools/call", {"name": "Second-One", "arguments": {"count": 1}})
+    answers, said = session(place, [], ("tools/list", {}), call, TOOL_SECOND_ONE="Off")
+    assert names(answers[1]) == ["First"]
+    assert answers[2]["error"]["code"] == -32602
+    assert said == ""
+
+
+def test_a_switch_in_the_repository_works_too(place, toolset):
+    (place / ".scorpiox").mkdir()
+    (place / ".scorpiox" / "scorpiox-env.txt").write_text("TOOL_FIRST=no\n")
+    answers, _ = session(place, [], ("tools/list", {}))
+    assert names(answers[1]) == ["Second-One"]
+
+
+def test_a_switch_that_fits_no_tool_is_a_warning_unless_the_tool_was_published(place, toolset):
+    _, said = session(place, [], ("tools/list", {}), TOOL_FRIST="0", TOOL_THIRD="0")
+    assert said == "fastrpc: warning: environment: TOOL_FRIST switches nothing off: no tool has that name\n"
+
+
+@pytest.mark.parametrize("with_target", [False, True])
+def test_tools_false_empties_the_list_and_keeps_the_capability(place, toolset, words, with_target):
+    answers, _ = session(place, [words] if with_target else [], ("tools/list", {}), TOOLS="false")
+    assert names(answers[1]) == []
+    assert "tools" in answers[0]["result"]["capabilities"]
+
+
+def test_switches_leave_tools_of_other_targets_alone(place, toolset, words):
+    answers, _ = session(place, ["chest", words], ("tools/list", {}), TOOL_FAIL="0", TOOL_FIRST="0")
+    assert names(answers[1]) == ["Second-One", "word_count", "fail", "where"]
+
+
+def test_a_bad_settings_file_is_a_warning_on_stderr_and_the_server_starts(place, words):
+    (place / ".claude").mkdir()
+    (place / ".claude" / "scorpiox-env.txt").write_text("NONSENSE=1\nFASTRPC_STATE_DIR=/evil\n")
+    answers, said = session(place, [words], ("ping", {}))
+    assert answers[1]["result"] == {}
+    assert said.splitlines() == [
+        "fastrpc: warning: ./.claude/scorpiox-env.txt:1: unknown key NONSENSE",
+        "fastrpc: warning: ./.claude/scorpiox-env.txt:2: FASTRPC_STATE_DIR is ignored here: "
+        "a file in the working directory may not name a folder",
+    ]
+
+
+def test_a_module_of_the_working_directory_is_not_taken_for_the_toolset_or_a_library(place, toolset):
+    """A cloned repository may hold any name; only targets that are named may be loaded from it."""
+    for name in ("json", "orjson", "uvloop", "chest", "fastrpc_extra"):
+        (place / f"{name}.py").write_text("import os; os.write(2, b'EVIL'); raise SystemExit(7)")
+    script = (
+        "import sys; sys.path[:] = filter(None, sys.path); sys.argv[0] = 'fastrpc';"
+        "from fastrpc.__main__ import main; sys.exit(main())"
+    )
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    lines = [
+        {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "First", "arguments": {}}},
+    ]
+    for arguments, text in (
+        (["serve"], "".join(json.dumps(line) + "\n" for line in lines)),
+        (["call", "First"], ""),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *arguments],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            cwd=place,
+        )
+        assert "EVIL" not in done.stderr
+        assert "said nothing" in done.stdout, done.stderr
+        assert done.returncode == 0
+
+
+def test_on_a_terminal_serve_says_what_it_waits_for_and_how_to_connect(place, words):
+    ours, theirs = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "fastrpc", "serve", words],
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=place,
+            text=True,
+        )
+        os.close(theirs)
+        assert process.stderr is not None
+        said = [process.stderr.readline() for _ in range(6)]
+        time.sleep(0.2)
+        os.write(ours, b"\x04")
+        out, rest = process.communicate(timeout=SECONDS)
+    finally:
+        os.close(ours)
+    assert out == ""
+    assert rest == ""
+    assert process.returncode == 0
+    assert "waits for an MCP client on standard input" in said[0]
+    assert re.fullmatch(rf"  claude mcp add fastrpc -- .*serve {re.escape(words)}\n", said[2])
+    entry = json.loads(said[4])["mcpServers"]["fastrpc"]
+    assert entry["args"][-2:] == ["serve", words]
+    assert os.path.isabs(entry["command"])
+
+
+# --- tools, call, config ------------------------------------------------------------------------------
+
+
+def test_tools_prints_a_table_with_the_first_line_of_each_description(place, words):
+    done = run(place, "tools", words)
+    assert done.stdout.splitlines()[:3] == [
+        "tool        effect  arguments                    description",
+        "word_count  read    text [times] [loud] [words]  Count words.",
+        "fail        exec    reason                       Fail.",
+    ]
+
+
+def test_tools_json_is_what_a_client_of_the_newest_version_gets(place, words):
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+    }
+    answers, _ = session(place, [words], ("tools/list", {"_meta": meta}))
+    assert json.loads(run(place, "tools", "--json", words).stdout) == answers[1]["result"]["tools"]
+
+
+def test_call_prints_the_result_of_a_real_session(place, words):
+    done = run(
+        place, "call", "word_count", "text=to be", "times=3", "loud=true", 'words=["a"]', "--target", words
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "9!\n", "")
+    whole = run(place, "call", "word_count", "--json", '{"text": "سلام لك"}', "--target", words)
+    assert (whole.returncode, whole.stdout) == (0, "2\n")
+    piped = run(place, "call", "word_count", "--json", "-", "--target", words, text='{"text": "a"}')
+    assert (piped.returncode, piped.stdout) == (0, "1\n")
+
+
+def test_a_result_that_is_an_error_is_printed_and_the_exit_code_is_1(place, words):
+    done = run(place, "call", "fail", "reason=because", "--target", words)
+    assert done.returncode == 1
+    assert "because" in done.stdout
+
+
+def test_a_server_that_dies_in_a_call_is_one_line_and_exit_code_1(place):
+    code = "import os\nfrom fastrpc import tool\n@tool\ndef die() -> str: os._exit(9)\n"
+    (place / "dying.py").write_text(code)
+    done = run(place, "call", "die", "--target", "dying.py")
+    assert done.returncode == 1
+    assert done.stderr == "fastrpc: the server ended (exit code 9)\n"
+
+
+def test_a_call_that_lasts_too_long_is_given_up(place):
+    code = (
+        "import asyncio\nfrom fastrpc import tool\n@tool\nasync def wait() -> None: await asyncio.sleep(60)\n"
+    )
+    (place / "slow.py").write_text(code)
+    started = time.monotonic()
+    done = run(place, "call", "wait", "--time-limit", "0.5", "--target", "slow.py")
+    assert done.returncode == 1
+    assert "did not answer in time" in done.stderr
+    assert time.monotonic() - started < 20
+
+
+def test_an_interrupted_call_is_cancelled_and_leaves_no_server_behind(place):
+    code = """
+        import asyncio, os
+        from fastrpc import tool
+        @tool
+        async def wait() -> None:
+            open("began", "w").write(str(os.getpid()))
+            try:
+                await asyncio.sleep(60)
+            finally:
+                open("ended", "w").close()
+    """
+    (place / "slow.py").write_text(textwrap.dedent(code))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fastrpc", "call", "wait", "--target", "slow.py"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=place,
+    )
+    deadline = time.monotonic() + SECONDS
+    while not ((place / "began").exists() and (place / "began").read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, said = process.communicate(timeout=SECONDS)
+    assert (process.returncode, out, said) == (130, b"", b"")
+    assert (place / "ended").exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((place / "began").read_text()), 0)
+
+
+SCHEMA = {
+    "properties": {
+        "text": {"type": "string"},
+        "count": {"type": "integer"},
+        "ratio": {"type": "number"},
+        "flag": {"type": "boolean"},
+        "items": {"type": "array"},
+        "either": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+        "maybe": {"type": ["number", "null"]},
+        "anything": {},
+        "choice": {"enum": ["1", "2"]},
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("pair", "value"),
+    [
+        ("text=5", "5"),
+        ("text=a=b", "a=b"),
+        ("text=", ""),
+        ("text=null", "null"),
+        ('text="quoted"', '"quoted"'),
+        ("count=5", 5),
+        ("count=-5", -5),
+        ("ratio=5", 5),
+        ("ratio=0.5", 0.5),
+        ("flag=true", True),
+        ('items=[1, "x"]', [1, "x"]),
+        ("either=5", 5),
+        ("either=five", "five"),
+        ("either=true", "true"),
+        ("maybe=null", None),
+        ('anything={"a": 1}', {"a": 1}),
+        ("anything=word", "word"),
+        ("anything=NaN", "NaN"),
+        ("choice=1", "1"),
+    ],
+)
+def test_key_value_words_are_typed_by_the_schema(pair, value):
+    (found,) = typed([pair], "t", SCHEMA).values()
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        ["x"],
+        ["count=x"],
+        ["count=0.5"],
+        ["count=true"],
+        ["flag=1"],
+        ["ratio=NaN"],
+        ["items=x"],
+        ["count=1", "count=2"],
+        ["=1"],
+    ],
+)
+def test_a_word_that_does_not_fit_the_schema_is_a_usage_error(pairs):
+    with pytest.raises(UsageError):
+        typed(pairs, "t", SCHEMA)
+
+
+def test_config_shows_each_setting_its_value_and_where_it_came_from(place):
+    (place.parent / "home" / ".claude").mkdir()
+    (place.parent / "home" / ".claude" / "scorpiox-env.txt").write_text("\nMODEL=sonnet\nTOOL_BASH=0\n")
+    lines = run(place, "config", STREAMING="off").stdout.splitlines()
+    rows = {line.split()[0]: re.split("  +", line)[1:] for line in lines}
+    assert rows["MODEL"] == ["sonnet", "~/.claude/scorpiox-env.txt:2"]
+    assert rows["TOOL_BASH"] == ["false", "~/.claude/scorpiox-env.txt:3"]
+    assert rows["STREAMING"] == ["false", "environment"]
+    assert rows["TOOLS"] == ["true", "default"]
+    whole = json.loads(run(place, "config", "--json", STREAMING="off").stdout)
+    assert whole["STREAMING"]["value"] is False
+    assert whole["MODEL"]["origin"] == "~/.claude/scorpiox-env.txt:2"
+
+
+# --- selftest -----------------------------------------------------------------------------------------
+
+
+def test_selftest_holds_for_a_toolset_that_keeps_its_contract(place, toolset):
+    done = run(place, "selftest", TOOL_FIRST="0", TOOLS="0")  # switches do not count
+    assert done.returncode == 0, done.stdout
+    assert "2 of 3 published tools present\nnot in this release: Third\n" in done.stdout
+    assert "First: said hi" in done.stdout
+    assert done.stdout.endswith("All checks hold.\n")
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("first.py", '"""Say it."""', '"""Say it not."""', "First: description is 'Say it not.'"),
+        ("first.py", 'effect="read"', 'effect="write"', "First: effect is 'write'"),
+        ("first.py", "text: Anno", "speech: Anno", "parameter 'text' is missing"),
+        ("first.py", "[str,", "[int,", "type of 'text' is 'integer'"),
+        ("first.py", '"What to say"]', '"What"]', "description of 'text' is 'What'"),
+        ("first.py", ' = "nothing"', "", "required is ['text'], published as []"),
+        ("first.py", ' = "nothing"', ' = "nothing", more: str = ""', "parameter 'more' was never published"),
+        ("first.py", 'name="First"', 'name="Fist"', "First: its module is there, the tool is not"),
+        ("first.py", "return f", "raise ValueError; return f", "First: {"),
+        ("second.py", "from typing", "print('noise')\nfrom typing", "importing wrote 'noise"),
+        ("__init__.py", '["first", "second"]', '["second", "first"]', "published as ['First', 'Second-One']"),
+        ("_contract.py", '"Third"', '"Thrid"', None),
+    ],
+)
+def test_selftest_fails_on_every_drift_and_says_which(place, toolset, file, old, new, said):
+    path = toolset / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    done = run(place, "selftest")
+    if said is None:  # a tool that is not there yet is no drift, whatever it is called
+        assert done.returncode == 0
+    else:
+        assert done.returncode == 1, done.stdout
+        assert [line for line in done.stdout.splitlines() if line.startswith("FAIL") and said in line], (
+            done.stdout
+        )
+
+
+def test_selftest_fails_when_a_module_cannot_be_imported_and_when_no_tool_is_there(place, toolset):
+    (toolset / "_helper.py").write_text("import no_such_module")
+    done = run(place, "selftest")
+    assert done.returncode == 1
+    assert "chest._helper: ModuleNotFoundError" in done.stdout
+    for name in ("_helper.py", "first.py", "second.py"):
+        (toolset / name).unlink()
+    assert run(place, "selftest").returncode == 1
+
+
+# --- demo ---------------------------------------------------------------------------------------------
+
+
+def test_demo_prints_the_conversation_times_many_calls_and_ends_cleanly(place, toolset):
+    done = run(place, "demo", TOOL_FIRST="0")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert 'client  First  text="hello"' in done.stdout
+    assert re.search(r"^server  said hello +\d+\.\d ms$", done.stdout, re.MULTILINE)
+    assert re.search(
+        r"20,000 calls of a trivial tool.* [\d,]+ calls per second\.$", done.stdout, re.MULTILINE
+    )
+    assert "ends with exit code 0" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert os.listdir(place) == []
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        'conversation.call("First", {"text": "hello"}, says="goodbye")',
+        'conversation.call("First", {"text": "hello"}, fails=True)',
+        'conversation.call("First", {"text": "hello"}, progress=True)',
+        'conversation.call("First", {"text": 5, "x": []})',
+        'conversation.call("Missing", {})',
+        'conversation.check(False, "no")',
+        'conversation.client.process.kill(); conversation.call("First", {})',
+        'conversation.cancel("First", {"text": "too fast to cancel"}, 0.3)',
+    ],
+)
+def test_demo_fails_loudly_when_a_step_goes_wrong(place, toolset, step):
+    (toolset / "_demo.py").write_text(f"def play(conversation):\n    {step}\n")
+    done = run(place, "demo")
+    assert done.returncode == 1, done.stdout
+    assert "fastrpc: the demo failed: " in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "calls per second" not in done.stdout
+
+
+def test_demo_uses_colours_on_a_terminal_only(place, toolset):
+    ours, theirs = pty.openpty()
+    environ = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "fastrpc", "demo"],
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            cwd=place,
+            env=environ,
+        )
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # Linux: the other end is closed
+                break
+            if not part:
+                break
+            shown += part
+        assert process.wait(SECONDS) == 0
+    finally:
+        os.close(ours)
+    assert b"\x1b[34mclient\x1b[0m" in shown
+
+
+def test_the_shipped_tools_pass_their_own_selftest_and_demo(place):
+    from fastrpc.cli._contract import load_contract
+
+    contract = load_contract("fastrpc.tools.agent")
+    assert len(contract) == 13
+    checked = run(place, "selftest")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    shown = run(place, "demo")
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    for name in ("Bash", "BackgroundBash", "ReadBgOutput", "ListBgTasks", "KillBgTask"):
+        assert f"client  {name}" in shown.stdout
