@@ -13,12 +13,15 @@ import msgspec
 import pydantic
 import pytest
 
+import fastrpc
 from fastrpc.context import Context
 from fastrpc.errors import DefinitionError
 from fastrpc.schema import describe
 from fastrpc.schema_annotations import UnresolvedName
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.dirname(
+    os.path.dirname(os.path.abspath(fastrpc.__file__))
+)  # of what is tested: it may be installed
 
 
 class Point(msgspec.Struct):
