@@ -177,8 +177,6 @@ def check_call(report: Report, client: Client, tool: Tool, published: dict[str, 
         example = {"arguments": {}, "is_error": False, "says": ""}
     answer = client.request("tools/call", {"name": tool.name, "arguments": example["arguments"]})
     text = answer.text()
-    holds = (
-        answer.error is None and answer.is_error is example["is_error"] and example["says"] in text
-    )
+    holds = answer.error is None and answer.is_error is example["is_error"] and example["says"] in text
     shown = text.partition("\n")[0][:80]
     report.check(holds, "call", f"{tool.name}: {shown}", f"{tool.name}: {answer.error or answer.result}")

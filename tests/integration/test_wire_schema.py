@@ -123,7 +123,13 @@ def test_every_line_is_valid_by_the_versions_schema(version: str, data_folder: s
             ("ping", {}),
         ]
     calls = [("text", {"what": "é"}), ("record", {"count": 3}), ("rows", {}), ("steps", {}), ("mixed", {})]
-    calls += [("full", {}), ("fail", {}), ("record", {"count": 99}), ("record", {}), ("text", {"level": "no"})]
+    calls += [
+        ("full", {}),
+        ("fail", {}),
+        ("record", {"count": 99}),
+        ("record", {}),
+        ("text", {"level": "no"}),
+    ]
     requests.append(("tools/list", {}))
     requests += [("tools/call", {"name": name, "arguments": arguments}) for name, arguments in calls]
     requests += [("nonsense", {}), ("tools/call", {"name": "nobody"}), ("tools/list", {"cursor": "?"})]
