@@ -1,0 +1,80 @@
+/* One server process and the pipes to it: start, handshake, end; and what every file here needs. */
+#ifndef CLIENT_CONNECTION_H
+#define CLIENT_CONNECTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "yyjson.h"
+
+enum workload { ECHO_CALLS, TOOL_LISTS, STARTS, BARE_STARTS };
+
+struct options {
+    enum workload workload;
+    const char *workload_name;
+    size_t window;
+    size_t tools; /* how many the list must hold; 0: any number */
+    size_t starts;
+    double seconds, warm_up;
+    unsigned timeout; /* seconds that one pass may take */
+    int client_cpu, server_cpu; /* -1: not pinned */
+    char **command;
+};
+
+extern struct options options;
+
+/* The run is worth nothing: print {"void": reason}, leave no server behind, exit with code 1. */
+__attribute__((noreturn, format(printf, 1, 2))) void void_run(const char *format, ...);
+
+struct buffer {
+    char *data;
+    size_t length, capacity;
+};
+
+enum { READ_ROOM = 256 * 1024 };
+
+void *grow(void *block, size_t size);
+void reserve(struct buffer *buffer, size_t more);
+int64_t now_ns(void);
+
+struct server {
+    pid_t pid; /* 0: none runs */
+    int to, from;
+    struct buffer line; /* bytes of the handshake that have been read but not used */
+};
+
+extern struct server server;
+
+/* Catch the signals that the functions below live with. Call it first. */
+void prepare_signals(void);
+
+/* From now on a blocked read or write returns EINTR when the time is up, and again every half second. */
+void set_alarm(unsigned seconds);
+void check_time(const char *doing, size_t done, size_t wanted);
+
+/* Start the server with two pipes, pinned as the options say. Returns the moment just before. */
+int64_t spawn_server(void);
+
+/* initialize and its answer. */
+void shake_hands(void);
+void acknowledge(void);
+
+/* For messages too small to fill a pipe. */
+void send_line(const char *line);
+
+/* Read one line and return it as JSON, which the caller frees. */
+yyjson_doc *read_answer(const char *to_what);
+
+/* The result of an answer, which must be a right one to request `id`. */
+yyjson_val *result_of(yyjson_doc *doc, int64_t id, const char *to_what);
+
+/* The most memory that the server has held, in KiB; 0 where the system does not tell. */
+long peak_memory_kb(void);
+
+/* Close the server's input and wait for its end. Returns its exit code, or minus the signal's number. */
+int end_server(struct rusage *usage);
+
+#endif
