@@ -1,0 +1,693 @@
+/* Stands between the server and one program at a time, and ends everything below it.
+ *
+ * The server starts this program with one end of a Unix stream socket as descriptor 3 and talks to it in
+ * the frames below; `fastrpc/processes.py` is the other side. On Linux the reaper is a sub-reaper: what
+ * its program leaves behind, in whatever session, becomes its child, so it always knows whether anybody
+ * is left. When the socket ends, the server is gone, however it went: SIGTERM to all, 0.3 s, SIGKILL.
+ * Elsewhere, or when told so, it falls back on the program's process group, which a child that makes a
+ * session of its own escapes.
+ *
+ * Cost of a call: two messages, a pipe, a vfork, an exec. Memory is bounded: static tables, one request
+ * of at most 16 MiB. It reads no output, knows no time limit and opens no file of the command's. */
+
+#ifdef __linux__
+#define _GNU_SOURCE
+#define HAVE_SUBREAPER 1
+#else
+#define HAVE_SUBREAPER 0
+#endif
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#if HAVE_SUBREAPER
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#endif
+
+extern char **environ;
+
+/* --- the frames: the same sizes and order as in processes.py ------------------------------------ */
+
+enum { RUN = 1, TERMINATE = 2, LIST = 3 };               /* from the server */
+enum { STARTED = 1, FAILED = 2, EXITED = 3, GONE = 4, LISTED = 5 }; /* to it */
+enum { HAS_STDIN = 1, HAS_SCRIPT = 2, IN_FILE = 4, NO_SUBREAPER = 8, TELL_START = 16 };
+
+struct request { /* RUN is followed by `size` bytes: working directory, arguments, environment, all NUL-ended */
+    uint32_t kind, flags, size, arguments, variables, grace_ms;
+};
+
+#define LISTED_AT_MOST 16
+
+struct child {
+    int32_t pid;
+    char name[16];
+};
+
+struct report {
+    uint32_t kind;
+    int32_t pid;
+    int32_t code;        /* exit code, or minus the signal's number; FAILED: errno */
+    uint32_t nobody;     /* EXITED: nobody is left, the reaper is free again. FAILED: 1 if chdir failed */
+    uint64_t duration_us;
+    uint32_t killed;     /* SIGKILL was needed */
+    uint32_t alive, listed;
+    uint32_t reserved;
+    struct child children[LISTED_AT_MOST];
+};
+
+#define SOCKET 3
+#define INLINE_LIMIT (64 * 1024)
+#define FILE_LIMIT (16 * 1024 * 1024)
+#define STRINGS_LIMIT 262144
+#define TABLE_LIMIT 131072
+#define SERVER_GONE_GRACE_MS 300
+#define FALLBACK_PAUSE_MS 50
+
+static char inline_payload[INLINE_LIMIT + 1];
+static int wake[2];           /* written by the SIGCHLD handler */
+static int server_pidfd = -1; /* readable once the server's process has ended */
+
+static struct {
+    int busy, terminating, killing, killed, server_gone, fallback;
+    pid_t pid;     /* the program, until it is reaped */
+    pid_t group;   /* its process group, as long as the call lasts */
+    uint64_t began_us, deadline_us, next_pass_us;
+    unsigned passes;
+} call;
+
+static uint64_t now_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+}
+
+/* --- small system matters ------------------------------------------------------------------------- */
+
+static const int IGNORED[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2};
+#define IGNORED_COUNT (sizeof IGNORED / sizeof IGNORED[0])
+
+static void on_child(int number) {
+    int kept = errno;
+    ssize_t written = write(wake[1], "", 1); /* a full pipe is as good: the loop wakes up */
+    (void)number, (void)written;
+    errno = kept;
+}
+
+static void set_flags(int descriptor, int nonblocking) {
+    fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    if (nonblocking)
+        fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
+}
+
+static void close_the_rest(void) {
+#if HAVE_SUBREAPER && defined(SYS_close_range)
+    if (syscall(SYS_close_range, SOCKET + 1, ~0U, 0) == 0)
+        return;
+#endif
+    long most = sysconf(_SC_OPEN_MAX);
+    if (most < 0 || most > 65536)
+        most = 65536;
+    for (int descriptor = SOCKET + 1; descriptor < most; descriptor++)
+        close(descriptor);
+}
+
+static void prepare_signals(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    sigemptyset(&action.sa_mask);
+    action.sa_handler = SIG_DFL;
+    for (int number = 1; number < 65; number++) /* what the server ignores, the program must not */
+        sigaction(number, &action, NULL);
+#ifdef SYS_rt_sigaction
+    static const uint64_t as_at_first[8]; /* glibc's posix_spawn leaves its two own signals ignored, and its */
+    for (long number = 32; number < 34; number++) /* sigaction will not touch them */
+        syscall(SYS_rt_sigaction, number, as_at_first, NULL, (size_t)8);
+#endif
+    action.sa_handler = SIG_IGN; /* its life is the server's; nobody ends it by asking */
+    for (size_t i = 0; i < IGNORED_COUNT; i++)
+        sigaction(IGNORED[i], &action, NULL);
+    action.sa_handler = on_child;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGCHLD, &action, NULL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* --- talking to the server -------------------------------------------------------------------------- */
+
+static void tell(struct report *report) {
+    const char *from = (const char *)report;
+    size_t left = sizeof *report;
+    while (left && !call.server_gone) {
+        ssize_t sent = write(SOCKET, from, left);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent <= 0)
+            return; /* the server is gone; poll says so in a moment */
+        from += sent;
+        left -= (size_t)sent;
+    }
+}
+
+static int receive_rest(char *into, size_t size) {
+    while (size) {
+        ssize_t got = read(SOCKET, into, size);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return -1;
+        into += got;
+        size -= (size_t)got;
+    }
+    return 0;
+}
+
+/* Read one request and the descriptors that came with it; -1 when the server is gone. */
+static int receive(struct request *request, int descriptors[4], int *count) {
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(4 * sizeof(int))];
+    } control;
+    struct iovec vector = {request, sizeof *request};
+    struct msghdr message;
+    memset(&message, 0, sizeof message);
+    message.msg_iov = &vector;
+    message.msg_iovlen = 1;
+    message.msg_control = control.space;
+    message.msg_controllen = sizeof control.space;
+    ssize_t got;
+    do
+#ifdef MSG_CMSG_CLOEXEC
+        got = recvmsg(SOCKET, &message, MSG_CMSG_CLOEXEC);
+#else
+        got = recvmsg(SOCKET, &message, 0);
+#endif
+    while (got < 0 && errno == EINTR);
+    *count = 0;
+    if (got <= 0)
+        return -1;
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(&message); part; part = CMSG_NXTHDR(&message, part))
+        if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS) {
+            int found = (int)((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+            memcpy(descriptors, CMSG_DATA(part), (size_t)found * sizeof(int));
+            *count = found;
+        }
+    for (int i = 0; i < *count; i++)
+        set_flags(descriptors[i], 0);
+    return receive_rest((char *)request + got, sizeof *request - (size_t)got);
+}
+
+/* --- who is below us -------------------------------------------------------------------------------- */
+
+#if HAVE_SUBREAPER
+
+struct entry {
+    int32_t pid, parent;
+    char state, below; /* below: 1 yes, 2 no, 0 not known yet */
+    char name[16];
+};
+static struct entry table[TABLE_LIMIT];
+static size_t entries;
+
+/* Fill an entry from /proc/PID/stat: "pid (name) state parent …", where the name may hold anything. */
+static int read_entry(int folder, const char *pid, struct entry *entry) {
+    char path[32], text[256];
+    size_t length = strlen(pid);
+    if (length > 20)
+        return -1;
+    memcpy(path, pid, length);
+    memcpy(path + length, "/stat", 6);
+    int file = openat(folder, path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return -1;
+    ssize_t size = read(file, text, sizeof text - 1);
+    close(file);
+    if (size <= 0)
+        return -1;
+    text[size] = 0;
+    char *open = strchr(text, '('), *shut = strrchr(text, ')');
+    if (!open || !shut || shut[1] != ' ' || !shut[2])
+        return -1;
+    size_t name = (size_t)(shut - open - 1);
+    if (name > sizeof entry->name)
+        name = sizeof entry->name;
+    memset(entry, 0, sizeof *entry);
+    memcpy(entry->name, open + 1, name);
+    entry->pid = (int32_t)strtol(pid, NULL, 10);
+    entry->state = shut[2];
+    entry->parent = (int32_t)strtol(shut + 3, NULL, 10);
+    return 0;
+}
+
+static int by_pid(const void *left, const void *right) {
+    int32_t a = ((const struct entry *)left)->pid, b = ((const struct entry *)right)->pid;
+    return (a > b) - (a < b);
+}
+
+/* Take in every process of the system, ordered by pid. Costs about 4 us a process. */
+static int scan(void) {
+    DIR *folder = opendir("/proc");
+    if (!folder)
+        return -1;
+    entries = 0;
+    int ordered = 1;
+    struct dirent *item;
+    while (entries < TABLE_LIMIT && (item = readdir(folder)) != NULL) {
+        if (item->d_name[0] < '1' || item->d_name[0] > '9')
+            continue;
+        if (read_entry(dirfd(folder), item->d_name, &table[entries]) == 0) {
+            ordered &= entries == 0 || table[entries - 1].pid < table[entries].pid;
+            entries++;
+        }
+    }
+    closedir(folder);
+    if (!ordered)
+        qsort(table, entries, sizeof table[0], by_pid);
+    return 0;
+}
+
+static struct entry *find(int32_t pid) {
+    struct entry key;
+    key.pid = pid;
+    return bsearch(&key, table, entries, sizeof table[0], by_pid);
+}
+
+/* Whether the parents of an entry lead to this process; remembered on the way. */
+static int is_below(struct entry *entry, int32_t self) {
+    struct entry *at = entry;
+    int answer = 2;
+    for (size_t steps = 0; at && steps < entries; steps++) {
+        if (at->pid == self || at->pid <= 1)
+            break;
+        if (at->below || at->parent == self) {
+            answer = at->below ? at->below : 1;
+            break;
+        }
+        at = find(at->parent);
+    }
+    for (struct entry *mark = entry; mark && mark != at && !mark->below; mark = find(mark->parent))
+        mark->below = (char)answer;
+    if (at && !at->below && at->parent == self)
+        at->below = (char)answer;
+    return answer == 1;
+}
+
+/* Count the living below us, list some of them in `report` and send them `number`, where given.
+ * Returns -1 when /proc cannot be read. */
+static int64_t each_below(int number, struct report *report) {
+    int32_t self = (int32_t)getpid();
+    uint32_t alive = 0;
+    if (scan() < 0)
+        return -1;
+    for (size_t i = 0; i < entries; i++) {
+        struct entry *entry = &table[i];
+        if (entry->pid == self || !is_below(entry, self) || entry->state == 'Z' || entry->state == 'X')
+            continue;
+        if (report && alive < LISTED_AT_MOST) {
+            report->children[alive].pid = entry->pid;
+            memcpy(report->children[alive].name, entry->name, sizeof entry->name);
+            report->listed = alive + 1;
+        }
+        alive++;
+        if (number && kill(entry->pid, number) == 0 && number == SIGTERM)
+            kill(entry->pid, SIGCONT); /* a stopped process acts on it only when it goes on */
+    }
+    return alive;
+}
+
+#endif
+
+static int group_lives(void) {
+    return call.group > 0 && (kill(-call.group, 0) == 0 || errno == EPERM);
+}
+
+/* The same by process group alone: who is in it cannot be told, only whether there is somebody. */
+static uint32_t each_in_group(int number, struct report *report) {
+    if (!group_lives())
+        return 0;
+    if (number && kill(-call.group, number) == 0 && number == SIGTERM)
+        kill(-call.group, SIGCONT);
+    if (report) {
+        report->children[0].pid = (int32_t)call.group;
+        report->listed = 1;
+    }
+    return 1;
+}
+
+static uint32_t each_left(int number, struct report *report) {
+#if HAVE_SUBREAPER
+    if (!call.fallback) {
+        int64_t alive = each_below(number, report);
+        if (alive >= 0)
+            return (uint32_t)alive;
+    }
+#endif
+    return each_in_group(number, report);
+}
+
+/* --- a call ------------------------------------------------------------------------------------------ */
+
+/* In the new process, up to exec: only system calls. Returns only when it failed, 1 for the folder. */
+static int become(const char *folder, char **arguments, const int descriptors[4], uint32_t flags, pid_t reaper) {
+    int next = 1;
+    setsid();
+#if HAVE_SUBREAPER
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* should somebody kill the reaper, the program at least goes with it */
+    if (getppid() != reaper)
+        _exit(127);
+#endif
+    (void)reaper;
+    if (dup2(descriptors[0], 1) < 0 || dup2(descriptors[0], 2) < 0)
+        return 0;
+    if ((flags & HAS_STDIN) && dup2(descriptors[next++], 0) < 0)
+        return 0;
+    if ((flags & HAS_SCRIPT) && dup2(descriptors[next], 3) < 0)
+        return 0;
+    if (*folder && chdir(folder) < 0)
+        return 1;
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    sigemptyset(&action.sa_mask);
+    action.sa_handler = SIG_DFL;
+    for (size_t i = 0; i < IGNORED_COUNT; i++)
+        sigaction(IGNORED[i], &action, NULL);
+    sigaction(SIGCHLD, &action, NULL);
+    sigprocmask(SIG_SETMASK, &action.sa_mask, NULL);
+    execvp(arguments[0], arguments);
+    return 0;
+}
+
+struct failure {
+    int number, folder;
+};
+
+static void start(const char *folder, char **arguments, char **variables, const int descriptors[4], uint32_t flags) {
+    struct failure failure = {0, 0};
+    struct report report;
+    int status[2];
+    sigset_t all, before;
+    pid_t reaper = getpid();
+    memset(&report, 0, sizeof report);
+    memset(&call, 0, sizeof call);
+    call.fallback = !HAVE_SUBREAPER || (flags & NO_SUBREAPER);
+#if HAVE_SUBREAPER
+    prctl(PR_SET_CHILD_SUBREAPER, !call.fallback);
+#endif
+    call.began_us = now_us();
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    char **kept = environ;
+    environ = variables; /* execvp looks for the program in the new PATH */
+    pid_t pid = -1;
+    if (pipe(status) == 0) {
+        set_flags(status[0], 0);
+        set_flags(status[1], 0);
+#ifdef __linux__
+        pid = vfork();
+#else
+        pid = fork();
+#endif
+        if (pid == 0) {
+            failure.folder = become(folder, arguments, descriptors, flags, reaper);
+            failure.number = errno;
+            ssize_t written = write(status[1], &failure, sizeof failure);
+            (void)written;
+            _exit(127);
+        }
+        if (pid < 0)
+            failure.number = errno;
+        close(status[1]);
+        if (pid > 0) {
+            ssize_t got;
+            do
+                got = read(status[0], &failure, sizeof failure);
+            while (got < 0 && errno == EINTR);
+            if (got != sizeof failure)
+                failure.number = 0;
+        }
+        close(status[0]);
+    } else {
+        failure.number = errno;
+    }
+    environ = kept;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (failure.number) {
+        if (pid > 0)
+            while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+        report.kind = FAILED;
+        report.code = failure.number;
+        report.nobody = (uint32_t)failure.folder;
+        tell(&report);
+        return;
+    }
+    call.busy = 1;
+    call.pid = call.group = pid;
+    if (flags & TELL_START) {
+        report.kind = STARTED;
+        report.pid = (int32_t)pid;
+        tell(&report);
+    }
+}
+
+static void terminate(uint32_t grace_ms) {
+    uint64_t deadline = now_us() + (uint64_t)grace_ms * 1000u;
+    if (!call.busy || call.killing)
+        return;
+    if (call.terminating) { /* a second request can only shorten the grace */
+        if (deadline < call.deadline_us)
+            call.deadline_us = deadline;
+        return;
+    }
+    call.terminating = 1;
+    call.deadline_us = deadline;
+    if (grace_ms)
+        each_left(SIGTERM, NULL);
+}
+
+static void server_is_gone(void) {
+    call.server_gone = 1;
+    server_pidfd = -1;
+    terminate(SERVER_GONE_GRACE_MS);
+}
+
+/* Cut `count` NUL-ended strings out of a payload; NULL if it ends before. */
+static char *cut(char *at, const char *end, char **strings, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        char *stop = at < end ? memchr(at, 0, (size_t)(end - at)) : NULL;
+        if (!stop)
+            return NULL;
+        strings[i] = at;
+        at = stop + 1;
+    }
+    strings[count] = NULL;
+    return at;
+}
+
+static void run(const struct request *request, const int descriptors[4], int count) {
+    struct report refusal;
+    memset(&refusal, 0, sizeof refusal);
+    refusal.kind = FAILED;
+    refusal.code = EINVAL;
+    int in_file = request->flags & IN_FILE;
+    int wanted = 1 + !!(request->flags & HAS_STDIN) + !!(request->flags & HAS_SCRIPT) + !!in_file;
+    char *payload = inline_payload;
+    if (request->size > (in_file ? FILE_LIMIT : INLINE_LIMIT))
+        return server_is_gone(); /* not our server: what follows cannot be understood */
+    if (in_file) {
+        if (count != wanted)
+            return tell(&refusal);
+        payload = mmap(NULL, request->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptors[count - 1], 0);
+        if (payload == MAP_FAILED) {
+            refusal.code = errno;
+            return tell(&refusal);
+        }
+    } else if (receive_rest(payload, request->size) < 0) {
+        return server_is_gone();
+    }
+    char **strings = NULL;
+    if (count == wanted && !call.busy && request->arguments && request->arguments < STRINGS_LIMIT &&
+        request->variables < STRINGS_LIMIT)
+        strings = malloc((request->arguments + request->variables + 4) * sizeof *strings);
+    if (strings) {
+        char *folder[2], **variables = strings + request->arguments + 1;
+        char *end = payload + request->size, *at = cut(payload, end, folder, 1);
+        at = at ? cut(at, end, strings, request->arguments) : NULL;
+        at = at ? cut(at, end, variables, request->variables) : NULL;
+        if (at)
+            start(folder[0], strings, variables, descriptors, request->flags);
+        else
+            tell(&refusal);
+        free(strings);
+    } else {
+        tell(&refusal);
+    }
+    if (in_file)
+        munmap(payload, request->size);
+}
+
+static void serve_request(void) {
+    struct request request;
+    int descriptors[4], count;
+    if (receive(&request, descriptors, &count) < 0) {
+        server_is_gone();
+        return;
+    }
+    if (request.kind == RUN)
+        run(&request, descriptors, count);
+    else if (request.kind == TERMINATE)
+        terminate(request.grace_ms);
+    else if (request.kind == LIST) {
+        struct report report;
+        memset(&report, 0, sizeof report);
+        report.kind = LISTED;
+        if (call.busy) {
+            report.pid = (int32_t)call.group;
+            report.alive = each_left(0, &report);
+        }
+        tell(&report);
+    }
+    for (int i = 0; i < count; i++)
+        close(descriptors[i]);
+}
+
+/* Bury the dead. Returns whether nobody is left. */
+static int reap(int *main_ended, int *status) {
+    for (;;) {
+        int ended;
+        pid_t pid = waitpid(-1, &ended, WNOHANG);
+        if (pid > 0) {
+            if (pid == call.pid) {
+                *main_ended = 1;
+                *status = ended;
+                call.pid = 0;
+            }
+            continue;
+        }
+        if (pid < 0 && errno == EINTR)
+            continue;
+        return pid < 0 && (!call.fallback || !group_lives());
+    }
+}
+
+static void look_after_the_call(void) {
+    struct report report;
+    int main_ended = 0, status = 0;
+    int nobody = reap(&main_ended, &status);
+    if (main_ended) {
+        memset(&report, 0, sizeof report);
+        report.kind = EXITED;
+        report.pid = (int32_t)call.group;
+        report.code = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+        report.duration_us = now_us() - call.began_us;
+        report.nobody = (uint32_t)nobody;
+        report.killed = (uint32_t)call.killed;
+        if (nobody)
+            call.busy = 0;
+        else
+            report.alive = each_left(0, &report);
+        tell(&report);
+    } else if (nobody) {
+        memset(&report, 0, sizeof report);
+        report.kind = GONE;
+        report.killed = (uint32_t)call.killed;
+        call.busy = 0;
+        tell(&report);
+    }
+}
+
+/* SIGKILL to all, again and again until nobody is left: forks race with the scan. */
+static void kill_pass(void) {
+    if (each_left(SIGKILL, NULL))
+        call.killed = 1;
+    call.killing = 1;
+    call.passes++;
+    uint64_t pause = call.passes < 20 ? 200 : call.passes < 200 ? 2000 : 50000;
+    call.next_pass_us = now_us() + pause;
+}
+
+static int pause_ms(void) {
+    if (!call.busy)
+        return -1;
+    uint64_t now = now_us(), at = UINT64_MAX;
+    if (call.killing)
+        at = call.next_pass_us;
+    else if (call.terminating)
+        at = call.deadline_us;
+    if (call.fallback && !call.pid && at > now + FALLBACK_PAUSE_MS * 1000u)
+        at = now + FALLBACK_PAUSE_MS * 1000u; /* no SIGCHLD tells of orphans that are not ours */
+    if (at == UINT64_MAX)
+        return -1;
+    return at <= now ? 0 : (int)((at - now + 999) / 1000 < 60000 ? (at - now + 999) / 1000 : 60000);
+}
+
+static void prepare(void) {
+    setsid();
+    if (chdir("/") < 0)
+        _exit(1);
+    close_the_rest();
+    fcntl(SOCKET, F_SETFD, FD_CLOEXEC);
+    int null = open("/dev/null", O_RDWR);
+    for (int number = 0; number < 3; number++)
+        dup2(null, number);
+    if (null > 2)
+        close(null);
+    if (pipe(wake) < 0)
+        _exit(1);
+    set_flags(wake[0], 1);
+    set_flags(wake[1], 1);
+    prepare_signals();
+#if HAVE_SUBREAPER
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+#ifdef SYS_pidfd_open
+    /* The socket's end is enough, unless a fork of the server holds it open as well. */
+    server_pidfd = getppid() > 1 ? (int)syscall(SYS_pidfd_open, getppid(), 0) : -1;
+    if (server_pidfd >= 0)
+        set_flags(server_pidfd, 0);
+#endif
+#endif
+}
+
+int main(void) {
+    struct stat kind;
+    if (fstat(SOCKET, &kind) < 0 || !S_ISSOCK(kind.st_mode))
+        return 2; /* started by hand */
+    prepare();
+    for (;;) {
+        struct pollfd watched[3] = {
+            {wake[0], POLLIN, 0}, {call.server_gone ? -1 : SOCKET, POLLIN, 0}, {server_pidfd, POLLIN, 0}};
+        int ready = poll(watched, 3, pause_ms());
+        if (ready > 0 && watched[0].revents) {
+            char bytes[256];
+            while (read(wake[0], bytes, sizeof bytes) == (ssize_t)sizeof bytes)
+                ;
+        }
+        if (ready > 0 && watched[1].revents)
+            serve_request();
+        else if (ready > 0 && watched[2].revents)
+            server_is_gone();
+        if (call.busy)
+            look_after_the_call();
+        if (call.busy && (call.killing ? now_us() >= call.next_pass_us
+                                       : call.terminating && now_us() >= call.deadline_us)) {
+            kill_pass();
+            look_after_the_call();
+        }
+        if (call.server_gone && !call.busy)
+            return 0;
+    }
+}

@@ -1,0 +1,254 @@
+"""Takes in the output of a program and keeps it within bounds: `Output`, and `OutputFile` behind it.
+
+In memory stay the head (one third of the limit) and the latest tail. A file, opened when memory no
+longer holds everything or when asked for, takes all of it up to its own limit; beyond that it keeps
+the first half and the latest half. Offsets count the bytes the program has written. A failing disk
+costs the file, never the program: `file_error` says so. Part of `fastrpc.processes`, which exports it.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+MEMORY_LIMIT = 1024 * 1024
+FILE_LIMIT = 256 * 1024 * 1024
+SLACK = 128 * 1024  # the tail may be this much over its limit before it is trimmed
+COPY = 4 * 1024 * 1024
+CONTINUATION = bytes(range(0x80, 0xC0))
+
+
+def count_characters(data: bytes) -> int:
+    """Return how many characters valid UTF-8 holds; close to it for other bytes."""
+    return len(data) if data.isascii() else len(data.translate(None, CONTINUATION))
+
+
+class OutputFile:
+    """A file of bounded size: while it is written, its second half is a ring.
+
+    `descriptor` is open for reading and writing and belongs to this object. After `close` the file can
+    still be read, by its path.
+    """
+
+    __slots__ = ("_straight", "descriptor", "first", "limit", "path", "total")
+
+    def __init__(self, descriptor: int, path: str, limit: int = FILE_LIMIT) -> None:
+        self.descriptor = descriptor
+        self.path = path
+        self.limit = limit
+        self.first = limit // 2
+        """How many bytes of the head it keeps for good."""
+        self.total = 0
+        self._straight = 0  # where the latest part begins, once the ring is in order
+
+    @property
+    def wrapped(self) -> bool:
+        return self.total > self.limit
+
+    @property
+    def kept_from(self) -> int:
+        """The offset from which on everything is there; what lies between it and `first` is gone."""
+        return self.total - (self.limit - self.first) if self.wrapped else self.first
+
+    def write(self, data: bytes | bytearray) -> None:
+        """Append. Raises OSError."""
+        view = memoryview(data)
+        while view:
+            position, room = self._place(self.total)
+            written = os.pwrite(self.descriptor, view[:room], position)
+            self.total += written
+            view = view[written:]
+
+    def _place(self, offset: int) -> tuple[int, int]:
+        """Where an offset lies in the file, and how many bytes follow it there."""
+        if offset < self.first:
+            return offset, self.first - offset
+        if self._straight:
+            return self._straight + offset - self.kept_from, self.total - offset
+        ring = self.limit - self.first
+        within = (offset - self.first) % ring
+        return self.first + within, ring - within
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return up to `size` bytes from an offset that is kept. Raises OSError."""
+        position, room = self._place(offset)
+        size = min(size, room, self.total - offset)
+        if self.descriptor >= 0:
+            return os.pread(self.descriptor, size, position)
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            return os.pread(descriptor, size, position)
+        finally:
+            os.close(descriptor)
+
+    def straighten(self) -> Iterator[None]:
+        """Put the ring in order, for whoever opens the file, and close it; pauses after every few
+        megabytes. Nothing may be written any more. Raises OSError."""
+        gap = self.kept_from - self.first
+        note = b"\n[... %d bytes are missing here ...]\n" % gap
+        beside = self.path + ".new"
+        target = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            for start, end, before in ((0, self.first, b""), (self.kept_from, self.total, note)):
+                _write_all(target, before)
+                while start < end:
+                    piece = self.read(start, min(COPY, end - start))
+                    if not piece:
+                        break
+                    _write_all(target, piece)
+                    start += len(piece)
+                    yield
+            os.replace(beside, self.path)
+            self.close()
+            self._straight = self.first + len(note)
+        except BaseException:
+            os.unlink(beside)
+            raise
+        finally:
+            os.close(target)
+
+    def close(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+class Output:
+    """What a program has written, standard output and standard error as they came.
+
+    `limit` bounds the bytes in memory. `open_file`, where given, is called once when more has come:
+    it returns an `OutputFile` or raises OSError.
+    """
+
+    __slots__ = (
+        "_head",
+        "_head_limit",
+        "_open_file",
+        "_tail",
+        "_tail_limit",
+        "dropped_characters",
+        "dropped_lines",
+        "file",
+        "file_error",
+        "total",
+    )
+
+    def __init__(self, limit: int = MEMORY_LIMIT, open_file: Callable[[], OutputFile] | None = None) -> None:
+        self.total = 0
+        """How many bytes have come."""
+        self.dropped_characters = 0
+        """How many characters, and newlines, lie between `head` and `tail`."""
+        self.dropped_lines = 0
+        self.file: OutputFile | None = None
+        self.file_error: OSError | None = None
+        self._open_file = open_file
+        self._head_limit = limit // 3
+        self._tail_limit = limit - self._head_limit
+        self._head = bytearray()  # everything, as long as that is within the limit
+        self._tail: bytearray | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Take in what the program has written next."""
+        self.total += len(data)
+        if self._tail is None:
+            self._head += data
+            if self.file is not None:
+                self._to_file(data)
+            if self.total > self._head_limit + self._tail_limit:
+                self._overflow()
+            return
+        if self.file is not None:
+            self._to_file(data)
+        self._tail += data
+        if len(self._tail) > self._tail_limit + SLACK:
+            self._trim()
+
+    def _overflow(self) -> None:
+        if self.file is None:
+            self.keep_file()
+        self._tail = self._head[self._head_limit :]
+        del self._head[self._head_limit :]
+        self._trim()
+
+    def _trim(self) -> None:
+        assert self._tail is not None
+        excess = len(self._tail) - self._tail_limit
+        if excess > 0:
+            gone = bytes(self._tail[:excess])
+            self.dropped_characters += count_characters(gone)
+            self.dropped_lines += gone.count(b"\n")
+            del self._tail[:excess]
+
+    def keep_file(self) -> OutputFile | None:
+        """Open the file now, with everything so far in it; None, and `file_error`, if that fails.
+
+        Only while memory holds everything; later it is there already, or never will be.
+        """
+        if self.file is None and self._tail is None and self._open_file is not None:
+            open_file, self._open_file = self._open_file, None
+            try:
+                self.file = open_file()
+            except OSError as error:
+                self.file_error = error
+                return None
+            self._to_file(self._head)
+        return self.file
+
+    def _to_file(self, data: bytes | bytearray) -> None:
+        if self.file_error is None and self.file is not None:
+            try:
+                self.file.write(data)
+            except OSError as error:
+                self.file_error = error
+
+    def shrink(self, limit: int) -> None:
+        """Keep only the latest `limit` bytes in memory from now on; what goes should be in the file."""
+        if self._tail is None:
+            self._tail = self._head
+        self._head = bytearray()
+        self._head_limit, self._tail_limit = 0, limit
+        self._trim()
+
+    @property
+    def complete(self) -> bool:
+        """Whether memory holds everything."""
+        return self._tail is None
+
+    @property
+    def head(self) -> bytes:
+        """Everything if `complete`, else the first third of the limit."""
+        return bytes(self._head)
+
+    @property
+    def tail(self) -> bytes:
+        """The latest part, empty if `complete`."""
+        if self._tail is None:
+            return b""
+        self._trim()
+        return bytes(self._tail)
+
+    def read(self, offset: int, size: int) -> tuple[int, bytes]:
+        """Return up to `size` bytes from `offset` on, and the offset at which they really begin: a
+        later one if what was asked for is kept neither in memory nor in the file. Raises OSError."""
+        tail_from = self.total - len(self._tail or b"")
+        if offset >= tail_from and self._tail is not None:
+            return offset, bytes(self._tail[offset - tail_from : offset - tail_from + size])
+        if offset < len(self._head):
+            return offset, bytes(self._head[offset : offset + size])
+        if self._tail is None:
+            return self.total, b""
+        file = self.file
+        if file is not None and offset < file.total:
+            if file.wrapped and file.first <= offset < file.kept_from:
+                offset = file.kept_from
+            return offset, file.read(offset, size)
+        return tail_from, bytes(self._tail[:size])

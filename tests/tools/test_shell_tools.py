@@ -1,0 +1,513 @@
+"""Bash, BackgroundBash, ReadBgOutput, ListBgTasks and KillBgTask, called as functions, with real commands."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+from fastrpc.tools.agent import _output_files, _tasks, _text
+from fastrpc.tools.agent.background_bash import background_bash
+from fastrpc.tools.agent.bash import bash
+from fastrpc.tools.agent.kill_bg_task import kill_bg_task
+from fastrpc.tools.agent.list_bg_tasks import list_bg_tasks
+from fastrpc.tools.agent.read_bg_output import read_bg_output
+
+from fastrpc import Context, ToolError, ToolResult, processes
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A state folder and a list of tasks of its own for each test."""
+    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr(_tasks, "_tasks", {})
+    monkeypatch.setattr(_tasks, "_last_id", 0)
+    monkeypatch.setattr(_output_files, "_tidied", 0.0)
+    return str(tmp_path / "state")
+
+
+def run(coroutine: Awaitable[Any]) -> Any:
+    async def whole() -> Any:
+        try:
+            return await coroutine
+        finally:
+            await processes.close()
+            await asyncio.sleep(0.01)
+
+    return asyncio.run(whole())
+
+
+def call(command: str, timeout: int | None = None, context: Context | None = None) -> ToolResult:
+    result: ToolResult = run(bash(command, context or Context(), timeout))
+    return result
+
+
+def facts(result: ToolResult) -> dict[str, Any]:
+    found: dict[str, Any] = (result.meta or {})["fastrpc/facts"]
+    return found
+
+
+# --- Bash: what is shown ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "is_error"),
+    [
+        ("echo hi", "hi", False),
+        ("true", "(no output)", False),
+        ("false", "[exit code 1]", True),
+        ("echo no; exit 77", "no\n[exit code 77]", True),
+        ("printf 'no newline'; exit 3", "no newline\n[exit code 3]", True),
+        ("kill -9 $$", "[killed by SIGKILL]", True),
+        ("echo one; echo two >&2; echo three; echo four >&2", "one\ntwo\nthree\nfour", False),
+        ("printf '\\xff\\xfeok\\xc3'", "\ufffd\ufffdok\ufffd", False),
+        ("echo 'مرحبا بالعالم 🙂'", "مرحبا بالعالم 🙂", False),
+        ("printf '\\033[1;31mred\\033[0m \\033]0;title\\007x\\n'", "red x", False),
+        ("printf '10%%\\r50%%\\r100%%\\ndone\\r\\n'", "100%\ndone", False),
+        ("printf 'a|\\b/\\b-\\bz'", "az", False),
+        ("echo $TERM $PAGER $GIT_PAGER", "dumb cat cat", False),
+        ("readlink /proc/self/fd/0", "/dev/null", False),
+        ("echo $0", "bash", False),
+        ("printf '\\n\\n  x\\n'", "\n\n  x", False),
+    ],
+)
+def test_a_result_shows_the_output_and_how_it_ended(command: str, text: str, is_error: bool) -> None:
+    result = call(command)
+    assert (result.content, result.is_error) == (text, is_error)
+
+
+def test_the_facts_of_a_result_are_in_meta_and_nothing_is_structured(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = call("exit 9")
+    found = facts(result)
+    assert found.pop("duration_ms") < 1000
+    assert found == {
+        "exit_code": 9,
+        "signal": None,
+        "timed_out": False,
+        "truncated": False,
+        "output_path": None,
+        "task_id": None,
+    }
+    assert result.structured is None
+    monkeypatch.setenv("FASTRPC_STRUCTURED", "1")
+    assert call("exit 9").structured["exit_code"] == 9
+
+
+def test_the_end_of_the_shell_ends_the_call_and_children_are_named() -> None:
+    began = time.monotonic()
+    result = call("sleep 30 & echo hi")
+    assert time.monotonic() - began < 0.7
+    text = str(result.content)
+    assert text.startswith("hi\n[1 child still runs: ")
+    assert "sleep" in text
+    assert not result.is_error
+
+
+def test_a_timeout_returns_what_was_printed() -> None:
+    began = time.monotonic()
+    result = call("echo before; trap '' TERM; sleep 60; sleep 60", timeout=300)
+    assert time.monotonic() - began < 2.3
+    assert (result.content, result.is_error) == ("before\n[timed out after 300 ms]", True)
+    assert facts(result)["timed_out"] is True
+
+
+@pytest.mark.parametrize("timeout", [0, -1])
+def test_a_timeout_that_is_none_is_refused(timeout: int) -> None:
+    with pytest.raises(ToolError, match=f"timeout: expected .* got {timeout}"):
+        call("true", timeout)
+
+
+def test_a_timeout_above_the_longest_is_taken_as_the_longest_and_said() -> None:
+    assert call("true", 600_001).content == (
+        "(no output)\n[timeout 600001 ms is taken as 600000 ms, the longest]"
+    )
+    assert call("true", 600_000).content == "(no output)"
+
+
+@pytest.mark.parametrize("size", [30_000, 140_000, 1_000_000])
+def test_a_command_of_any_length_runs_as_a_short_one_does(size: int) -> None:
+    command = (
+        f": '{'x' * size}'\n"
+        'echo "$0 $# [$BASH_SUBSHELL] $LINENO $(ls /proc/self/fd | tr "\\n" " ")"; cat; '
+        "declare -p | grep -c __fastrpc\n"
+        "exit 5 # no newline at the end"
+    )
+    # `ls` itself opens the fourth descriptor; BASH_EXECUTION_STRING names the variable where there is one.
+    lines = str(call(command).content).splitlines()
+    assert lines[0] == "bash 0 [0] 2 0 1 2 3 "
+    assert int(lines[1]) <= 1
+    assert lines[2:] == ["[exit code 5]"]
+
+
+def test_a_long_command_of_wide_characters_comes_whole() -> None:
+    assert call(f"x='{'س' * 70_000}'; echo ${{#x}}").content == "70000"
+
+
+@pytest.mark.parametrize(
+    "command", ["echo \0", "echo \ud800", "x" * 200_000 + "\0", "x" * 200_000 + "\ud800"]
+)
+def test_a_command_that_no_shell_can_be_given_is_refused(command: str) -> None:
+    with pytest.raises(ToolError, match=r"NUL|surrogate"):
+        call(command)
+
+
+# --- Bash: size ---------------------------------------------------------------------------------------------
+
+
+def kept(result: ToolResult) -> bytes:
+    with open(facts(result)["output_path"], "rb") as file:
+        return file.read()
+
+
+def test_a_long_output_keeps_head_and_tail_and_names_the_file_that_holds_all() -> None:
+    result = call("seq 1 50000; exit 2")
+    text = str(result.content)
+    whole = "".join(f"{number}\n" for number in range(1, 50_001))
+    head, _, rest = text.partition("[... ")
+    line, _, tail = rest.partition(" ...]\n")
+    assert len(text) < 30_000
+    assert whole.startswith(head)
+    assert tail.endswith("50000\n[exit code 2]")
+    assert whole.endswith(tail.removesuffix("[exit code 2]"))
+    assert 0.4 < len(head) / len(tail) < 0.6
+    left_out = whole[len(head) : len(whole) - len(tail.removesuffix("[exit code 2]"))]
+    assert line.startswith(f"{len(left_out):,} characters in {left_out.count(chr(10)):,} lines left out; ")
+    path = facts(result)["output_path"]
+    assert path in line
+    assert facts(result)["truncated"] is True
+    assert kept(result).decode() == whole
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
+
+
+def test_more_output_than_memory_holds_is_cut_and_counted_exactly() -> None:
+    result = call("echo first; seq 1 500000; echo last")
+    text = str(result.content)
+    whole = "first\n" + "".join(f"{number}\n" for number in range(1, 500_001)) + "last\n"
+    head, _, rest = text.partition("[... ")
+    line, _, tail = rest.partition(" ...]\n")
+    assert head.startswith("first\n1\n2\n")
+    assert tail.endswith("500000\nlast")
+    left_out = whole[len(head) : len(whole) - len(tail) - 1]
+    assert line.startswith(f"{len(left_out):,} characters in {left_out.count(chr(10)):,} lines left out")
+    assert kept(result).decode() == whole
+
+
+def test_wide_text_is_cut_by_tokens() -> None:
+    result = call("for i in {1..3000}; do echo 'النتيجة سليمة'; done")
+    text = str(result.content)
+    assert 12_000 < _text.tokens_of(text) <= 20_000
+    assert "\ufffd" not in text
+    assert facts(result)["truncated"]
+
+
+@pytest.mark.parametrize(
+    "command", ["head -c 29000 /dev/zero | tr '\\0' x", "head -c 28998 /dev/zero | tr '\\0' x"]
+)
+def test_a_result_stays_below_the_limit_at_its_edge(command: str) -> None:
+    assert len(str(call(command).content)) < 30_000
+
+
+def test_one_endless_line_is_cut_too() -> None:
+    result = call("head -c 5000000 /dev/zero | tr '\\0' x; echo; echo the end")
+    text = str(result.content)
+    assert 25_000 < len(text) < 30_000
+    assert text.endswith("x\nthe end")
+
+
+def test_an_output_over_the_files_limit_keeps_both_ends_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTRPC_OUTPUT_FILE_BYTES", str(2 * 1024 * 1024))
+    result = call("seq 1 1000000")
+    assert "the first and the last 1 MiB of all output" in str(result.content)
+    data = kept(result)
+    assert data.startswith(b"1\n2\n3\n")
+    assert data.endswith(b"999999\n1000000\n")
+    assert b"bytes are missing here" in data
+    assert len(data) < 2 * 1024 * 1024 + 100
+
+
+def test_a_state_folder_that_cannot_be_written_costs_only_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTRPC_STATE_DIR", "/proc/nothing")
+    result = call("seq 1 50000")
+    assert "could not be kept" in str(result.content)
+    assert str(result.content).endswith("\n50000")
+    assert facts(result)["output_path"] is None
+
+
+def test_old_files_go_and_then_the_oldest_of_too_many(tmp_path: Any) -> None:
+    now = time.time()
+    for name, age, size in [
+        ("old", 90_000, 1),
+        ("a", 500, 600),
+        ("b", 400, 600),
+        ("c", 300, 600),
+        ("held", 99_999, 1),
+    ]:
+        (tmp_path / name).write_bytes(b"x" * size)
+        os.utime(tmp_path / name, (now - age, now - age))
+    with open(tmp_path / "held") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # another server writes it
+        _output_files.tidy(str(tmp_path), keep_bytes=1300)
+        assert sorted(os.listdir(tmp_path)) == ["b", "c", "held"]
+
+
+# --- Bash: cancellation, progress, hand-over ---------------------------------------------------------------
+
+
+def test_a_cancelled_call_ends_its_processes_and_keeps_no_file(state: str, tmp_path: Any) -> None:
+    note = tmp_path / "pid"
+
+    async def cancel() -> None:
+        command = f"seq 1 500000; setsid sleep 60 & echo $! > {note}; wait"
+        task = asyncio.ensure_future(bash(command, Context()))
+        while not note.exists() or not note.read_text().strip():
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.1)
+        assert os.listdir(os.path.join(state, "output"))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        deadline = time.monotonic() + 2
+        while os.path.exists(f"/proc/{note.read_text().strip()}") or os.listdir(
+            os.path.join(state, "output")
+        ):
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.02)
+
+    run(cancel())
+
+
+def progress_context() -> tuple[Context, list[dict[str, Any]]]:
+    reports: list[dict[str, Any]] = []
+    return Context(progress=reports.append), reports
+
+
+def test_output_is_sent_as_progress_while_the_command_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    context, reports = progress_context()
+    result = call('for i in 1 2 3; do echo -e "\\e[1mstep $i\\e[0m"; sleep 0.3; done', context=context)
+    assert len(reports) >= 2
+    assert "".join(report["message"] for report in reports) == "step 1\nstep 2\nstep 3\n"
+    numbers = [report["progress"] for report in reports]
+    assert numbers == sorted(set(numbers))
+    assert result.content == "step 1\nstep 2\nstep 3"
+    monkeypatch.setenv("STREAMING", "off")
+    context, reports = progress_context()
+    call("for i in 1 2 3; do echo step; sleep 0.3; done", context=context)
+    assert not reports
+
+
+def test_progress_of_a_flood_is_bounded() -> None:
+    context, reports = progress_context()
+    call("yes", 1000, context)
+    assert 1 <= len(reports) <= 8
+    assert all(len(report["message"]) <= 4_001 for report in reports)
+
+
+def test_a_command_that_outlasts_the_clients_patience_goes_on_as_a_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "0.4")
+
+    async def hand_over() -> None:
+        began = time.monotonic()
+        first = await bash("echo one; sleep 0.9; echo two; exit 4", Context())
+        assert time.monotonic() - began < 0.8
+        text = str(first.content)
+        assert text.startswith("one\n[still running after 0 s: goes on as background task 1")
+        assert not first.is_error
+        found = facts(first)
+        assert (found["task_id"], found["exit_code"], found["timed_out"]) == (1, None, False)
+        second = await read_bg_output(1, wait_ms=300)
+        assert str(second.content).startswith("[task 1: running")
+        monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "55")
+        while facts(await read_bg_output(1))["running"]:
+            await asyncio.sleep(0.05)
+        with open(found["output_path"]) as file:
+            assert file.read() == "one\ntwo\n"
+
+    run(hand_over())
+
+
+def test_a_handed_over_command_is_read_on_without_a_gap_and_its_timeout_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "0.3")
+
+    async def hand_over() -> None:
+        first = await bash("seq 1 100000; sleep 0.5; echo more; sleep 60", Context(), timeout=1500)
+        assert facts(first)["truncated"]
+        await asyncio.sleep(1.6)
+        second = await read_bg_output(1)
+        assert str(second.content).startswith("more\n[task 1: timed out after 1500 ms after 1.5 s")
+
+    run(hand_over())
+
+
+def test_without_a_limit_of_patience_nothing_is_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "0")
+    assert call("sleep 0.5; echo done").content == "done"
+
+
+# --- background tasks --------------------------------------------------------------------------------------
+
+
+def test_a_background_task_from_start_to_end() -> None:
+    async def life() -> None:
+        assert list_bg_tasks().content == "No background tasks."
+        assert list_bg_tasks().structured == {"tasks": []}
+        started = await background_bash("echo one; sleep 0.5; echo two; exit 3")
+        pid = facts(started)["pid"]
+        assert (
+            started.content == f"Started background task 1 (pid {pid}): echo one; sleep 0.5; echo two; exit 3"
+        )
+        assert os.path.exists(f"/proc/{pid}")
+        first = await read_bg_output(1, wait_ms=2000)
+        assert str(first.content).startswith("one\n[task 1: running, 0.")
+        nothing = await read_bg_output(1)
+        assert str(nothing.content).startswith("[task 1: running, 0.")
+        listed = list_bg_tasks()
+        assert str(listed.content).startswith("1  running, 0.")
+        assert listed.structured["tasks"][0]["command"] == "echo one; sleep 0.5; echo two; exit 3"
+        second = await read_bg_output(1, wait_ms=3000)
+        assert str(second.content).startswith("two\n[task 1: ")
+        last = await read_bg_output(1, wait_ms=3000)
+        assert str(last.content).startswith("[task 1: exited 3 after 0.5 s]")
+        assert not last.is_error
+        assert facts(last)["exit_code"] == 3
+        with open(facts(started)["output_path"]) as file:
+            assert file.read() == "one\ntwo\n"
+
+    run(life())
+
+
+def test_wait_ms_ends_with_new_output_with_the_end_or_with_the_time() -> None:
+    async def wait() -> list[float]:
+        await background_bash("sleep 0.3; echo news; sleep 0.3; exec sleep 0.3")
+        times = []
+        for wait_ms in (5000, 100, 5000):
+            began = time.monotonic()
+            await read_bg_output(1, wait_ms=wait_ms)
+            times.append(time.monotonic() - began)
+        return times
+
+    news, nothing, end = run(wait())
+    assert 0.1 < news < 1.5
+    assert 0.09 < nothing < 0.5
+    assert 0.2 < end < 1.5
+
+
+def test_a_large_output_is_read_page_by_page_without_loss_or_repetition() -> None:
+    async def read() -> None:
+        await background_bash('for i in {1..40000}; do echo "line $i ö"; done')
+        text, pages = "", 0
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            result = await read_bg_output(1, wait_ms=500)
+            page, _, status = str(result.content).rpartition("[task 1: ")
+            assert len(str(result.content)) < 30_000
+            page, _, more = page.partition("\n[")
+            text += page.removesuffix("\n") + "\n" * bool(page)
+            pages += 1
+            if not more and "exited" in status and not facts(result)["unread_bytes"]:
+                break
+        assert text == "".join(f"line {number} ö\n" for number in range(1, 40_001))
+        assert pages > 15
+
+    run(read())
+
+
+def test_characters_and_escape_sequences_are_not_torn_between_two_reads() -> None:
+    async def read() -> list[str]:
+        await background_bash("printf 'a\\xd8'; sleep 0.4; printf '\\xb3b\\033[3'; sleep 0.4; printf '1mc'")
+        found = []
+        for pause in (0.2, 0.4, 0.6):
+            await asyncio.sleep(pause)
+            found.append(str((await read_bg_output(1)).content).partition("\n")[0])
+        return found
+
+    assert run(read()) == ["a", "سb", "c"]
+
+
+def test_the_ninth_task_is_refused_with_the_list_of_those_that_run() -> None:
+    async def nine() -> None:
+        for number in range(8):
+            await background_bash(f"sleep 6{number}")
+        with pytest.raises(ToolError, match=r"the limit is 8[\s\S]*8  running, 0\.\d s  sleep 67"):
+            await background_bash("sleep 68")
+        await kill_bg_task(3)
+        assert facts(await background_bash("sleep 69"))["task_id"] == 9
+
+    run(nine())
+
+
+def test_killing_a_task_ends_all_of_it_before_the_answer() -> None:
+    async def kill() -> None:
+        await background_bash("setsid sleep 60 & echo $!; sleep 60")
+        child = str((await read_bg_output(1, wait_ms=2000)).content).splitlines()[0]
+        result = await kill_bg_task(1)
+        assert str(result.content).startswith("Killed background task 1 (SIGTERM, 0.")
+        assert not os.path.exists(f"/proc/{child}")
+        again = await kill_bg_task(1)
+        assert str(again.content).startswith("Background task 1 has already ended: killed by SIGTERM")
+        assert not again.is_error
+        await background_bash("trap '' TERM; echo deaf; while :; do sleep 1; done")
+        await read_bg_output(2, wait_ms=2000)
+        assert str((await kill_bg_task(2)).content).startswith("Killed background task 2 (SIGKILL, 1.")
+
+    run(kill())
+
+
+def test_a_task_whose_shell_has_ended_runs_as_long_as_its_children_do() -> None:
+    async def leave() -> None:
+        await background_bash("( sleep 0.4; echo late; sleep 60 ) & echo early")
+        await asyncio.sleep(0.7)
+        result = await read_bg_output(1)
+        assert str(result.content).startswith("early\nlate\n[task 1: exited 0 after 0.")
+        assert "children still run" in str(result.content)
+        assert facts(result)["running"]
+        assert str((await kill_bg_task(1)).content).startswith("Killed")
+
+    run(leave())
+
+
+@pytest.mark.parametrize("tool", [read_bg_output, kill_bg_task])
+def test_an_unknown_task_is_an_error_with_the_ids_that_exist(tool: Any) -> None:
+    async def ask() -> None:
+        with pytest.raises(ToolError, match=r"no background task 7\. Tasks: none\."):
+            await tool(7)
+        await background_bash("true")
+        await background_bash("true")
+        with pytest.raises(ToolError, match=r"no background task 7\. Tasks: 1, 2\."):
+            await tool(7)
+
+    run(ask())
+
+
+def test_the_last_hundred_that_have_ended_stay_readable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_tasks, "ENDED_KEPT", 3)
+
+    async def many() -> None:
+        for number in range(1, 7):
+            await background_bash(f"echo {number}")
+            await _tasks.find(number).process.wait_gone()
+            await asyncio.sleep(0.02)
+        assert [task["task_id"] for task in list_bg_tasks().structured["tasks"]] == [4, 5, 6]
+        assert str((await read_bg_output(4)).content).startswith("4\n[task 4: exited 0")
+
+    run(many())
+
+
+def test_a_task_in_the_list_is_cut_to_one_line() -> None:
+    async def listed() -> str:
+        await background_bash("sleep 60\n# " + "long " * 100)
+        return str(list_bg_tasks().content)
+
+    text = run(listed())
+    assert "\n" not in text
+    assert text.endswith("…")
+    assert len(text.partition("s  ")[2]) == 80

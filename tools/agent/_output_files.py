@@ -1,0 +1,107 @@
+"""The files that hold long outputs: where they lie, who may read them, and when they go.
+
+They lie in ``output/`` of the state folder, for the user's eyes only (0600), and go after 24 hours or, oldest
+first, when all of them hold 2 GiB. Looked at when a file is made, once a minute at most. A server keeps
+a lock on the files that it still writes, so that another one leaves them alone.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from . import _settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.processes import OutputFile
+
+KEEP_SECONDS = 24 * 3600
+KEEP_BYTES = 2 * 1024**3
+TIDY_SECONDS = 60
+
+_made = 0
+_tidied = 0.0
+
+
+def folder() -> str:
+    return os.path.join(_settings.state_folder(), "output")
+
+
+def create(name: str) -> OutputFile:
+    """Make a new file. Raises OSError."""
+    from fastrpc import processes
+
+    global _made
+    place = folder()
+    os.makedirs(place, mode=0o700, exist_ok=True)
+    tidy_at_times(place)
+    limit = int(_settings.number("FASTRPC_OUTPUT_FILE_BYTES", processes.FILE_LIMIT)) or processes.FILE_LIMIT
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    while True:
+        _made += 1
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        path = os.path.join(place, f"{name}-{stamp}-{os.getpid()}-{_made}.txt")
+        try:
+            descriptor = os.open(path, flags, 0o600)
+        except FileExistsError:
+            continue
+        _lock(descriptor)
+        return processes.OutputFile(descriptor, path, limit)
+
+
+def _lock(descriptor: int) -> bool:
+    """Mark a file as in use; False if somebody else has."""
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # a file system without locks
+    return True
+
+
+def tidy_at_times(place: str) -> None:
+    global _tidied
+    now = time.monotonic()
+    if not _tidied or now - _tidied >= TIDY_SECONDS:
+        _tidied = now
+        tidy(place)
+
+
+def tidy(place: str, keep_seconds: float = KEEP_SECONDS, keep_bytes: int = KEEP_BYTES) -> None:
+    """Remove what is too old, then the oldest of what is too much. Never raises OSError."""
+    found = []
+    try:
+        with os.scandir(place) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    facts = entry.stat(follow_symlinks=False)
+                    found.append((facts.st_mtime, facts.st_size, entry.path))
+    except OSError:
+        return
+    total = sum(size for _, size, _ in found)
+    oldest = time.time() - keep_seconds
+    for changed, size, path in sorted(found):
+        if changed >= oldest and total <= keep_bytes:
+            return
+        if _remove_unused(path):
+            total -= size
+
+
+def _remove_unused(path: str) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if not _lock(descriptor):
+            return False
+        os.unlink(path)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True

@@ -1,0 +1,53 @@
+"""Sends what a command writes as progress while it runs: a report every 0.2 s at most, of 4,000
+characters at most, so that a client which reads slowly is not flooded. The number counts the bytes."""
+
+from __future__ import annotations
+
+import asyncio
+
+from . import _text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc import Context
+
+PAUSE_SECONDS = 0.2
+BYTES = 16_000
+CHARACTERS = 4_000
+
+
+class Progress:
+    """Takes in output and reports it. `stop` when the call is over."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._loop = asyncio.get_running_loop()
+        self._new = bytearray()
+        self._total = 0
+        self._skipped = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopped = False
+
+    def take(self, data: bytes) -> None:
+        self._total += len(data)
+        self._new += data
+        if len(self._new) > BYTES:
+            del self._new[:-BYTES]
+            self._skipped = True
+        if self._timer is None and not self._stopped:
+            self._timer = self._loop.call_later(PAUSE_SECONDS, self._report)
+
+    def _report(self) -> None:
+        self._timer = None
+        text = _text.clean(self._new.decode("utf-8", "replace"))
+        if self._skipped or len(text) > CHARACTERS:
+            text = "…" + text[-CHARACTERS:]
+        self._new.clear()
+        self._skipped = False
+        self._context.progress(self._total, message=text)
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,24 @@
+"""The tool BackgroundBash: starts a command that goes on while the agent does other things."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastrpc import ToolResult, tool
+
+from . import _shell, _tasks
+from ._result import result
+
+
+@tool(name="BackgroundBash", effect="exec")
+async def background_bash(command: Annotated[str, "The bash command to execute"]) -> ToolResult:
+    """Execute bash command in background, returns immediately"""
+    _tasks.check_room()
+    process = await _shell.start(command, output=_shell.new_output("task"))
+    task = _tasks.adopt(command, process)
+    text = f"Started background task {task.id} (pid {process.pid}): {_shell.shorten(command)}"
+    error = process.output.file_error
+    if error is not None:
+        reason = error.strerror or error
+        text += f"\n[its output cannot be kept in a file: {reason}; the latest 1 MiB stays in memory]"
+    return result(text, {"task_id": task.id, "pid": process.pid, "output_path": task.path})

@@ -1,0 +1,149 @@
+"""The tool Bash: runs a command and returns what it wrote, and how it ended.
+
+Returns when the shell itself ends. A command that outlasts the client's patience goes on as a background
+task; one that outlasts its `timeout` is ended with everything it started.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Annotated
+
+from fastrpc import Context, ToolError, ToolResult, tool
+
+from . import _settings, _shell, _tasks
+from ._result import result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.processes import Process
+
+DEFAULT_MS = 30_000
+LONGEST_MS = 600_000
+PATIENCE_SECONDS = 55.0
+
+
+@tool(name="Bash", effect="exec")
+async def bash(
+    command: Annotated[str, "The bash command to execute"],
+    ctx: Context,
+    timeout: Annotated[int | None, "Timeout in milliseconds (default: 30000)"] = None,
+) -> ToolResult:
+    """Execute a bash command"""
+    asked = DEFAULT_MS if timeout is None else timeout
+    if asked <= 0:
+        raise ToolError(f"timeout: expected 1 to {LONGEST_MS} milliseconds, got {asked}.")
+    timeout_ms = min(asked, LONGEST_MS)
+    began = time.monotonic()
+    progress = None
+    if ctx.wants_progress and _settings.flag("STREAMING", True):
+        from ._progress import Progress
+
+        progress = Progress(ctx)
+    process = await _shell.start(
+        command,
+        timeout_ms=timeout_ms,
+        output=_shell.new_output("bash"),
+        on_output=progress.take if progress is not None else None,
+        confirmed=False,
+    )
+    try:
+        await _wait(process, began, timeout_ms)
+        if not process.ended and not process.timed_out:
+            return await _hand_over(command, process, asked, timeout_ms)
+        if process.children_left:
+            await process.refresh_children()
+    except BaseException:  # cancelled, most likely
+        process.terminate_soon()
+        _tasks.in_hand(_throw_away(process))
+        raise
+    finally:
+        if progress is not None:
+            progress.stop()
+    return await _ended(process, asked, timeout_ms)
+
+
+async def _wait(process: Process, began: float, timeout_ms: int) -> None:
+    """Wait for the end, but not longer than the client does."""
+    patience = _settings.number("FASTRPC_PATIENCE_SECONDS", PATIENCE_SECONDS)
+    if not patience or timeout_ms / 1000 + 1 < patience:
+        await process.wait()
+        return
+    import asyncio
+
+    waiting = asyncio.ensure_future(process.wait())
+    try:
+        await asyncio.wait({waiting}, timeout=max(0.0, began + patience - time.monotonic()))
+        if waiting.done() or process.timed_out:  # what is being ended is not handed over
+            await waiting
+    finally:
+        waiting.cancel()
+
+
+async def _hand_over(command: str, process: Process, asked: int, timeout_ms: int) -> ToolResult:
+    """Return what there is; the rest goes on as a background task, under the same time limit."""
+    await process.refresh_children()
+    output = process.output
+    text, truncated = _shell.show(output)
+    task = _tasks.adopt(command, process, timeout_ms)
+    task.read_to = output.total
+    lines = [text] if text else []
+    lines += _limit_note(asked)
+    lines.append(
+        f"[still running after {task.seconds:.0f} s: goes on as background task {task.id}, for at most "
+        f"{timeout_ms} ms in all; ReadBgOutput reads on, KillBgTask ends it]"
+    )
+    return result("\n".join(lines), _facts(process, truncated, task.path, task.id))
+
+
+async def _ended(process: Process, asked: int, timeout_ms: int) -> ToolResult:
+    text, truncated = _shell.show(process.output)
+    await _tasks.put_away(process.output)
+    lines = [text] if text else []
+    lines += _limit_note(asked)
+    if process.children_left:
+        lines.append(_shell.children_note(process))
+    failed = True
+    if process.timed_out:
+        lines.append(f"[timed out after {timeout_ms} ms]")
+    elif process.signal is not None:
+        lines.append(f"[killed by {process.signal}]")
+    elif process.exit_code != 0:
+        lines.append(f"[exit code {process.exit_code}]")
+    else:
+        failed = False
+        if not text:
+            lines.insert(0, "(no output)")
+    file = process.output.file
+    facts = _facts(process, truncated, file.path if file is not None else None, None)
+    return result("\n".join(lines), facts, is_error=failed)
+
+
+def _limit_note(asked: int) -> list[str]:
+    return [f"[timeout {asked} ms is taken as {LONGEST_MS} ms, the longest]"] if asked > LONGEST_MS else []
+
+
+def _facts(process: Process, truncated: bool, path: str | None, task_id: int | None) -> dict[str, object]:
+    seconds = process.duration_seconds if process.ended else time.monotonic() - process.began
+    return {
+        "exit_code": process.exit_code,
+        "signal": process.signal,
+        "timed_out": process.timed_out,
+        "duration_ms": round(seconds * 1000),
+        "truncated": truncated,
+        "output_path": path,
+        "task_id": task_id,
+    }
+
+
+async def _throw_away(process: Process) -> None:
+    """Nobody hears of a cancelled call's file."""
+    await process.wait_gone()
+    file = process.output.file
+    if file is not None:
+        file.close()
+        try:
+            os.unlink(file.path)
+        except OSError:
+            pass

@@ -1,0 +1,27 @@
+"""The tool KillBgTask: ends a background task and everything that it started."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from fastrpc import ToolError, ToolResult, tool
+
+from . import _tasks
+from ._result import result
+
+
+@tool(name="KillBgTask", effect="exec")
+async def kill_bg_task(task_id: Annotated[int, "The task ID to kill"]) -> ToolResult:
+    """Kill a running background task by ID"""
+    task = _tasks.find(task_id)
+    if not task.running:
+        return result(f"Background task {task.id} has already ended: {task.summary}.", task.facts())
+    began = time.monotonic()
+    if not await task.process.terminate():
+        await task.process.refresh_children()
+        left = ", ".join(f"{child.pid} {child.name}" for child in task.process.children)
+        raise ToolError(f"Background task {task.id} does not end, not even by SIGKILL. Still there: {left}.")
+    by = "SIGKILL" if task.process.killed else "SIGTERM"
+    text = f"Killed background task {task.id} ({by}, {time.monotonic() - began:.1f} s)."
+    return result(text, {**task.facts(), "killed_by": by})

@@ -1,0 +1,17 @@
+"""The tool ListBgTasks: the background tasks, those that run and those that have ended."""
+
+from __future__ import annotations
+
+from fastrpc import ToolResult, tool
+
+from . import _tasks
+from ._result import result
+
+
+@tool(name="ListBgTasks", effect="read", run="inline")
+def list_bg_tasks() -> ToolResult:
+    """List all background tasks with status and runtime"""
+    tasks = _tasks.all_tasks()
+    text = "\n".join(map(_tasks.line_of, tasks)) or "No background tasks."
+    listed = {"tasks": [{**task.facts(), "command": task.command[:1000]} for task in tasks]}
+    return result(text, listed, structured=listed)
