@@ -55,7 +55,8 @@ extensions = [
     Extension(
         "fastrpc._core.message",
         [f"{CORE}/message.pyx"],
-        include_dirs=[SIMDJSON],
+        include_dirs=[SIMDJSON, CORE],
+        depends=[f"{CORE}/likely.h"],
         language="c++",
         extra_compile_args=cxx_flags,
         extra_link_args=link_flags,

@@ -42,6 +42,37 @@ cdef extern from *:
         return to;
     }
 
+    static inline int fastrpc_plain_8(uint64_t bytes) {
+        const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+        uint64_t quotes = bytes ^ (ones * '"'), slashes = bytes ^ (ones * '\\\\');
+        uint64_t odd = (quotes - ones) & ~quotes;
+        odd |= (slashes - ones) & ~slashes;
+        odd |= (bytes - ones * 32) & ~bytes;
+        return (odd & tops) == 0;
+    }
+
+    /* The last bytes, fewer than 16: eight at a time, the second eight overlapping the first. A str has no
+       spare bytes behind it; `more` says that eight bytes before `from` may be read. */
+    static inline char *fastrpc_escape_end(char *to, const unsigned char *from, Py_ssize_t size, int more) {
+        uint64_t bytes;
+        if (size >= 8) {
+            memcpy(&bytes, from, 8);
+            if (!fastrpc_plain_8(bytes)) { return fastrpc_escape_some(to, from, size); }
+            memcpy(to, &bytes, 8);
+            to += 8; from += 8; size -= 8;
+            more = 1;
+        }
+        if (size == 0) { return to; }
+        if (more) {
+            memcpy(&bytes, from + size - 8, 8);
+            if (fastrpc_plain_8(bytes)) {
+                memcpy(to + size - 8, &bytes, 8);
+                return to + size;
+            }
+        }
+        return fastrpc_escape_some(to, from, size);
+    }
+
     /* Copies UTF-8 with JSON's escapes. `to` has room for six times `size`, and 16 more. */
     static inline char *fastrpc_escape_all(char *to, const unsigned char *from, Py_ssize_t size) {
         Py_ssize_t at = 0;
@@ -59,7 +90,7 @@ cdef extern from *:
                 to += 16;
             }
         }
-        return fastrpc_escape_some(to, from + at, size - at);
+        return fastrpc_escape_end(to, from + at, size - at, at > 0);
     }
     """
     char* escape_all "fastrpc_escape_all"(char* to, const unsigned char* source, Py_ssize_t size) noexcept

@@ -102,6 +102,7 @@ cdef class Framer:
         """At the end of the input, hand out a last line that has no newline."""
         line[0] = self.buffer + self.start
         size[0] = self.end - self.start
+        self.buffer[self.end] = c"\n"  # the end that every other line has; there is spare room for it
         self.start = self.searched = self.end
         if self.skipping or is_blank(line[0], size[0]):
             return NOTHING

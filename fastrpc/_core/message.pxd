@@ -50,6 +50,9 @@ cdef class Message:
     cdef char* copy              # of a line given to read()
     cdef object members          # the whole message as a dict, where the standard library had to read it
 
+    cdef bint likely             # the strict pass has read it; simdjson has not
+    cdef int next_likely         # the argument that next_argument() hands out next, of the pass's
+    cdef Py_ssize_t params_position  # which member of the message params is
     cdef bint too_deep           # why a BROKEN one is broken
 
     cdef int read_line(self, const char* line, Py_ssize_t size) except -1
@@ -58,6 +61,9 @@ cdef class Message:
     cdef str argument_str(self)
     cdef object argument_value(self)
 
+    cdef int take_likely(self) except -1
+    cdef int read_whole(self) except -1
+    cdef int remember_meta(self, Py_ssize_t position) except -1
     cdef int grow(self, Py_ssize_t capacity) except -1
     cdef int fit(self, Py_ssize_t size) except -1
     cdef int judge_other(self, char outermost) except -1

@@ -1,11 +1,12 @@
 # distutils: language = c++
 """Reads one line: is it JSON, is it a JSON-RPC message, and where do its parts lie.
 
-simdjson validates the whole line and decides what is broken; the strict pass that is to stand in
-front of it for the likely line will fill the same fields. Numbers are simdjson's one limit: what it
-refuses for a number goes to `fastrpc._core.strict`, which reads the line again with the standard
-library, as strictly. Costs about 0.15 µs for a line of 120 bytes; no Python object is made until
-somebody asks for one. No I/O, no clock, no logging; what a message means is left to the dispatcher.
+The likely line is read by the strict pass alone (`likely.h`), which knows it to be right or hands it
+over. simdjson reads every other line whole and decides what is broken. Numbers are its one limit: what
+it refuses for a number goes to `fastrpc._core.strict`, which reads the line again with the standard
+library, as strictly. For a line of 120 bytes the pass costs about 50 ns, simdjson 150; no Python object
+is made until somebody asks for one. No I/O, no clock, no logging; what a message means is left to the
+dispatcher.
 
 Rules kept here: JSON-RPC 2.0 section 4 (request object) as MCP narrows it: ids are strings or
 integers, params an object. Duplicated envelope members are refused, because two readers could
@@ -25,12 +26,50 @@ cdef extern from "Python.h":
 
 cdef extern from *:
     """
+    #include "likely.h"
+    #define FASTRPC_LONGEST_META 1024
+
     struct FastrpcDocument {
         simdjson::dom::parser parser;
         simdjson::dom::element root, params, arguments, meta;
         fastrpc::Members argument;
+        struct fastrpc_likely likely;  // what the strict pass has found
+        struct fastrpc_shape shape;    // of the last line that it has read
+        struct fastrpc_likely *call;   // the one of the two that holds this line
+        char known_meta[FASTRPC_LONGEST_META + 1];  // a _meta that was read before, NUL-ended
+        Py_ssize_t known_meta_size;
+        int known_meta_era;
     };
     """
+    ctypedef struct LikelyArgument "struct fastrpc_argument":
+        const char* key
+        Py_ssize_t key_size
+        const char* text
+        Py_ssize_t size
+        int64_t integer
+        char type
+    ctypedef struct Likely "struct fastrpc_likely":
+        const char* id
+        const char* name
+        Py_ssize_t id_size
+        Py_ssize_t name_size
+        bint has_arguments
+        bint has_meta
+        int count
+        int era
+        LikelyArgument* arguments
+    ctypedef struct Shape "struct fastrpc_shape":
+        Likely call
+        int values
+        int misses
+        int pause
+    bint try_shape "fastrpc_try_shape"(const char* line, Py_ssize_t size, Shape* shape) noexcept
+    void note_shape "fastrpc_note_shape"(
+        const char* line, Py_ssize_t size, const Likely* call, Shape* shape
+    ) noexcept
+    bint read_likely "fastrpc_read_likely"(
+        const char* line, Py_ssize_t size, const char* meta, Py_ssize_t meta_size, Likely* call
+    ) noexcept
     cdef cppclass Inside "struct FastrpcDocument":
         simdjson.Parser parser
         simdjson.Element root
@@ -38,7 +77,14 @@ cdef extern from *:
         simdjson.Element arguments
         simdjson.Element meta
         simdjson.Members argument
+        Likely likely
+        Shape shape
+        Likely* call
+        char* known_meta
+        Py_ssize_t known_meta_size
+        int known_meta_era
     Document* new_document "new FastrpcDocument"() except +
+    Py_ssize_t LONGEST_META "FASTRPC_LONGEST_META"
     void delete_document "delete "(Document* document) noexcept
 
 cdef enum:
@@ -104,6 +150,8 @@ cdef str make_str(const char* data, Py_ssize_t size):
 cdef class Message:
     def __cinit__(self):
         self.document = new_document()
+        inside(self).known_meta_size = 0
+        inside(self).shape.values = inside(self).shape.misses = inside(self).shape.pause = 0
         self.grow(FIRST_CAPACITY)
 
     def __dealloc__(self):
@@ -120,11 +168,45 @@ cdef class Message:
     # --- reading ----------------------------------------------------------------------------------
 
     cdef int read_line(self, const char* line, Py_ssize_t size) except -1:
-        """Read `line`, which has 64 readable bytes behind it, and fill the fields."""
-        cdef int error
-        cdef char outermost
+        """Read `line`, which has 64 readable bytes behind it, first a control character; fill the fields."""
+        cdef Inside* found = inside(self)
         self.line.data = line
         self.line.size = size
+        if try_shape(line, size, &found.shape):
+            found.call = &found.shape.call
+            return self.take_likely()
+        if read_likely(line, size, found.known_meta, found.known_meta_size, &found.likely):
+            found.call = &found.likely
+            found.call.era = found.known_meta_era if found.call.has_meta else LEGACY
+            note_shape(line, size, found.call, &found.shape)
+            return self.take_likely()
+        return self.read_whole()
+
+    cdef int take_likely(self) except -1:
+        """The strict pass is sure of the line: take over what it has found."""
+        cdef Likely* call = inside(self).call
+        self.likely = True
+        self.kind_code = REQUEST
+        self.code = 0
+        self.id.data = call.id
+        self.id.size = call.id_size
+        self.method_name.data = "tools/call"
+        self.method_name.size = 10
+        self.is_call = True
+        self.is_list = self.wants_progress = False
+        self.tool_name.data = call.name
+        self.tool_name.size = call.name_size
+        self.has_arguments = call.has_arguments
+        self.era = call.era
+        return 0
+
+    cdef int read_whole(self) except -1:
+        """Let simdjson read the line."""
+        cdef const char* line = self.line.data
+        cdef Py_ssize_t size = self.line.size
+        cdef int error
+        cdef char outermost
+        self.likely = False
         self.id.data = NULL
         self.method_name.data = NULL
         self.is_call = self.is_list = self.has_arguments = self.has_params = self.wants_progress = False
@@ -178,6 +260,7 @@ cdef class Message:
         cdef unsigned int repeated = 0
         cdef Py_ssize_t position = 0
         cdef Py_ssize_t id_position = 0
+        self.params_position = 0
         member.begin(inside(self).root)
         while member.next():
             bit = 0
@@ -193,6 +276,7 @@ cdef class Message:
                 elif memcmp(member.key, "params", 6) == 0:
                     bit = SEEN_PARAMS
                     inside(self).params = member.value
+                    self.params_position = position
                 elif memcmp(member.key, "result", 6) == 0:
                     bit = SEEN_RESULT
             elif member.key_size == 7:
@@ -250,6 +334,8 @@ cdef class Message:
         cdef unsigned int bit
         cdef unsigned int repeated = 0
         cdef bint is_call
+        cdef Py_ssize_t position = 0
+        cdef Py_ssize_t meta_position = 0
         self.has_params = present
         self.is_list = same(self.method_name.data, self.method_name.size, "tools/list", 10)
         if not present:
@@ -274,12 +360,16 @@ cdef class Message:
                 if memcmp(member.key, "_meta", 5) == 0:
                     bit = SEEN_META
                     inside(self).meta = member.value
+                    meta_position = position
             repeated |= seen & bit
             seen |= bit
+            position += 1
         if repeated:
             return self.refuse_params("name, arguments or _meta stands in params twice", -32600)
         if seen & SEEN_META:
             self.read_meta()
+            if self.era != OTHER and not self.wants_progress:
+                self.remember_meta(meta_position)
         is_call = same(self.method_name.data, self.method_name.size, "tools/call", 10)
         if is_call and seen & SEEN_NAME and simdjson.kind_of(name) == c'"':
             simdjson.text_of(name, &self.tool_name.data, &self.tool_name.size)
@@ -325,6 +415,21 @@ cdef class Message:
                 other = True
         if version:
             self.era = MODERN if known and capabilities and not other else OTHER
+        return 0
+
+    cdef int remember_meta(self, Py_ssize_t position) except -1:
+        """Keep the text of a _meta that asks for nothing: the next one is most likely the same."""
+        cdef Inside* found = inside(self)
+        cdef const char* data
+        cdef Py_ssize_t size
+        simdjson.member_text(
+            found.parser, self.line.data, self.params_position, position, &data, &size
+        )
+        if size <= LONGEST_META:
+            memcpy(found.known_meta, data, size)
+            found.known_meta[size] = 0
+            found.known_meta_size = size
+            found.known_meta_era = self.era
         return 0
 
     # --- the rare ways ----------------------------------------------------------------------------
@@ -421,9 +526,22 @@ cdef class Message:
     # --- what a call plan asks for ------------------------------------------------------------------
 
     cdef void begin_arguments(self) noexcept:
-        inside(self).argument.begin(inside(self).arguments)
+        if self.likely:
+            self.next_likely = 0
+        else:
+            inside(self).argument.begin(inside(self).arguments)
 
     cdef bint next_argument(self, Argument* argument) noexcept:
+        cdef LikelyArgument* found
+        if self.likely:
+            if self.next_likely == inside(self).call.count:
+                return False
+            found = &inside(self).call.arguments[self.next_likely]
+            self.next_likely += 1
+            argument.key = found.key
+            argument.key_size = found.key_size
+            argument.type = found.type
+            return True
         if not inside(self).argument.next():
             return False
         argument.key = inside(self).argument.key
@@ -434,10 +552,22 @@ cdef class Message:
     cdef str argument_str(self):
         cdef const char* data
         cdef Py_ssize_t size
+        cdef LikelyArgument* found
+        if self.likely:
+            found = &inside(self).call.arguments[self.next_likely - 1]
+            return make_str(found.text, found.size)
         simdjson.text_of(inside(self).argument.value, &data, &size)
         return make_str(data, size)
 
     cdef object argument_value(self):
+        cdef LikelyArgument* found
+        if self.likely:
+            found = &inside(self).call.arguments[self.next_likely - 1]
+            if found.type == c'"':
+                return make_str(found.text, found.size)
+            if found.type == c"l":
+                return found.integer
+            return None if found.type == c"n" else found.integer != 0
         return to_python(inside(self).argument.value)
 
     # --- for Python -----------------------------------------------------------------------------------
@@ -468,6 +598,8 @@ cdef class Message:
 
     @property
     def params(self):
+        if self.likely:
+            self.read_whole()
         if self.members is not None:
             return self.members.get("params")
         return to_python(inside(self).params) if self.has_params else None

@@ -156,6 +156,19 @@ cdef extern from *:
         }
     };
 
+    // The text of the member at `inner` of the object that is the member at `outer` of the line's object.
+    static inline void member_text(
+        const dom::parser &parser, const char *line, Py_ssize_t outer, Py_ssize_t inner,
+        const char **data, Py_ssize_t *size
+    ) {
+        Places places;
+        *size = 0;
+        places.begin(parser, line);
+        while (outer-- > 0) { places.next(data, size); }
+        places.at += 3;  // key, colon, opening brace
+        do { places.next(data, size); } while (inner-- > 0);
+    }
+
     }  // namespace fastrpc
     """
     int SIMDJSON_SUCCESS "simdjson::SUCCESS"
@@ -186,6 +199,10 @@ cdef extern from *:
         void begin(const Parser& parser, const char* line) noexcept
         bint next(const char** data, Py_ssize_t* size) noexcept
 
+    void member_text "fastrpc::member_text"(
+        const Parser& parser, const char* line, Py_ssize_t outer, Py_ssize_t inner,
+        const char** data, Py_ssize_t* size
+    ) noexcept
     int allocate "fastrpc::allocate"(Parser& parser, size_t size, size_t depth) noexcept
     Py_ssize_t depth_of "fastrpc::depth"(const Parser& parser, const char* line) noexcept
     int parse "fastrpc::parse"(Parser& parser, const char* line, size_t size, Element& root) noexcept

@@ -1,0 +1,207 @@
+"""The hot step against the twin: whatever way a call takes through the strict pass, shapes, simdjson or
+the dispatcher, the tool is handed exactly what the line says, and the answer has its id's exact text.
+
+Lines come in runs of one client's habit (order of members, white space, `_meta`), with other values each
+time, because shapes are learned from runs; some are damaged, so that a shape meets its look-alikes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from typing import Any
+
+import pytest
+import twin
+
+from fastrpc._core.connection import Connection
+from fastrpc._core.plan import REQUIRED, Plan
+
+SEED = int(os.environ.get("FASTRPC_SEED", "1"))
+LINES = int(os.environ.get("FASTRPC_DOCUMENTS", "20000"))
+PARTS = 10
+ABSENT = "absent"  # the default of every parameter
+MODERN = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+METAS = [None, None, None, {}, {"traceparent": "00-ab"}, MODERN, {**MODERN, "x": 1}, {"progressToken": 1}]
+
+
+class Recorder:
+    """A connection with one tool of three parameters; keeps what the tool and the dispatcher were handed."""
+
+    def __init__(self) -> None:
+        self.connection = Connection(b'"}],"isError":false}}\n', b'"}],"modern":true}}\n')
+        self.connection.dispatcher = self
+        self.connection.open = True
+        parameters = [(name, "json", ABSENT, False) for name in ("a", "b", "text")]
+        plan = Plan(None, "tool", self.tool, parameters, inline=True, judged=False)
+        self.connection.take_plans({"tool": plan})
+        self.called: tuple[Any, ...] | None = None
+        self.dispatched: str | None = None
+
+    def tool(self, a: Any, b: Any, text: Any) -> str:
+        self.called = (a, b, text)
+        return "ok"
+
+    def dispatch(self, message: Any) -> None:
+        self.dispatched = message.kind
+        self.params = message.params
+
+    def feed(self, line: bytes) -> bytes:
+        self.called = self.dispatched = None
+        self.connection.receive(line)
+        return self.connection.output.take()
+
+
+class Habit:
+    """How one client writes its calls."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+        self.order = chance.sample(["jsonrpc", "id", "method", "params"], 4)
+        self.inner = chance.sample(["name", "arguments", "_meta"], 3)
+        self.names = chance.sample(["a", "b", "text", "other"], chance.randint(0, 4))
+        self.separators = chance.choice([(",", ":"), (", ", ": "), (" ,\t", ":")])
+        self.escapes = chance.random() < 0.3
+        self.meta = chance.choice(METAS)
+        self.text_ids = chance.random() < 0.3
+
+    def line(self) -> bytes:
+        chance = self.chance
+        arguments = {name: self.value() for name in self.names}
+        params = {"name": "tool", "arguments": arguments, "_meta": self.meta}
+        inner = {name: params[name] for name in self.inner if params[name] is not None}
+        number = chance.choice([0, 1, 7, 10**17, 10**18, 2**63, chance.randint(0, 10**6), -5])
+        message = {"jsonrpc": "2.0", "id": f"é{number}" if self.text_ids else number}
+        message |= {"method": "tools/call", "params": inner}
+        ordered = {name: message[name] for name in self.order}
+        line = self.encoded(ordered).encode()
+        if chance.random() < 0.15:
+            line = self.damaged(line)
+        return line
+
+    def value(self) -> Any:
+        chance = self.chance
+        plain = [
+            "",
+            "plain",
+            "x" * chance.randint(0, 40),
+            "é漢🎉",
+            'q"\\',
+            0,
+            -1,
+            17,
+            10**18,
+            10**20,
+            -(2**63),
+            True,
+            False,
+            None,
+        ]
+        return chance.choice([*plain, *plain, 1.5, [1], {"k": "v"}])
+
+    def damaged(self, line: bytes) -> bytes:
+        chance = self.chance
+        at = chance.randrange(len(line))
+        return chance.choice(
+            [
+                line[:at],
+                line[:at] + line[at + 1 :],
+                line[:at] + bytes([chance.randrange(256)]) + line[at + 1 :],
+                line[:at]
+                + chance.choice([b'"', b"\\", b",", b"}", b" ", b"0", b"\x00", b"\xff"])
+                + line[at:],
+                line + chance.choice([b" ", b"}", b"x", b"\t\r"]),
+                line.replace(b'"a":', b'"b":'),
+                line.replace(b'"id":', b'"id": ', 1),
+                *(
+                    self.doubled(line, name)
+                    for name in ("jsonrpc", "id", "method", "params", "name", "_meta")
+                ),
+            ]
+        ).replace(b"\n", b"")
+
+    def doubled(self, line: bytes, name: str) -> bytes:
+        """The line with a member twice, its value the same or another."""
+        message = json.loads(line)
+        holder = message if name in message else message.get("params", {})
+        if name not in holder:
+            return line
+        value = self.chance.choice([holder[name], None, {}])
+        key, colon = json.dumps(name), self.separators[1]
+        one = (key + colon + self.encoded(holder[name])).encode()
+        return line.replace(one, one + b"," + (key + colon + self.encoded(value)).encode(), 1)
+
+    def encoded(self, value: Any) -> str:
+        return json.dumps(value, separators=self.separators, ensure_ascii=self.escapes)
+
+
+def is_call(verdict: twin.Verdict) -> bool:
+    """May the connection answer this by itself?"""
+    params = verdict.params
+    if verdict.kind != "request" or verdict.method != "tools/call" or not isinstance(params, dict):
+        return False
+    return params.get("name") == "tool" and isinstance(params.get("arguments", {}), dict)
+
+
+def expected(verdict: twin.Verdict) -> tuple[Any, ...]:
+    arguments = verdict.params.get("arguments", {})
+    return tuple(arguments.get(name, ABSENT) for name in ("a", "b", "text"))
+
+
+def check(recorder: Recorder, line: bytes) -> bool:
+    """Feed a line; return whether the tool was called by the connection itself."""
+    verdict = twin.judge(line)
+    output = recorder.feed(line)
+    if recorder.called is None:
+        assert recorder.dispatched == verdict.kind, line
+        if verdict.kind == "request":
+            assert repr(recorder.params) == repr(verdict.params), line
+        assert output == b""
+        return False
+    assert is_call(verdict), line
+    assert repr(recorder.called) == repr(expected(verdict)), line
+    assert output.startswith(b'{"jsonrpc":"2.0","id":' + (verdict.id or b"?") + b',"result":'), line
+    meta = verdict.params.get("_meta") or {}
+    assert output.endswith(b'"modern":true}}\n') == (meta.get(next(iter(MODERN))) == "2026-07-28"), line
+    assert "progressToken" not in meta
+    return True
+
+
+@pytest.mark.parametrize("part", range(PARTS), ids=lambda part: f"seed={SEED}.{part}")
+def test_a_tool_is_handed_what_the_line_says(part: int) -> None:
+    chance = random.Random(f"{SEED}.{part}")
+    recorder = Recorder()
+    called = 0
+    left = LINES // PARTS
+    while left > 0:
+        habits = [Habit(chance) for _ in range(chance.choice([1, 1, 1, 2]))]
+        for _ in range(chance.randint(1, 60)):
+            called += check(recorder, chance.choice(habits).line())
+            left -= 1
+    assert called > LINES // PARTS // 3, "the generator hardly makes calls any more"
+
+
+def test_a_required_argument_that_is_missing_goes_to_the_dispatcher() -> None:
+    recorder = Recorder()
+    plan = Plan(None, "tool", recorder.tool, [("a", "str", REQUIRED, False)], inline=True, judged=False)
+    recorder.connection.take_plans({"tool": plan})
+    for arguments in (b"{}", b'{"a":1}', b'{"a":null}', b'{"b":"x"}', b'{"a":"x","a":2}'):
+        line = (
+            b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool","arguments":%b}}'
+            % arguments
+        )
+        assert recorder.feed(line) == b""
+        assert (recorder.called, recorder.dispatched) == (None, "request")
+
+
+def test_the_last_of_two_equal_arguments_counts() -> None:
+    recorder = Recorder()
+    for text in (b'{"a":1,"a":2}', b'{"a":1,"\\u0061":2}', b'{"a":[1],"a":2}'):
+        recorder.feed(
+            b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool","arguments":%b}}' % text
+        )
+        assert recorder.called == (2, ABSENT, ABSENT)
