@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MEMORY_LIMIT = 1024 * 1024
 FILE_LIMIT = 256 * 1024 * 1024
 SLACK = 128 * 1024  # the tail may be this much over its limit before it is trimmed
-COPY = 4 * 1024 * 1024
+COPY = 512 * 1024
 CONTINUATION = bytes(range(0x80, 0xC0))
 
 
@@ -85,8 +85,8 @@ class OutputFile:
             os.close(descriptor)
 
     def straighten(self) -> Iterator[None]:
-        """Put the ring in order, for whoever opens the file, and close it; pauses after every few
-        megabytes. Nothing may be written any more. Raises OSError."""
+        """Put the ring in order, for whoever opens the file, and close it; pauses every half megabyte.
+        Nothing may be written any more. Raises OSError."""
         gap = self.kept_from - self.first
         note = b"\n[... %d bytes are missing here ...]\n" % gap
         beside = self.path + ".new"
@@ -102,7 +102,8 @@ class OutputFile:
                     start += len(piece)
                     yield
             os.replace(beside, self.path)
-            self.close()
+            _close_aside(self.descriptor)
+            self.descriptor = -1
             self._straight = self.first + len(note)
         except BaseException:
             os.unlink(beside)
@@ -114,6 +115,13 @@ class OutputFile:
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
+
+
+def _close_aside(descriptor: int) -> None:
+    """Close the last descriptor of a large file that has no name any more: freeing it takes 0.1 s."""
+    import threading
+
+    threading.Thread(target=os.close, args=(descriptor,), daemon=True).start()
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

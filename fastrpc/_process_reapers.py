@@ -181,6 +181,7 @@ class Reaper:
         busy.discard(self)
         if self.socket is not None:
             self._unwatch()
+            self.wake_up()
             self.socket.close()
             self.socket = None
             _ending.append(self.pid)

@@ -21,7 +21,9 @@ cdef class Connection:
     cdef public object flush             # called after writing outside of a pump, or None
     cdef public object call_in_loop      # calls a function on the event loop, as soon as there is one
     cdef bint pumping
-    cdef int64_t now                     # when the last timed call ended; 0: look at the clock
+    cdef int64_t now                     # the ticks when the last timed call ended; 0: count anew
+    cdef int64_t first_clock             # clock and ticks when the connection was made
+    cdef int64_t first_ticks
 
     cdef int handle(self, const char* line, Py_ssize_t size) except -1
     cdef int handle_message(self) except -1
@@ -30,6 +32,7 @@ cdef class Connection:
     cdef int list(self, bytes ready) except -1
     cdef Plan plan_of(self)
     cdef bint is_in_flight(self)
+    cdef int64_t nanoseconds_of(self, int64_t count) noexcept
     cdef int end_call(self, bytes id, Plan plan, object result, bint modern) except -1
 
 cdef int64_t clock() noexcept

@@ -1,7 +1,7 @@
 /* Stands between the server and one program at a time, and ends everything below it.
  *
  * The server starts this program with one end of a Unix stream socket as descriptor 3 and talks to it in
- * the frames below; `fastrpc/processes.py` is the other side. On Linux the reaper is a sub-reaper: what
+ * the frames below; `fastrpc/_process_reapers.py` is the other side. On Linux the reaper is a sub-reaper: what
  * its program leaves behind, in whatever session, becomes its child, so it always knows whether anybody
  * is left. When the socket ends, the server is gone, however it went: SIGTERM to all, 0.3 s, SIGKILL.
  * Elsewhere, or when told so, it falls back on the program's process group, which a child that makes a
@@ -39,7 +39,7 @@
 
 extern char **environ;
 
-/* --- the frames: the same sizes and order as in processes.py ------------------------------------ */
+/* --- the frames: the same sizes and order as in _process_reapers.py ------------------------------------ */
 
 enum { RUN = 1, TERMINATE = 2, LIST = 3 };               /* from the server */
 enum { STARTED = 1, FAILED = 2, EXITED = 3, GONE = 4, LISTED = 5 }; /* to it */
@@ -506,18 +506,24 @@ static void run(const struct request *request, const int descriptors[4], int cou
     int in_file = request->flags & IN_FILE;
     int wanted = 1 + !!(request->flags & HAS_STDIN) + !!(request->flags & HAS_SCRIPT) + !!in_file;
     char *payload = inline_payload;
-    if (request->size > (in_file ? FILE_LIMIT : INLINE_LIMIT))
-        return server_is_gone(); /* not our server: what follows cannot be understood */
+    if (request->size > (in_file ? FILE_LIMIT : INLINE_LIMIT)) {
+        server_is_gone(); /* not our server: what follows cannot be understood */
+        return;
+    }
     if (in_file) {
-        if (count != wanted)
-            return tell(&refusal);
+        if (count != wanted) {
+            tell(&refusal);
+            return;
+        }
         payload = mmap(NULL, request->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptors[count - 1], 0);
         if (payload == MAP_FAILED) {
             refusal.code = errno;
-            return tell(&refusal);
+            tell(&refusal);
+            return;
         }
     } else if (receive_rest(payload, request->size) < 0) {
-        return server_is_gone();
+        server_is_gone();
+        return;
     }
     char **strings = NULL;
     if (count == wanted && !call.busy && request->arguments && request->arguments < STRINGS_LIMIT &&
