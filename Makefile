@@ -19,7 +19,7 @@ test-unit: $(STAMP)      ## the fast parts only
 
 lint: $(STAMP)           ## ruff, mypy --strict, cython-lint
 	$(BIN)/ruff check .
-	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff format --check --quiet fastrpc tools tests benchmarks setup.py
 	$(BIN)/mypy
 	PATH="$(BIN):$$PATH" cython-lint fastrpc/_core
 

@@ -3,7 +3,8 @@
 A `tools/call` of a tool that may run inline goes from the parser through its plan into the output
 buffer without leaving compiled code but for the tool itself. Every other message, every result that
 is no `str`, and every failure go to the dispatcher, in Python. Looks at the processor's counter once a
-call of a tool that is judged by its record, at a clock only when that call looks slow. Does no I/O: a transport feeds lines and sends the output.
+call of a tool that is judged by its record, at a clock only when that call looks slow. Does no I/O: a
+transport feeds lines and sends the output.
 """
 
 from cpython.dict cimport PyDict_Contains, PyDict_GetItem
