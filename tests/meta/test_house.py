@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -249,6 +250,18 @@ def test_python_examples_in_the_documents_run(path: str, tmp_path) -> None:
             timeout=30,
         )
         assert done.returncode == 0, f"{path}, block {number + 1}:\n{block}\n{done.stderr}"
+
+
+def test_the_readmes_call_prints_what_the_readme_says(tmp_path) -> None:
+    readme = text_of("README.md")
+    (tmp_path / "demo.py").write_text(
+        re.search(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)[1]
+    )
+    command, shown = re.search(r"^\$ (fastrpc call .*)\n(.*)$", readme, re.MULTILINE).groups()
+    arguments = [sys.executable, "-m", *shlex.split(command)]
+    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    assert done.stdout.strip() == shown
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize("path", ["README.md", *sources("docs", endings=(".md",))])
