@@ -33,6 +33,7 @@ cdef class Connection:
     cdef Plan plan_of(self)
     cdef bint is_in_flight(self)
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept
+    cdef int fail_call(self, bytes id, Plan plan, bint modern) except -1
     cdef int end_call(self, bytes id, Plan plan, object result, bint modern) except -1
 
 cdef int64_t clock() noexcept

@@ -9,6 +9,7 @@ transport feeds lines and sends the output.
 
 from cpython.dict cimport PyDict_Contains, PyDict_GetItem
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
 from libc.string cimport memchr, memcmp, memcpy
 
 from fastrpc._core.message cimport LEGACY, MODERN, REQUEST, make_str
@@ -41,6 +42,11 @@ cdef extern from *:
 cdef enum:
     SUSPICIOUS_TICKS = 100_000   # no processor counts a millisecond in fewer
     SHORT_ID = 64                # a longer one is copied to a bytes object
+
+
+cdef int reraise() except -1:
+    """Return as a function does that has raised: somebody else has set the exception."""
+    return -1
 
 
 cdef int64_t clock() noexcept:
@@ -122,6 +128,7 @@ cdef class Connection:
         cdef char short_id[SHORT_ID]
         cdef const char* id = short_id
         cdef Py_ssize_t id_size = message.id.size
+        cdef PyObject* returned
         cdef int64_t took
         cdef int64_t ended
         # The tool may make the read buffer move; the id lies in it.
@@ -132,12 +139,11 @@ cdef class Connection:
             id = long_id
         if plan.judged and self.now == 0:
             self.now = ticks()
-        try:
-            result = plan.call(message)
-        except BaseException as error:
-            self.now = 0
-            self.dispatcher.call_failed(id[:id_size], plan.tool, error, modern)
-            return 0
+        returned = plan.call(message)
+        if returned == NULL:
+            return self.fail_call(id[:id_size], plan, modern)
+        result = <object> returned
+        Py_DECREF(result)
         if plan.judged:
             ended = ticks()
             took = ended - self.now
@@ -155,6 +161,15 @@ cdef class Connection:
             self.dispatcher.dispatch(message)
             return 0
         return self.end_call(id[:id_size], plan, result, modern)
+
+    cdef int fail_call(self, bytes id, Plan plan, bint modern) except -1:
+        """The tool has raised; its exception is set."""
+        self.now = 0
+        try:
+            reraise()
+        except BaseException as error:
+            self.dispatcher.call_failed(id, plan.tool, error, modern)
+        return 0
 
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept:
         """Return how long so many ticks are, by what has gone by since the connection was made."""

@@ -35,6 +35,7 @@ struct fastrpc_argument {
     const char *text; /* of a string: what is between the quotes */
     Py_ssize_t size;
     int64_t integer;
+    int beyond_ascii;
     char type; /* simdjson's letters: " for a string, l, t or f, n */
 };
 
@@ -61,8 +62,9 @@ static inline const char *fastrpc_space(const char *at) {
     return at;
 }
 
-/* From behind the opening quote to the closing one; NULL for a string with escapes, or broken ones. */
-static inline const char *fastrpc_string(const char *at) {
+/* From behind the opening quote to the closing one; NULL for a string with escapes, or a broken one.
+ * `beyond` says whether it holds more than ASCII. */
+static inline const char *fastrpc_text(const char *at, int *beyond) {
     const char *start = at;
     int high = 0;
 #ifdef __SSE2__
@@ -86,7 +88,13 @@ static inline const char *fastrpc_string(const char *at) {
 #endif
     if (*at != '"') { return NULL; }
     if (high && !simdjson::validate_utf8(start, (size_t)(at - start))) { return NULL; }
+    *beyond = high;
     return at;
+}
+
+static inline const char *fastrpc_string(const char *at) {
+    int ignored;
+    return fastrpc_text(at, &ignored);
 }
 
 /* Over an integer of at most 18 digits; NULL for a longer one or a leading zero. Behind a real's integer
@@ -138,7 +146,7 @@ static inline const char *fastrpc_argument_value(const char *at, struct fastrpc_
     const char *end;
     switch (*at) {
     case '"':
-        if (!(end = fastrpc_string(at + 1))) { return NULL; }
+        if (!(end = fastrpc_text(at + 1, &argument->beyond_ascii))) { return NULL; }
         argument->type = '"';
         argument->text = at + 1;
         argument->size = end - (at + 1);

@@ -47,6 +47,7 @@ cdef extern from *:
         const char* text
         Py_ssize_t size
         int64_t integer
+        int beyond_ascii
         char type
     ctypedef struct Likely "struct fastrpc_likely":
         const char* id
@@ -139,12 +140,22 @@ cdef inline bint is_ascii(const char* data, Py_ssize_t size) noexcept:
 
 cdef str make_str(const char* data, Py_ssize_t size):
     """Make a str of UTF-8 that the parser has validated."""
-    cdef str text
     if is_ascii(data, size):
-        text = PyUnicode_New(size, 127)
-        memcpy(PyUnicode_DATA(text), data, size)
-        return text
+        return make_ascii(data, size)
     return PyUnicode_DecodeUTF8(data, size, NULL)
+
+
+cdef inline str make_ascii(const char* data, Py_ssize_t size):
+    cdef str text = PyUnicode_New(size, 127)
+    memcpy(PyUnicode_DATA(text), data, size)
+    return text
+
+
+cdef inline str str_of(LikelyArgument* argument):
+    """Make a str of an argument that the strict pass has read: it knows what is in it."""
+    if argument.beyond_ascii:
+        return PyUnicode_DecodeUTF8(argument.text, argument.size, NULL)
+    return make_ascii(argument.text, argument.size)
 
 
 cdef class Message:
@@ -552,10 +563,8 @@ cdef class Message:
     cdef str argument_str(self):
         cdef const char* data
         cdef Py_ssize_t size
-        cdef LikelyArgument* found
         if self.likely:
-            found = &inside(self).call.arguments[self.next_likely - 1]
-            return make_str(found.text, found.size)
+            return str_of(&inside(self).call.arguments[self.next_likely - 1])
         simdjson.text_of(inside(self).argument.value, &data, &size)
         return make_str(data, size)
 
@@ -564,7 +573,7 @@ cdef class Message:
         if self.likely:
             found = &inside(self).call.arguments[self.next_likely - 1]
             if found.type == c'"':
-                return make_str(found.text, found.size)
+                return str_of(found)
             if found.type == c"l":
                 return found.integer
             return None if found.type == c"n" else found.integer != 0

@@ -25,9 +25,8 @@ cdef class Plan:
     cdef readonly bint judged            # inline or not by its record (run="auto")
     cdef readonly int quick              # quick calls in a row
 
-    cdef object call(self, Message message)
+    cdef PyObject* call(self, Message message) noexcept
     cdef void note_call(self, int64_t nanoseconds) noexcept
-    cdef int bind(self, Message message, PyObject** values) except -1
     cdef Py_ssize_t index_of(self, Argument* argument, Py_ssize_t expected) noexcept
     cdef bint is_key(self, Argument* argument, Py_ssize_t at) noexcept
 

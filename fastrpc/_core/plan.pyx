@@ -10,13 +10,13 @@ A plan also keeps the record by which a synchronous tool earns its place on the 
 """
 
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF
 from libc.string cimport memcmp
 
 from fastrpc._core.message cimport Argument
 
 cdef extern from "Python.h":
-    object PyObject_Vectorcall(object function, PyObject** arguments, size_t count, PyObject* names)
+    PyObject* PyObject_Vectorcall(PyObject* function, PyObject** arguments, size_t count, PyObject* names)
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
 
 cdef enum:
@@ -28,6 +28,10 @@ KINDS = {"str": c'"', "int": c"l", "float": c"d", "bool": c"t", "json": c"*"}
 
 REQUIRED = object()              # stands for the default of a parameter that has none
 MISFIT = object()
+
+
+# bind() as a function whose exceptions its caller leaves where they are.
+ctypedef int (*Quiet)(Plan plan, Message message, PyObject** values) noexcept
 
 
 cdef class Plan:
@@ -62,59 +66,32 @@ cdef class Plan:
         self.inline = inline
         self.judged = judged
 
-    cdef object call(self, Message message):
-        """Bind the message's arguments and call; return the result, or MISFIT before any call."""
+    cdef PyObject* call(self, Message message) noexcept:
+        """Bind the message's arguments and call.
+
+        Returns a new reference to the result, or to MISFIT before any call; NULL with the exception set
+        where something raised: what to do with it is nothing for the likely path to be ready for.
+        """
         cdef PyObject* vector[MOST_PARAMETERS + 1]
         cdef PyObject** values = vector + 1
+        cdef PyObject* result
         cdef Py_ssize_t at
-        cdef bint fits
+        cdef int fits
         for at in range(self.count):
             values[at] = NULL
-        try:
-            fits = self.bind(message, values)
-            if not fits:
-                return MISFIT
-            return PyObject_Vectorcall(
-                self.function, values, <size_t> self.count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL
+        fits = (<Quiet> <void*> bind)(self, message, values)
+        if fits > 0:
+            result = PyObject_Vectorcall(
+                <PyObject*> self.function, values, <size_t> self.count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL
             )
-        finally:
-            for at in range(self.count):
-                Py_XDECREF(values[at])
-
-    cdef int bind(self, Message message, PyObject** values) except -1:
-        """Fill the vector; return 0 if something does not fit plainly."""
-        cdef Argument argument
-        cdef Py_ssize_t at
-        cdef Py_ssize_t expected = 0
-        cdef object value
-        if message.has_arguments:
-            message.begin_arguments()
-            while message.next_argument(&argument):
-                at = self.index_of(&argument, expected)
-                if at < 0:
-                    continue
-                expected = at + 1
-                if argument.type == c"n" and self.nullable[at]:
-                    value = self.defaults[at]
-                elif argument.type == self.kinds[at]:
-                    value = message.argument_str() if argument.type == c'"' else message.argument_value()
-                elif self.kinds[at] == c"*" or (self.kinds[at] == c"l" and argument.type == c"u"):
-                    value = message.argument_value()
-                elif self.kinds[at] == c"d" and (argument.type == c"l" or argument.type == c"u"):
-                    value = float(message.argument_value())
-                else:
-                    return 0
-                Py_INCREF(value)
-                Py_XDECREF(values[at])
-                values[at] = <PyObject*> value
+        elif fits == 0:
+            result = <PyObject*> MISFIT
+            Py_XINCREF(result)
+        else:
+            result = NULL
         for at in range(self.count):
-            if values[at] == NULL:
-                value = self.defaults[at]
-                if value is REQUIRED:
-                    return 0
-                Py_INCREF(value)
-                values[at] = <PyObject*> value
-        return 1
+            Py_XDECREF(values[at])
+        return result
 
     cdef Py_ssize_t index_of(self, Argument* argument, Py_ssize_t expected) noexcept:
         """Which parameter is this? Most clients send them in order; -1 if it is none."""
@@ -145,3 +122,39 @@ cdef class Plan:
             return
         self.quick = self.quick + 1 if nanoseconds <= QUICK_NANOSECONDS else 0
         self.inline = self.quick >= PROOF
+
+
+cdef int bind(Plan plan, Message message, PyObject** values) except -1:
+    """Fill the vector; return 1, or 0 if something does not fit plainly."""
+    cdef Argument argument
+    cdef Py_ssize_t at
+    cdef Py_ssize_t expected = 0
+    cdef object value
+    if message.has_arguments:
+        message.begin_arguments()
+        while message.next_argument(&argument):
+            at = plan.index_of(&argument, expected)
+            if at < 0:
+                continue
+            expected = at + 1
+            if argument.type == c"n" and plan.nullable[at]:
+                value = plan.defaults[at]
+            elif argument.type == plan.kinds[at]:
+                value = message.argument_str() if argument.type == c'"' else message.argument_value()
+            elif plan.kinds[at] == c"*" or (plan.kinds[at] == c"l" and argument.type == c"u"):
+                value = message.argument_value()
+            elif plan.kinds[at] == c"d" and (argument.type == c"l" or argument.type == c"u"):
+                value = float(message.argument_value())
+            else:
+                return 0
+            Py_INCREF(value)
+            Py_XDECREF(values[at])
+            values[at] = <PyObject*> value
+    for at in range(plan.count):
+        if values[at] == NULL:
+            value = plan.defaults[at]
+            if value is REQUIRED:
+                return 0
+            Py_INCREF(value)
+            values[at] = <PyObject*> value
+    return 1
