@@ -11,6 +11,7 @@ cdef class Connection:
     cdef readonly Message message
     cdef public dict plans               # tool name -> Plan
     cdef Plan last                       # the plan that was called last: most calls are like the one before
+    cdef int64_t shape                   # the shape whose plan is `last`: it names the same tool
     cdef public bint open                # the handshake is done: calls without an envelope are welcome
     cdef readonly dict in_flight         # id text -> whatever the dispatcher keeps of the request
     cdef public object dispatcher

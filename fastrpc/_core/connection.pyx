@@ -12,6 +12,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 from libc.string cimport memchr, memcmp, memcpy
 
+from fastrpc._core.encode cimport ID_ROOM
 from fastrpc._core.message cimport LEGACY, MODERN, REQUEST, make_str
 from fastrpc._core.plan cimport MISFIT
 
@@ -81,7 +82,7 @@ cdef class Connection:
             and not (self.in_flight and self.is_in_flight())
         ):
             if message.is_call:
-                plan = self.plan_of()
+                plan = self.last if message.shape and message.shape == self.shape else self.plan_of()
                 if plan is not None and plan.inline and plan.count >= 0:
                     return self.call(plan)
             elif message.is_list:
@@ -100,6 +101,7 @@ cdef class Connection:
         """Return the plan of the tool that the message names, or None."""
         cdef Message message = self.message
         cdef PyObject* found
+        self.shape = message.shape
         if (
             self.last is not None
             and len(self.last.name_text) == message.tool_name.size
@@ -108,6 +110,7 @@ cdef class Connection:
             return self.last
         found = PyDict_GetItem(self.plans, make_str(message.tool_name.data, message.tool_name.size))
         if found == NULL:
+            self.shape = 0
             return None
         self.last = <Plan> found
         return self.last
@@ -132,7 +135,9 @@ cdef class Connection:
         cdef int64_t took
         cdef int64_t ended
         # The tool may make the read buffer move; the id lies in it.
-        if id_size <= SHORT_ID:
+        if id_size <= ID_ROOM:
+            memcpy(short_id, message.id.data, ID_ROOM)
+        elif id_size <= SHORT_ID:
             memcpy(short_id, message.id.data, id_size)
         else:
             long_id = message.id.data[:id_size]
@@ -198,6 +203,7 @@ cdef class Connection:
         """Take new plans, after the tools have changed, and forget lists of the old ones."""
         self.plans = plans
         self.last = None
+        self.shape = 0
         self.legacy_list = self.modern_list = None
 
     def take_list(self, bytes result, bint modern):

@@ -1,5 +1,8 @@
 # The output buffer of a connection: answers go in, a transport takes the bytes out.
 
+cdef enum:
+    ID_ROOM = 16    # so many bytes of an id given to put_text() can be read, however short it is
+
 cdef class Output:
     cdef char* buffer
     cdef Py_ssize_t capacity

@@ -215,7 +215,10 @@ cdef class Output:
         to = self.reserve(OPEN_SIZE + id_size + TEXT_SIZE + room + 16 + tail_size)
         memcpy(to, OPEN, OPEN_SIZE)
         to += OPEN_SIZE
-        memcpy(to, id, id_size)
+        if id_size <= ID_ROOM:
+            memcpy(to, id, ID_ROOM)
+        else:
+            memcpy(to, id, id_size)
         to += id_size
         memcpy(to, TEXT, TEXT_SIZE)
         to = escape_all(to + TEXT_SIZE, <const unsigned char*> data, size)
@@ -231,7 +234,8 @@ cdef class Output:
 
     def text(self, bytes id, str text, bytes tail):
         """Answer with one text block and, behind it, `tail`."""
-        self.put_text(<char*> id, len(id), text, <char*> tail, len(tail))
+        cdef bytes roomy = id.ljust(ID_ROOM)
+        self.put_text(<char*> roomy, len(id), text, <char*> tail, len(tail))
 
     def line(self, bytes message):
         """Write a whole message; its newline is added here."""

@@ -50,6 +50,8 @@ cdef class Message:
     cdef char* copy              # of a line given to read()
     cdef object members          # the whole message as a dict, where the standard library had to read it
 
+    cdef int64_t shape           # the number of the shape that the line has; 0 if it has none
+    cdef int64_t shapes          # how many shapes have been learned
     cdef bint likely             # the strict pass has read it; simdjson has not
     cdef int next_likely         # the argument that next_argument() hands out next, of the pass's
     cdef Py_ssize_t params_position  # which member of the message params is

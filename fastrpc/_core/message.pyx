@@ -185,11 +185,14 @@ cdef class Message:
         self.line.size = size
         if try_shape(line, size, &found.shape):
             found.call = &found.shape.call
+            self.shape = self.shapes
             return self.take_likely()
+        self.shape = 0
         if read_likely(line, size, found.known_meta, found.known_meta_size, &found.likely):
             found.call = &found.likely
             found.call.era = found.known_meta_era if found.call.has_meta else LEGACY
             note_shape(line, size, found.call, &found.shape)
+            self.shapes += 1
             return self.take_likely()
         return self.read_whole()
 

@@ -205,3 +205,28 @@ def test_the_last_of_two_equal_arguments_counts() -> None:
             b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool","arguments":%b}}' % text
         )
         assert recorder.called == (2, ABSENT, ABSENT)
+
+
+def test_a_shape_that_names_no_tool_calls_none() -> None:
+    recorder = Recorder()
+    line = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%b","arguments":{"a":%d}}}'
+    for name in (b"tool", b"nobody", b"tool", b"tool"):
+        for number in range(5):
+            recorder.feed(line % (number, name, number))
+            if name == b"tool":
+                assert recorder.called == (number, ABSENT, ABSENT)
+            else:
+                assert (recorder.called, recorder.dispatched) == (None, "request")
+
+
+def test_a_shape_outlives_neither_its_tool_nor_its_plan() -> None:
+    recorder = Recorder()
+    line = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"tool","arguments":{"a":1}}}'
+    for number in range(3):
+        recorder.feed(line % number)
+    recorder.connection.take_plans({})
+    recorder.feed(line % 4)
+    assert (recorder.called, recorder.dispatched) == (None, "request")
+    plan = Plan(None, "tool", "other {}".format, [("a", "int", REQUIRED, False)], inline=True, judged=False)
+    recorder.connection.take_plans({"tool": plan})
+    assert b"other 1" in recorder.feed(line % 5)
