@@ -19,4 +19,11 @@ cdef class Output:
     cdef int put_text(
         self, const char* id, Py_ssize_t id_size, str text, const char* tail, Py_ssize_t tail_size
     ) except -1
+    cdef char* open_text(self, const char* id, Py_ssize_t id_size, Py_ssize_t room) except NULL
+    cdef int put_wide(
+        self, const char* id, Py_ssize_t id_size, str text, const char* tail, Py_ssize_t tail_size
+    ) except -1
+    cdef char* put_pieces(
+        self, char* to, const char* data, Py_ssize_t size, Py_ssize_t behind
+    ) except NULL
     cdef int grow(self, Py_ssize_t size) except -1

@@ -34,6 +34,9 @@ cdef extern from *:
     #include <fcntl.h>
     #include <signal.h>
     #include <unistd.h>
+    #ifdef __GLIBC__
+    #include <malloc.h>
+    #endif
 
     /* Ending signals, seen. Handled in C, so that they are noticed in poll(2) as well as in a loop. */
     static volatile sig_atomic_t fastrpc_signal_seen = 0;
@@ -71,6 +74,25 @@ cdef extern from *:
         return fastrpc_signal_pipe[0];
     }
 
+    /* A pipe holds 64 KiB unless told otherwise: too little for large messages. Not everywhere, not for
+       every descriptor, and beyond the user's share refused: then it stays as it is. */
+    static void fastrpc_widen(int descriptor) {
+    #ifdef F_SETPIPE_SZ
+        (void)fcntl(descriptor, F_SETPIPE_SZ, 1024 * 1024);
+    #else
+        (void)descriptor;
+    #endif
+    }
+
+    /* A text of a megabyte is a str of up to four: glibc would give each back to the system, and fault it in
+       page by page for the next message, at three times the cost of all else. Keep up to 32 MiB instead. */
+    static void fastrpc_keep_memory(void) {
+    #ifdef __GLIBC__
+        mallopt(M_MMAP_THRESHOLD, 32 * 1024 * 1024);
+        mallopt(M_TRIM_THRESHOLD, 32 * 1024 * 1024);
+    #endif
+    }
+
     static void fastrpc_release_signals(void) {
         for (int at = 0; at < 3; ++at) {
             sigaction(fastrpc_signals[at], &fastrpc_former[at], NULL);
@@ -80,6 +102,8 @@ cdef extern from *:
     int signal_seen "fastrpc_signal_seen"
     int c_catch_signals "fastrpc_catch_signals"() nogil
     void c_release_signals "fastrpc_release_signals"() nogil
+    void widen "fastrpc_widen"(int descriptor) nogil
+    void keep_memory "fastrpc_keep_memory"() nogil
 
 cdef enum:
     READ_SIZE = 64 * 1024
@@ -117,6 +141,7 @@ cdef class Stream:
     cdef bint reading                    # the loop watches the input
     cdef bint writing                    # the loop watches the output, which is full
     cdef bint over
+    cdef bint wide                       # room has been made for large messages
     cdef object loop
     cdef object on_end                   # called once in the loop phase, with END or BROKEN
     cdef list waiting                    # functions for the loop that is not there yet
@@ -153,6 +178,8 @@ cdef class Stream:
             if count > 0:
                 self.framer.filled(count)
                 look_until = 0
+                if count >= READ_SIZE and not self.wide:
+                    self.make_room()
                 continue
             if count == 0:
                 return self.input_ended()
@@ -169,6 +196,13 @@ cdef class Stream:
                 return IDLE
             with nogil:
                 sched_yield()
+
+    cdef void make_room(self) noexcept:
+        """Much comes at once, so messages are large or many: give the pipes and the heap room for them."""
+        self.wide = True
+        keep_memory()
+        widen(self.input)
+        widen(self.sink)
 
     cdef int answer_lines(self, int64_t until) except -1:
         """Answer every complete line that has been read, and send the answers."""
