@@ -85,3 +85,26 @@ def test_a_lone_surrogate_is_refused_before_anything_is_written() -> None:
     with pytest.raises(UnicodeEncodeError):
         output.text(b"1", "x\ud800", b"")
     assert output.take() == b""
+
+
+@pytest.mark.parametrize("alphabet", ["é ÿ", "é漢\uffff\u0800\u07ff", "🎉\U0010ffff漢é", "plain"])
+def test_texts_of_every_width_come_back_as_they_were(alphabet: str) -> None:
+    chance = random.Random(SEED)
+    output = Output()
+    for length in [*range(70), 20_000, 70_000]:
+        for share in (0.02, 0.5, 1.0):
+            text = "".join(
+                chance.choice(alphabet + '"\\\n\x00') if chance.random() < share else "x"
+                for _ in range(length)
+            )
+            output.text(b"1", text, b'"}]}}\n')
+            assert json.loads(output.take())["result"]["content"][0]["text"] == text
+
+
+def test_half_a_pair_behind_a_long_text_leaves_earlier_answers_whole() -> None:
+    output = Output()
+    output.text(b"1", "é" * 40_000, b'"}]}}\n')
+    whole = output.end
+    with pytest.raises(UnicodeEncodeError):
+        output.text(b"2", "é" * 40_000 + "\ud800", b'"}]}}\n')
+    assert output.end == whole
