@@ -19,7 +19,6 @@ cdef class Output:
     cdef int put_text(
         self, const char* id, Py_ssize_t id_size, str text, const char* tail, Py_ssize_t tail_size
     ) except -1
-    cdef char* open_text(self, const char* id, Py_ssize_t id_size, Py_ssize_t room) except NULL
     cdef int put_wide(
         self, const char* id, Py_ssize_t id_size, str text, const char* tail, Py_ssize_t tail_size
     ) except -1

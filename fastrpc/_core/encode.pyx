@@ -15,7 +15,9 @@ cdef extern from *:
     #include <stdint.h>
     #include <string.h>
 
-    typedef unsigned char fastrpc_bytes __attribute__((vector_size(16)));
+    #ifdef __SSE2__
+    #include <emmintrin.h>
+    #endif
 
     /* What stands behind the backslash for each byte that JSON escapes; 'u' needs four digits more. */
     static const char fastrpc_escape[256] = {
@@ -73,21 +75,29 @@ cdef extern from *:
         return fastrpc_escape_some(to, from, size);
     }
 
+    static inline int fastrpc_plain_16(const unsigned char *from) {
+    #ifdef __SSE2__
+        __m128i block = _mm_loadu_si128((const __m128i *)from);
+        __m128i odd = _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(31)), block);
+        odd = _mm_or_si128(odd, _mm_cmpeq_epi8(block, _mm_set1_epi8('"')));
+        odd = _mm_or_si128(odd, _mm_cmpeq_epi8(block, _mm_set1_epi8('\\\\')));
+        return _mm_movemask_epi8(odd) == 0;
+    #else
+        uint64_t halves[2];
+        memcpy(halves, from, 16);
+        return fastrpc_plain_8(halves[0]) & fastrpc_plain_8(halves[1]);
+    #endif
+    }
+
     /* Copies UTF-8 with JSON's escapes. `to` has room for six times `size`, and 16 more. */
     static inline char *fastrpc_escape_all(char *to, const unsigned char *from, Py_ssize_t size) {
         Py_ssize_t at = 0;
         for (; at + 16 <= size; at += 16) {
-            fastrpc_bytes block, odd;
-            uint64_t halves[2];
-            memcpy(&block, from + at, 16);
-            odd = (fastrpc_bytes)(block < 32) | (fastrpc_bytes)(block == '"');
-            odd |= (fastrpc_bytes)(block == '\\\\');
-            memcpy(halves, &odd, 16);
-            if (halves[0] | halves[1]) {
-                to = fastrpc_escape_some(to, from + at, 16);
-            } else {
-                memcpy(to, &block, 16);
+            if (fastrpc_plain_16(from + at)) {
+                memcpy(to, from + at, 16);
                 to += 16;
+            } else {
+                to = fastrpc_escape_some(to, from + at, 16);
             }
         }
         return fastrpc_escape_end(to, from + at, size - at, at > 0);
@@ -121,13 +131,11 @@ cdef extern from *:
             while (at < size) {                                                                          \\
                 if (at + 16 <= size) {                                                                   \\
                     unsigned char narrow[16];                                                            \\
-                    uint64_t halves[2];                                                                  \\
                     TYPE all = 0;                                                                        \\
                     for (int i = 0; i < 16; ++i) { all |= from[at + i]; }                                \\
                     if (all < 0x80) {                                                                    \\
                         for (int i = 0; i < 16; ++i) { narrow[i] = (unsigned char)from[at + i]; }        \\
-                        memcpy(halves, narrow, 16);                                                      \\
-                        if (fastrpc_plain_8(halves[0]) & fastrpc_plain_8(halves[1])) {                   \\
+                        if (fastrpc_plain_16(narrow)) {                                                  \\
                             memcpy(to, narrow, 16);                                                      \\
                             to += 16;                                                                    \\
                         } else {                                                                         \\
@@ -280,26 +288,13 @@ cdef class Output:
         size = PyUnicode_GET_LENGTH(text)
         # Room for one piece at its worst, and for the rest of the text as it most likely is.
         piece = size if size <= PIECE else PIECE
-        to = self.open_text(id, id_size, piece * ESCAPE_GROWTH + size - piece + 16 + tail_size)
+        to = open_text(self, id, id_size, piece * ESCAPE_GROWTH + size - piece + 16 + tail_size)
         to = escape_all(to, <const unsigned char*> data, piece)
         if piece < size:
             to = self.put_pieces(to, data + piece, size - piece, tail_size)
         memcpy(to, tail, tail_size)
         self.end = to + tail_size - self.buffer
         return 0
-
-    cdef char* open_text(self, const char* id, Py_ssize_t id_size, Py_ssize_t room) except NULL:
-        """Begin an answer of one text; return where the text goes, with so much room."""
-        cdef char* to = self.reserve(OPEN_SIZE + id_size + ID_ROOM + TEXT_SIZE + room)
-        memcpy(to, OPEN, OPEN_SIZE)
-        to += OPEN_SIZE
-        if id_size <= ID_ROOM:
-            memcpy(to, id, ID_ROOM)
-        else:
-            memcpy(to, id, id_size)
-        to += id_size
-        memcpy(to, TEXT, TEXT_SIZE)
-        return to + TEXT_SIZE
 
     cdef int put_wide(
         self, const char* id, Py_ssize_t id_size, str text, const char* tail, Py_ssize_t tail_size
@@ -310,7 +305,7 @@ cdef class Output:
         cdef Py_ssize_t size = PyUnicode_GET_LENGTH(text)
         cdef Py_ssize_t at = 0
         cdef Py_ssize_t piece
-        cdef char* to = self.open_text(id, id_size, 0)
+        cdef char* to = open_text(self, id, id_size, 0)
         try:
             while at < size:
                 piece = size - at if size - at <= PIECE else PIECE
@@ -362,6 +357,22 @@ cdef class Output:
         """Write a whole message; its newline is added here."""
         self.put(<char*> message, len(message))
         self.put(b"\n", 1)
+
+
+cdef inline char* open_text(
+    Output output, const char* id, Py_ssize_t id_size, Py_ssize_t room
+) except NULL:
+    """Begin an answer of one text; return where the text goes, with so much room."""
+    cdef char* to = output.reserve(OPEN_SIZE + id_size + ID_ROOM + TEXT_SIZE + room)
+    memcpy(to, OPEN, OPEN_SIZE)
+    to += OPEN_SIZE
+    if id_size <= ID_ROOM:
+        memcpy(to, id, ID_ROOM)
+    else:
+        memcpy(to, id, id_size)
+    to += id_size
+    memcpy(to, TEXT, TEXT_SIZE)
+    return to + TEXT_SIZE
 
 
 def quoted(text):
