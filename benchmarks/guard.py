@@ -1,0 +1,130 @@
+"""Keeps the speed: measures fastrpc against the C reference and fails when a figure has got worse.
+
+    python benchmarks/guard.py --python VENV/bin/python   compare with results/guard.json (`make bench-guard`)
+    python benchmarks/guard.py --record                   write that file anew, after a change for the better
+
+A figure fails when its ratio misses a bar that the committed one held, or is over 25 % worse than the
+committed one, and does so in each of three repetitions: noise stops nobody, a real loss does. A bar
+that the committed figure misses is shown as missed and cannot fail before it has been held once. Takes
+about a minute where nothing fails. `FASTRPC_GUARD_PLANT=N` slows the measured tool down by N µs a call:
+for the guard's own test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+
+import build
+import roster
+from run import run_rows
+from workloads import ROWS
+from workloads.row import Options, Result, Row
+
+COMMITTED = os.path.join(roster.HERE, "results", "guard.json")
+GUARDED = ("W1", "W2", "W3", "W3-256", "W4-64KB", "W4-1MB", "W7", "W8")
+REPETITIONS = 3
+WORSE = 1.25
+PLANT = "FASTRPC_GUARD_PLANT"
+
+
+def complaint(entry: Result, committed: Result | None) -> str:
+    """Say what is wrong with one figure of fastrpc; the empty string if nothing is."""
+    if "void" in entry or "missing" in entry:
+        return str(entry.get("void") or entry["missing"])
+    ratio = entry["ratio"]["median"]
+    if committed is None:
+        return ""
+    less_is_better = committed["less_is_better"]
+    limit = committed["ratio"] * WORSE if less_is_better else committed["ratio"] / WORSE
+    if (ratio > limit) if less_is_better else (ratio < limit):
+        return f"{ratio:.3f} is over 25 % worse than the committed {committed['ratio']:.3f}"
+    if committed["holds"] and entry.get("holds") is False:
+        return f"{ratio:.3f} misses the bar of {entry['bar']:g}, which {committed['ratio']:.3f} did hold"
+    return ""
+
+
+def measure(rows: list[Row], peers: list[roster.Peer], options: Options) -> dict[str, Result]:
+    """Return fastrpc's entry for each row."""
+    entries = run_rows(rows, peers, options)
+    return {entry["row"]: entry for entry in entries if entry["peer"] == "fastrpc"}
+
+
+def guard(rows: list[Row], peers: list[roster.Peer], options: Options, committed: dict[str, Result]) -> bool:
+    """Measure, and again what has failed; return whether everything has been right once."""
+    for repetition in range(1, REPETITIONS + 1):
+        failed = []
+        for name, entry in measure(rows, peers, options).items():
+            said = complaint(entry, committed.get(name))
+            shown = f"{entry['ratio']['median']:.3f}" if "ratio" in entry else "-"
+            print(f"{name:<8} {shown:>8}  {said or 'ok' + missed(entry)}")
+            if said:
+                failed.append(name)
+        rows = [row for row in rows if row.name in failed]
+        if not rows:
+            return True
+        print(f"repetition {repetition} of {REPETITIONS}: {', '.join(failed)} failed")
+    return False
+
+
+def missed(entry: Result) -> str:
+    return f", though the bar is {entry['bar']:g}" if entry.get("holds") is False else ""
+
+
+def record(rows: list[Row], peers: list[roster.Peer], options: Options) -> None:
+    """Write the committed figures anew."""
+    figures = {}
+    by_name = {row.name: row for row in rows}
+    for name, entry in measure(rows, peers, options).items():
+        if "ratio" in entry:
+            figures[name] = {
+                "ratio": round(entry["ratio"]["median"], 4),
+                "holds": bool(entry.get("holds", False)),
+                "less_is_better": by_name[name].less_is_better,
+            }
+            print(f"{name:<8} {figures[name]['ratio']:>8.3f}{missed(entry)}")
+    with open(COMMITTED, "w", encoding="utf-8") as file:
+        json.dump(figures, file, indent=1)
+        file.write("\n")
+
+
+def planted(peer: roster.Peer) -> roster.Peer:
+    """The peer with a tool that wastes time, if the guard's own test asks for it."""
+    if os.environ.get(PLANT) and peer.name == "fastrpc":
+        python = peer.commands[roster.ECHO][0]
+        peer.commands[roster.ECHO] = [python, os.path.join(roster.SERVERS, "planted.py"), os.environ[PLANT]]
+    return peer
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Fail when fastrpc has become slower.")
+    parser.add_argument("--record", action="store_true", help="write results/guard.json anew")
+    parser.add_argument("--only", default="", help="rows, by name")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.3)
+    parser.add_argument("--python", default=sys.executable, help="what runs fastrpc; W8 needs a wheel's")
+    given = parser.parse_args(arguments)
+    wanted = given.only.split(",") if given.only else GUARDED
+    rows = [row for row in ROWS if row.name in wanted]
+    build.build("client")
+    build.build("server")
+    peers = [planted(roster.peer_of(name, given.python)) for name in ("c", "fastrpc", "bare")]
+    if not peers[1].from_wheel:
+        rows = [row for row in rows if row.base != "bare"]
+        print("W8 is left out: start-up counts from a wheel only (--python)")
+    options = Options(given.rounds, given.seconds, starts=5)
+    if given.record:
+        record(rows, peers, options)
+        return 0
+    with open(COMMITTED, encoding="utf-8") as file:
+        committed = json.load(file)
+    if guard(rows, peers, options, committed):
+        return 0
+    print("guard.py: fastrpc has become slower; see above", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
