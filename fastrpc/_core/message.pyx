@@ -19,6 +19,7 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.string cimport memcmp, memcpy, memset
 
 from fastrpc._core cimport simdjson
+from fastrpc._core.likely cimport Likely, LikelyArgument, Shape, note_shape, read_likely, try_shape
 
 cdef extern from "Python.h":
     str PyUnicode_New(Py_ssize_t size, Py_UCS4 maxchar)
@@ -26,7 +27,6 @@ cdef extern from "Python.h":
 
 cdef extern from *:
     """
-    #include "likely.h"
     #define FASTRPC_LONGEST_META 1024
 
     struct FastrpcDocument {
@@ -41,36 +41,6 @@ cdef extern from *:
         int known_meta_era;
     };
     """
-    ctypedef struct LikelyArgument "struct fastrpc_argument":
-        const char* key
-        Py_ssize_t key_size
-        const char* text
-        Py_ssize_t size
-        int64_t integer
-        int beyond_ascii
-        char type
-    ctypedef struct Likely "struct fastrpc_likely":
-        const char* id
-        const char* name
-        Py_ssize_t id_size
-        Py_ssize_t name_size
-        bint has_arguments
-        bint has_meta
-        int count
-        int era
-        LikelyArgument* arguments
-    ctypedef struct Shape "struct fastrpc_shape":
-        Likely call
-        int values
-        int misses
-        int pause
-    bint try_shape "fastrpc_try_shape"(const char* line, Py_ssize_t size, Shape* shape) noexcept
-    void note_shape "fastrpc_note_shape"(
-        const char* line, Py_ssize_t size, const Likely* call, Shape* shape
-    ) noexcept
-    bint read_likely "fastrpc_read_likely"(
-        const char* line, Py_ssize_t size, const char* meta, Py_ssize_t meta_size, Likely* call
-    ) noexcept
     cdef cppclass Inside "struct FastrpcDocument":
         simdjson.Parser parser
         simdjson.Element root

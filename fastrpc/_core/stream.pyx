@@ -192,7 +192,7 @@ cdef class Stream:
             now = clock()
             if look_until == 0:
                 look_until = now + LOOK_AGAIN_NANOSECONDS
-            if now > look_until or signal_seen:
+            if now > look_until or (until and now > until) or signal_seen:
                 return IDLE
             with nogil:
                 sched_yield()

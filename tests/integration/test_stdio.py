@@ -488,3 +488,45 @@ def test_signals_that_interrupt_reads_and_writes_tear_no_frame(warm: bool) -> No
         sender.join()
         assert [answer["id"] for answer in answers] == list(range(200))
         assert all(len(answer["result"]["content"][0]["text"]) == 20_000 for answer in answers)
+
+
+def test_a_client_that_asks_without_a_pause_does_not_starve_the_loop() -> None:
+    source = (
+        SERVER
+        + '''
+ticks = 0
+
+
+async def tick() -> None:
+    global ticks
+    while True:
+        await asyncio.sleep(0.005)
+        ticks += 1
+
+
+ticker = None
+
+
+@app.tool
+async def start_ticking() -> str:
+    global ticker
+    ticker = asyncio.create_task(tick())
+    return "started"
+
+
+@app.tool(run="inline")
+def count() -> str:
+    return str(ticks)
+'''
+    )
+    with serve(source) as server:
+        server.initialize()
+        server.call("start_ticking")
+        began = time.monotonic()
+        calls = 0
+        while time.monotonic() - began < 1.0:  # each answer is asked for at once, as agent loops do
+            server.send(encode(call(calls, "count")))
+            ticks = int(server.answer()["result"]["content"][0]["text"])
+            calls += 1
+        assert calls > 100
+        assert ticks > 20

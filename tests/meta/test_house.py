@@ -26,6 +26,7 @@ LAYERS = {
     "fastrpc._core.message": 1,
     "fastrpc._core.strict": 1,
     "fastrpc._core.simdjson": 1,
+    "fastrpc._core.likely": 1,
     "fastrpc._core.encode": 1,
     "fastrpc._core.plan": 1,
     "fastrpc._core.connection": 1,
