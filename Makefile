@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.built
 COMPILED := setup.py pyproject.toml $(wildcard fastrpc/_core/*.pyx fastrpc/_core/*.pxd fastrpc/_core/*.c)
 
-.PHONY: run test test-unit lint bench clean
+.PHONY: run test test-unit lint bench bench-peers bench-micro bench-instructions bench-guard soak clean
 
 run: $(STAMP)            ## build, then show a real client talking to a real server
 	$(BIN)/fastrpc demo
@@ -23,8 +23,25 @@ lint: $(STAMP)           ## ruff, mypy --strict, cython-lint
 	$(BIN)/mypy
 	PATH="$(BIN):$$PATH" cython-lint fastrpc/_core
 
-bench: $(STAMP)          ## figures against a C loop and a plain Python loop
-	$(BIN)/python benchmarks/run.py
+bench: bench-peers       ## every workload against every server that is built here
+	$(BIN)/python benchmarks/run.py --peers all
+
+bench-peers: $(STAMP)    ## build the C reference, the load client and the SDKs' servers
+	$(BIN)/python benchmarks/build.py
+	$(BIN)/python benchmarks/peers/build.py
+
+bench-micro: $(STAMP)    ## single steps, with pytest-benchmark
+	$(BIN)/python -m pytest benchmarks/micro
+
+bench-instructions: $(STAMP)  ## instructions of one call, against the committed figure
+	$(BIN)/python benchmarks/instructions.py --check
+
+bench-guard: $(STAMP)    ## fail when a figure has got worse than the committed one
+	$(BIN)/python benchmarks/build.py
+	$(BIN)/python benchmarks/guard.py $(GUARD_OPTIONS)
+
+soak: $(STAMP)           ## the long form of the leak check
+	FASTRPC_LEAK_MESSAGES=1000000 $(BIN)/python -m pytest tests/integration/test_leaks.py
 
 clean:
 	rm -rf build dist *.egg-info $(VENV) fastrpc/_core/*.so fastrpc/_core/reaper

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 
-from fastrpc._core.encode import dumps, quoted
+from fastrpc._core.encode import dumps, is_plain, quoted
 from fastrpc.errors import FastrpcError
 from fastrpc.session import MODERN, SERVER_KEY, STRUCTURED
 from fastrpc.types import Content, Text, ToolResult
@@ -124,7 +124,7 @@ def to_json(value: Any) -> bytes:
         encoded = orjson.dumps(value, default=_plainer, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:
         return _exact_json(value)
-    if b"null" in encoded:
+    if b"null" in encoded and not is_plain(value):
         _refuse_nan(value, "result")
     return encoded
 

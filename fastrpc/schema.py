@@ -33,7 +33,8 @@ class Parameter:
     """One parameter of a tool, as the client sees it.
 
     `kind` tells who can check a value: ``str``, ``int``, ``float``, ``bool`` are exactly these JSON
-    types, ``json`` passes any value unchanged, ``checked`` needs `Signature.bind`. `nullable`: an explicit
+    types, ``object`` and ``array`` hold anything, ``json`` passes any value unchanged, ``checked`` needs
+    `Signature.bind`. `nullable`: an explicit
     null stands for `default`; where it is False, null is `bind`'s affair too.
     """
 

@@ -175,7 +175,8 @@ class BooleanShape(Shape):
 
 class ArrayShape(Shape):
     def __init__(self, items: Shape) -> None:
-        super().__init__({"type": "array", "items": items.schema}, "array")
+        kind = "array" if items.kind == "json" else "checked"
+        super().__init__({"type": "array", "items": items.schema}, "array", kind)
         self.items = items
 
     def accept(self, value: Any, lenient: bool = True) -> Any:
@@ -197,7 +198,7 @@ class ArrayShape(Shape):
 
 class ObjectShape(Shape):
     def __init__(self, values: Shape) -> None:
-        super().__init__({"type": "object"}, "object")
+        super().__init__({"type": "object"}, "object", "object" if values.kind == "json" else "checked")
         self.values = values
         if values.schema:
             self.schema["additionalProperties"] = values.schema

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LIST_TTL_MS = 60_000
 """For how long a 2026-07-28 client may keep a list (caching hint ``ttlMs``)."""
 
-BINDABLE = ("str", "int", "float", "bool", "json")
+BINDABLE = ("str", "int", "float", "bool", "object", "array", "json")
 
 
 class Service:

@@ -22,3 +22,6 @@ def quoted(text: str) -> bytes:
 
 def dumps(value: object) -> bytes:
     """Return a plain JSON value as UTF-8 text. Raises TypeError for anything else, NaN included."""
+
+def is_plain(value: object) -> bool:
+    """Say whether a value is made of JSON's own types alone, and every number in it is finite."""

@@ -392,6 +392,32 @@ def dumps(value):
     return output.take()
 
 
+def is_plain(value):
+    """Say whether a value is made of JSON's own types alone, and every number in it is finite."""
+    return holds_plain(value, 0)
+
+
+cdef bint holds_plain(value, int depth) except -1:
+    cdef type kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return True
+    if kind is float:
+        return (<double> value) - (<double> value) == 0
+    if depth == 1000:
+        return False
+    if kind is dict:
+        for member in (<dict> value).values():
+            if not holds_plain(member, depth + 1):
+                return False
+        return True
+    if kind is list or kind is tuple:
+        for member in value:
+            if not holds_plain(member, depth + 1):
+                return False
+        return True
+    return False
+
+
 cdef str exact(text):
     """The text of a subclass of str, whatever its own methods say."""
     return text if type(text) is str else "".join((text,))

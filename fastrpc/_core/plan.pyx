@@ -1,6 +1,6 @@
 """Call plans: how a tool's arguments are bound and its function called, decided once at start-up.
 
-A tool whose parameters are plain (str, int, float, bool, any JSON) and positional is bound straight
+A tool whose parameters are plain (str, int, float, bool, object, array, any JSON) and positional is bound straight
 from the parser into a vector on the stack and called by vectorcall: no dict, no tuple, no method look-up.
 Whatever does not fit at once (a string for an integer, a missing argument) is not judged here: call()
 returns MISFIT and the dispatcher binds again, leniently and with words (`fastrpc.schema`).
@@ -24,7 +24,7 @@ cdef enum:
     QUICK_NANOSECONDS = 200_000
     SLOW_NANOSECONDS = 1_000_000
 
-KINDS = {"str": c'"', "int": c"l", "float": c"d", "bool": c"t", "json": c"*"}
+KINDS = {"str": c'"', "int": c"l", "float": c"d", "bool": c"t", "object": c"{", "array": c"[", "json": c"*"}
 
 REQUIRED = object()              # stands for the default of a parameter that has none
 MISFIT = object()
