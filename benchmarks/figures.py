@@ -1,0 +1,140 @@
+"""From the reports of single runs to a line of the table: medians, spreads, ratios taken round by round."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from roster import SDKS, Peer
+from workloads.row import Result, Row
+
+Runs = Mapping[str, Sequence[Result]]
+
+
+def spread(values: Sequence[float]) -> Result:
+    return {"median": statistics.median(values), "least": min(values), "most": max(values)}
+
+
+def usable(runs: Sequence[Result]) -> bool:
+    return bool(runs) and not any("void" in run for run in runs)
+
+
+def ratios(row: Row, runs: Sequence[Result], base: Sequence[Result]) -> list[float]:
+    return [mine[row.figure] / theirs[row.figure] for mine, theirs in zip(runs, base, strict=True)]
+
+
+def summary(row: Row, peer: Peer, all_runs: Runs) -> Result:
+    """One peer's line; of fastrpc also whether its bars hold."""
+    runs, base = all_runs[peer.name], all_runs.get(row.base, [])
+    entry: Result = {"row": row.name, "title": row.title, "peer": peer.name, "unit": row.unit, "runs": runs}
+    if peer.missing:
+        return {**entry, "missing": peer.missing}
+    if void := next((run["void"] for run in runs if "void" in run), ""):
+        return {**entry, "void": void}
+    entry["figure"] = spread([run[row.figure] for run in runs])
+    for name in dict.fromkeys(
+        [*(column.name for column in row.columns), "list_mean", "answer_bytes", "start_ms"]
+    ):
+        if all(name in run for run in runs):
+            entry[name] = middle([run[name] for run in runs])
+    if usable(base) and peer.name != row.base:
+        entry["ratio"] = {**spread(ratios(row, runs, base)), "to": row.base}
+        if row.base == "bare" and not peer.from_wheel:
+            entry["no_verdict"] = "start-up counts from a wheel only: --python"
+        elif peer.name == "fastrpc" and row.bar is not None:
+            ratio = entry["ratio"]["median"]
+            entry["bar"], entry["at_most"] = row.bar, row.less_is_better
+            entry["holds"] = ratio <= row.bar if row.less_is_better else ratio >= row.bar
+    if peer.name == "fastrpc" and row.limit is not None:
+        figure = entry["figure"]["median"]
+        entry["bar"], entry["at_most"] = row.limit, row.less_is_better
+        entry["holds"] = figure <= row.limit if row.less_is_better else figure >= row.limit
+    if peer.name == "fastrpc" and row.times_sdks:
+        entry["times_sdks"] = advantages(row, all_runs)
+    return entry
+
+
+def middle(values: Sequence[float | str]) -> float | str:
+    """The median, or of words the different ones."""
+    numbers = [value for value in values if not isinstance(value, str)]
+    return statistics.median(numbers) if numbers else " or ".join(sorted({str(value) for value in values}))
+
+
+def advantages(row: Row, all_runs: Runs) -> list[Result]:
+    """How many times better fastrpc is than the SDKs that have a bar and took part."""
+    times: dict[str, Result] = {}
+    for name in SDKS:
+        if usable(all_runs.get(name, [])):
+            found = ratios(row, all_runs["fastrpc"], all_runs[name])
+            times[name] = spread([1 / ratio for ratio in found] if row.less_is_better else found)
+    entries = []
+    for which, bar in row.times_sdks.items():
+        names = list(times) if which == "best" else [which] if which in times else []
+        if names:
+            name = min(names, key=lambda name: float(times[name]["median"]))
+            holds = times[name]["median"] >= bar
+            entries.append({"which": which, "peer": name, **times[name], "bar": bar, "holds": holds})
+    return entries
+
+
+# ------------------------------------------------------------------------------------------- table
+
+
+def number(value: float | str) -> str:
+    """Three significant digits, or all of them before the point; words as they are."""
+    if isinstance(value, str):
+        return value
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def table(rows: Sequence[Row], entries: Sequence[Result]) -> str:
+    """The rows as text: one block a workload."""
+    return "\n\n".join("\n".join(block(row, entries)) for row in rows)
+
+
+def block(row: Row, entries: Sequence[Result]) -> list[str]:
+    headings = (
+        "median",
+        "least",
+        "most",
+        *(column.heading for column in row.columns),
+        "ratio",
+        "least",
+        "most",
+    )
+    lines = [f"{row.name}: {row.title} ({row.unit})"]
+    lines.append(f"  {'peer':<12}" + "".join(f"{heading:>11}" for heading in headings) + "  bar")
+    for entry in entries:
+        if entry["row"] == row.name:
+            lines.append(line(row, entry))
+            lines += [advantage(row, each) for each in entry.get("times_sdks", ())]
+    return lines
+
+
+def line(row: Row, entry: Result) -> str:
+    peer = f"  {entry['peer']:<12}"
+    if "figure" not in entry:
+        return f"{peer} " + (f"void: {entry['void']}" if "void" in entry else str(entry["missing"]))
+    cells = [number(entry["figure"][key]) for key in ("median", "least", "most")]
+    for column in row.columns:
+        value = entry.get(column.name, "")
+        cells.append(number(value if isinstance(value, str) else value / column.divisor))
+    ratio = entry.get("ratio")
+    cells += [f"{ratio[key]:.3f}" for key in ("median", "least", "most")] if ratio else ["", "", ""]
+    verdict = f"  {entry['no_verdict']}" if "no_verdict" in entry else ""
+    if "bar" in entry:
+        bar = f"{entry['bar']:g}" + (f" {row.unit}" if row.limit is not None else "")
+        verdict = f"  {'<=' if entry['at_most'] else '>='} {bar} {word(entry['holds'])}"
+    return (peer + "".join(f" {cell:>10}" for cell in cells) + verdict).rstrip()
+
+
+def advantage(row: Row, times: Result) -> str:
+    which = f"the best SDK here, {times['peer']}" if times["which"] == "best" else times["peer"]
+    figures = f"{number(times['median'])} ({number(times['least'])} to {number(times['most'])})"
+    return f"    times better than {which}: {figures}  >= {times['bar']:g} {word(times['holds'])}"
+
+
+def word(holds: bool) -> str:
+    return "holds" if holds else "MISSED"

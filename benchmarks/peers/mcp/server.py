@@ -1,0 +1,51 @@
+"""Peer: the official Python SDK, its high-level server over stdio.
+
+The tools are coroutines: a plain function would be handed to a thread for every call, which is slower.
+"""
+
+import asyncio
+import subprocess
+from typing import Any
+
+from mcp.server.mcpserver import MCPServer
+
+app = MCPServer("bench")
+
+
+@app.tool()
+async def echo(text: str) -> str:
+    """Return the text."""
+    return text
+
+
+@app.tool()
+async def add(a: int, b: int) -> int:
+    """Return the sum of two integers."""
+    return a + b
+
+
+@app.tool()
+async def payload(object: dict[str, Any]) -> dict[str, Any]:
+    """Return the object."""
+    return object
+
+
+@app.tool()
+async def sleep(ms: int) -> str:
+    """Wait for so many milliseconds."""
+    await asyncio.sleep(ms / 1000)
+    return "done"
+
+
+@app.tool()
+async def bash(command: str) -> str:
+    """Run a command and return what it printed."""
+    shell = await asyncio.create_subprocess_exec(
+        "bash", "-c", command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    output, _ = await shell.communicate()
+    return output.decode(errors="replace")
+
+
+if __name__ == "__main__":
+    app.run()

@@ -1,0 +1,102 @@
+"""Who can be measured: each server's name, how it is started, and why not where it cannot be.
+
+Costs two short runs of the Python that has fastrpc. Builds nothing: a server that is not there says so.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass, field
+from typing import Any
+
+import build
+from peers import build as sdks
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+REPOSITORY = os.path.dirname(HERE)
+SERVERS = os.path.join(HERE, "servers")
+STATE = os.path.join(HERE, ".cache", "state")  # of `fastrpc serve`: never the user's own
+
+OWN = ("c", "c-ready", "fastrpc", "python-loop", "bare")
+SDKS = tuple(sdks.PEERS)
+
+# What a server is asked for: the tools of these names; the thirteen descriptors; as little as it needs to
+# answer initialize; the tool Bash; the wire of 2026-07-28.
+ECHO, PAYLOAD, SLEEP, SLEEP_SYNC = "echo", "payload", "sleep", "sleep_sync"
+LIST, START, SHELL, MODERN = "list", "start", "shell", "modern"
+
+# V8 compiles what has run some thousand times, and is three times as fast afterwards.
+WARM_UP_SECONDS = {"ts-v1": 1.5, "ts-v2": 1.5}
+# Servers that take a second to start are started less often.
+MOST_STARTS = {"mcp": 2, "fastmcp": 2, "ts-v1": 3, "ts-v2": 3}
+
+
+@dataclass
+class Peer:
+    """A server to measure, or the reason why there is none."""
+
+    name: str
+    commands: dict[str, list[str]]  # for each thing that it can be asked for
+    missing: str = ""
+    environment: dict[str, str] | None = None
+    from_wheel: bool = True
+    warm_up: float = 0.2
+    most_starts: int = 1000
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def peer_of(name: str, python: str) -> Peer:
+    """Return the peer of that name; `python` runs what is written in Python and is not an SDK's."""
+    if name in SDKS:
+        return sdk(name)
+    if name == "fastrpc":
+        return fastrpc(python)
+    if name == "bare":
+        return Peer(name, {START: [python, "-c", "pass"]})
+    if name == "python-loop":
+        loop = [python, os.path.join(SERVERS, "python_loop.py")]
+        return Peer(name, {ECHO: loop, LIST: loop, START: loop})
+    server = build.build("server", offline=True)
+    if name == "c-ready":
+        return Peer(name, {LIST: [server, "--ready-list"]})
+    return Peer(name, {asked: [server] for asked in (ECHO, PAYLOAD, SLEEP, LIST, START, SHELL)})
+
+
+def sdk(name: str) -> Peer:
+    """Return an SDK. None lists the thirteen tools: W3 is fastrpc against C."""
+    peer = Peer(name, {})
+    peer.warm_up = WARM_UP_SECONDS.get(name, peer.warm_up)
+    peer.most_starts = MOST_STARTS.get(name, peer.most_starts)
+    command: list[str] = []
+    try:
+        command, peer.facts = sdks.command_of(name)
+    except sdks.NotBuilt as problem:
+        peer.missing = f"not built: {problem}"
+    peer.commands = dict.fromkeys((ECHO, PAYLOAD, SLEEP, START), command)
+    return peer
+
+
+def fastrpc(python: str) -> Peer:
+    """Return fastrpc as `python` imports it, from this repository where it is not installed."""
+    question = "import fastrpc, os, sys; print(os.path.dirname(fastrpc.__file__), fastrpc.__version__)"
+    echo, thirteen = (os.path.join(SERVERS, name) for name in ("echo.py", "thirteen.py"))
+    commands = {asked: [python, echo] for asked in (ECHO, PAYLOAD, SLEEP, SLEEP_SYNC, START, MODERN)}
+    commands |= {LIST: [python, thirteen], SHELL: [python, "-m", "fastrpc", "serve"]}
+    problem = ""
+    for path in (None, REPOSITORY):
+        environment = {**os.environ, "FASTRPC_STATE_DIR": STATE}
+        if path is not None:
+            environment["PYTHONPATH"] = path
+        asked = subprocess.run(
+            [python, "-c", question], cwd=os.sep, env=environment, capture_output=True, text=True, timeout=60
+        )
+        if asked.returncode == 0:
+            folder, _, version = asked.stdout.strip().rpartition(" ")
+            source = "installed" if path is None else "repository, through PYTHONPATH"
+            if path is None and folder.startswith(REPOSITORY) and "site-packages" not in folder:
+                source = "editable install"
+            facts = {"version": version, "source": source}
+            return Peer("fastrpc", commands, "", environment, source == "installed", facts=facts)
+        problem = (asked.stderr.strip().splitlines() or ["no answer"])[-1]
+    return Peer("fastrpc", commands, f"not built: {problem}")
