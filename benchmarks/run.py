@@ -4,8 +4,11 @@ Peers take turns (A B A B …) so that what the machine does besides hits all of
 within a round and never across rounds. One wrong answer voids a run, one void run voids its row.
 Takes about a second a run: rows x peers x rounds. Absolute figures hold for the moment and the machine.
 
-    python benchmarks/run.py                                       everything, five rounds
+    python benchmarks/run.py                                       our own servers, all rows, five rounds
+    python benchmarks/run.py --peers all                           and every SDK that is built here
     python benchmarks/run.py --only W1,W2 --peers c,fastrpc --rounds 3 --seconds 0.3
+
+What is measured stands in `workloads/`, who is measured in `roster.py`, how it is summed up in `figures.py`.
 """
 
 from __future__ import annotations
@@ -14,212 +17,41 @@ import argparse
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
-from typing import Any
 
 import build
+import roster
+from figures import summary, table
+from roster import Peer
+from workloads import ROWS
+from workloads.row import Options, Result, Row
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-REPOSITORY = os.path.dirname(HERE)
-SERVERS = os.path.join(HERE, "servers")
-LATEST = os.path.join(HERE, "results", "latest.json")
-RUN_LIMIT_SECONDS = 180
-TOOLS = 13
-
-Result = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table for each peer: how the client is called and which of its figures decides."""
-
-    name: str
-    title: str
-    client: tuple[str, ...]
-    figure: str  # a field of the client's report
-    unit: str
-    bar: float | None  # for fastrpc: at most this ratio where less is better, at least this where more is
-    base: str = "c"  # the peer that ratios are taken to
-    cores: int = 1
-
-    @property
-    def workload(self) -> str:
-        return self.name.partition("-")[0]
-
-    @property
-    def less_is_better(self) -> bool:
-        return self.unit != "calls/s"
-
-    @property
-    def needs_thirteen(self) -> bool:
-        return self.workload == "W3"
+LATEST = os.path.join(roster.HERE, "results", "latest.json")
+GROUPS = {"own": roster.OWN, "sdks": roster.SDKS, "all": (*roster.OWN, *roster.SDKS)}
 
 
-ONE_ECHO = ("--workload", "echo", "--window", "1")
-ONE_LIST = ("--workload", "list", "--window", "1", "--tools", str(TOOLS))
-MANY_ECHOES = ("--workload", "echo", "--window", "256")
-MANY_LISTS = ("--workload", "list", "--window", "256", "--tools", str(TOOLS))
-ROWS = (
-    Row("W1", "echo, one at a time, one core", ONE_ECHO, "p50", "us", 1.15),
-    Row("W1-two", "echo, one at a time, two cores", ONE_ECHO, "p50", "us", None, cores=2),
-    Row("W2", "echo, 256 in flight", MANY_ECHOES, "calls_per_second", "calls/s", 0.85),
-    Row("W3", "tools/list, one at a time", ONE_LIST, "calls_per_second", "calls/s", 1.0),
-    Row("W3-256", "tools/list, 256 in flight", MANY_LISTS, "calls_per_second", "calls/s", 1.0),
-    Row("W8", "spawn to the answer of initialize", ("--workload", "start"), "p50", "ms", 2.0, base="bare"),
-)
-PEERS = ("c", "c-ready", "fastrpc", "python-loop", "bare")
-
-
-# ------------------------------------------------------------------------------------------- peers
-
-
-@dataclass
-class Peer:
-    """A server to measure, or the reason why there is none."""
-
-    name: str
-    missing: str = ""
-    python: str = sys.executable
-    environment: dict[str, str] | None = None
-    from_wheel: bool = True
-
-    def command(self, row: Row) -> list[str]:
-        if self.name == "c":
-            return [build.build("server", offline=True)]
-        if self.name == "c-ready":
-            return [build.build("server", offline=True), "--ready-list"]
-        if self.name == "bare":
-            return [self.python, "-c", "pass"]
-        if self.name == "python-loop":
-            return [self.python, os.path.join(SERVERS, "python_loop.py")]
-        return [self.python, os.path.join(SERVERS, "thirteen.py" if row.needs_thirteen else "echo.py")]
-
-    def takes_part(self, row: Row) -> bool:
-        if self.name == "c-ready":
-            return row.needs_thirteen
-        if self.name == "bare":
-            return row.base == "bare"
-        return True
-
-
-def fastrpc_peer(python: str) -> tuple[Peer, Result]:
-    """Return fastrpc as `python` imports it, from this repository where it is not installed."""
-    question = "import fastrpc, os, sys; print(os.path.dirname(fastrpc.__file__), fastrpc.__version__)"
-    problem = ""
-    for path in (None, REPOSITORY):
-        environment = dict(os.environ) if path is None else {**os.environ, "PYTHONPATH": path}
-        asked = subprocess.run(
-            [python, "-c", question], cwd=os.sep, env=environment, capture_output=True, text=True, timeout=60
-        )
-        if asked.returncode == 0:
-            folder, _, version = asked.stdout.strip().rpartition(" ")
-            source = "installed" if path is None else "repository, through PYTHONPATH"
-            if path is None and folder.startswith(REPOSITORY) and "site-packages" not in folder:
-                source = "editable install"
-            peer = Peer("fastrpc", "", python, environment, from_wheel=source == "installed")
-            return peer, {"version": version, "source": source}
-        problem = (asked.stderr.strip().splitlines() or ["no answer"])[-1]
-    return Peer("fastrpc", f"not built: {problem}", python), {}
-
-
-def descriptors_differ(peer: Peer, row: Row) -> str:
-    """Say how the tools that a peer lists differ from descriptors.json; the empty string when they do not."""
-    requests = (
-        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
-        b'"capabilities":{},"clientInfo":{"name":"run","version":"1"}}}\n'
-        b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
-        b'{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}\n'
-    )
-    done = subprocess.run(
-        peer.command(row), input=requests, env=peer.environment, capture_output=True, timeout=60
-    )
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    results = [answer["result"] for answer in answers if answer.get("id") == 2 and "result" in answer]
-    if not results:
-        return "no answer to tools/list"
-    with open(os.path.join(SERVERS, "descriptors.json"), encoding="utf-8") as file:
-        wanted = {tool["name"]: essence(tool) for tool in json.load(file)}
-    found = {tool["name"]: essence(tool) for tool in results[0]["tools"]}
-    wrong = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
-    return f"other descriptors than descriptors.json: {', '.join(wrong)}" if wrong else ""
-
-
-def essence(tool: Result) -> Result:
-    """What every peer's descriptor must hold; defaults, titles and annotations are a peer's own matter."""
-    schema = tool["inputSchema"]
-    properties = schema.get("properties", {}).items()
-    return {
-        "description": tool.get("description"),
-        "properties": {name: (each.get("type"), each.get("description")) for name, each in properties},
-        "required": sorted(schema.get("required", [])),
-    }
-
-
-# ------------------------------------------------------------------------------------------- runs
-
-
-def pinning(cores: int) -> list[str]:
-    """The options that pin client and server: to one core, or to one each."""
-    if not hasattr(os, "sched_getaffinity"):
-        return []
-    usable = sorted(os.sched_getaffinity(0))
-    return ["--client-cpu", str(usable[-1]), "--server-cpu", str(usable[-cores])]
-
-
-def measure(row: Row, peer: Peer, seconds: float, starts: int) -> Result:
-    """Run the client once. What it cannot measure comes back as {"void": reason}."""
-    client = [build.build("client", offline=True), *row.client, *pinning(row.cores)]
-    if row.client[1] == "start":
-        client += ["--starts", str(starts)]
-        if peer.name == "bare":
-            client[client.index("start")] = "bare"
-    else:
-        client += ["--seconds", str(seconds)]
-    try:
-        done = subprocess.run(
-            [*client, "--", *peer.command(row)],
-            env=peer.environment,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=RUN_LIMIT_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        return {"void": f"not done after {RUN_LIMIT_SECONDS} s"}
-    try:
-        report: Result = json.loads(done.stdout)
-    except ValueError:
-        said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
-        return {"void": f"the client ended with {done.returncode} and said: {said}"}
-    if "void" in report and done.stderr.strip():
-        report["stderr"] = done.stderr[-2000:]
-    elif report.get("exit_code"):
-        report["void"] = f"the server's exit code was {report['exit_code']}"
-    return report
-
-
-def run_rows(rows: list[Row], peers: list[Peer], rounds: int, seconds: float, starts: int) -> list[Result]:
+def run_rows(rows: list[Row], peers: list[Peer], options: Options) -> list[Result]:
     """Measure all rows in paired rounds and return one entry for each row and peer, in that order."""
     entries: list[Result] = []
-    progress = Progress(sum(rounds for row in rows for peer in peers if peer.takes_part(row)))
+    parts = {row.name: [peer for peer in peers if takes_part(peer, row)] for row in rows}
+    progress = Progress(options.rounds * sum(map(len, parts.values())))
     for row in rows:
-        present = [peer for peer in peers if peer.takes_part(row)]
+        present = parts[row.name]
         runs: dict[str, list[Result]] = {peer.name: [] for peer in present}
-        for peer in present:
-            if not peer.missing and row.needs_thirteen and (difference := descriptors_differ(peer, row)):
-                runs[peer.name].append({"void": difference})
-        for _ in range(rounds):
+        for _ in range(options.rounds):
             for peer in present:
                 progress.step(f"{row.name} {peer.name}")
                 if not peer.missing and not any("void" in run for run in runs[peer.name]):
-                    runs[peer.name].append(measure(row, peer, seconds, starts))
-        entries += [summary(row, peer, runs[peer.name], runs.get(row.base, [])) for peer in present]
+                    runs[peer.name].append(row.measure(row, peer, options))
+        entries += [summary(row, peer, runs) for peer in present]
     progress.end()
     return entries
+
+
+def takes_part(peer: Peer, row: Row) -> bool:
+    return row.server in peer.commands and (row.with_sdks or peer.name not in roster.SDKS)
 
 
 class Progress:
@@ -240,73 +72,6 @@ class Progress:
     def end(self) -> None:
         if self.shown:
             print("\r" + " " * 78 + "\r", end="", file=sys.stderr, flush=True)
-
-
-# ---------------------------------------------------------------------------------------- figures
-
-
-def spread(values: list[float]) -> Result:
-    return {"median": statistics.median(values), "least": min(values), "most": max(values)}
-
-
-def summary(row: Row, peer: Peer, runs: list[Result], base_runs: list[Result]) -> Result:
-    """One peer's line: medians of its rounds, and the ratio to the base, taken round by round."""
-    entry: Result = {"row": row.name, "title": row.title, "peer": peer.name, "unit": row.unit, "runs": runs}
-    if peer.missing:
-        return {**entry, "missing": peer.missing}
-    if void := next((run["void"] for run in runs if "void" in run), ""):
-        return {**entry, "void": void}
-    entry["figure"] = spread([run[row.figure] for run in runs])
-    for name in ("p50", "p99", "p99_9", "server_cpu_us_per_call", "peak_rss_kb", "list_mean", "answer_bytes"):
-        if all(name in run for run in runs):
-            entry[name] = statistics.median(run[name] for run in runs)
-    if base_runs and not any("void" in run for run in base_runs) and peer.name != row.base:
-        pairs = zip(runs, base_runs, strict=True)
-        entry["ratio"] = spread([run[row.figure] / base[row.figure] for run, base in pairs])
-        entry["ratio"]["to"] = row.base
-        if row.base == "bare" and not peer.from_wheel:
-            # An editable install's import hook slows the bare Python too, and so flatters the ratio.
-            entry["no_verdict"] = "start-up counts from a wheel only: --python"
-        elif peer.name == "fastrpc" and row.bar is not None:
-            ratio = entry["ratio"]["median"]
-            entry["bar"], entry["at_most"] = row.bar, row.less_is_better
-            entry["holds"] = ratio <= row.bar if row.less_is_better else ratio >= row.bar
-    return entry
-
-
-def number(value: float) -> str:
-    """Three significant digits, or all of them before the point."""
-    if value >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
-
-
-def table(entries: list[Result]) -> str:
-    """The rows as text: one block a workload."""
-    figures = ("median", "least", "most", "p50", "p99", "p99.9", "CPU us", "MB", "ratio", "least", "most")
-    lines: list[str] = []
-    shown = ""
-    for entry in entries:
-        if entry["row"] != shown:
-            shown = entry["row"]
-            lines += ["", f"{shown}: {entry['title']} ({entry['unit']})"]
-            lines.append(f"  {'peer':<12}" + "".join(f"{name:>11}" for name in figures) + "  bar")
-        if "figure" not in entry:
-            reason = f"void: {entry['void']}" if "void" in entry else entry["missing"]
-            lines.append(f"  {entry['peer']:<12} {reason}")
-            continue
-        figure, ratio = entry["figure"], entry.get("ratio")
-        cells = [number(figure[key]) for key in ("median", "least", "most")]
-        cells += [number(entry[key]) for key in ("p50", "p99", "p99_9")]
-        cells.append(number(entry["server_cpu_us_per_call"]) if "server_cpu_us_per_call" in entry else "")
-        cells.append(number(entry["peak_rss_kb"] / 1024))
-        cells += [f"{ratio[key]:.3f}" for key in ("median", "least", "most")] if ratio else ["", "", ""]
-        verdict = f"  {entry['no_verdict']}" if "no_verdict" in entry else ""
-        if "bar" in entry:
-            sign = "<=" if entry["at_most"] else ">="
-            verdict = f"  {sign} {entry['bar']} {'holds' if entry['holds'] else 'MISSED'}"
-        lines.append((f"  {entry['peer']:<12}" + "".join(f"{cell:>11}" for cell in cells) + verdict).rstrip())
-    return "\n".join(lines[1:])
 
 
 # ----------------------------------------------------------------------------------------- report
@@ -332,7 +97,7 @@ def machine() -> Result:
 def output_of(*command: str) -> str:
     """The first line that a command prints; the empty string when it cannot be had."""
     try:
-        done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(command, cwd=roster.REPOSITORY, capture_output=True, text=True, timeout=30)
     except OSError:
         return ""
     return done.stdout.strip().partition("\n")[0] if done.returncode == 0 else ""
@@ -342,39 +107,46 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     workloads = list(dict.fromkeys(row.workload for row in ROWS))
     parser = argparse.ArgumentParser(description="Measure fastrpc against other servers, in paired rounds.")
     parser.add_argument("--only", default=",".join(workloads), help=f"workloads, of {','.join(workloads)}")
-    parser.add_argument("--peers", default=",".join(PEERS), help=f"servers, of {','.join(PEERS)}")
+    parser.add_argument(
+        "--peers", default="own", help=f"servers, of {','.join([*GROUPS['all'], *GROUPS])}; default: own"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="measured time of one run")
     parser.add_argument("--starts", type=int, default=10, help="how often a run of W8 starts a server")
     parser.add_argument("--python", default=sys.executable, help="what runs fastrpc and python-loop")
     parser.add_argument("--output", default=LATEST, help="where the JSON goes")
     options = parser.parse_args(arguments)
-    for name, known in (("only", workloads), ("peers", list(PEERS))):
-        chosen = [word for word in getattr(options, name).split(",") if word]
-        if unknown := [word for word in chosen if word not in known]:
-            parser.error(f"--{name}: {', '.join(unknown)}: expected some of {', '.join(known)}")
-        setattr(options, name, chosen)
+    options.only = chosen(parser, "--only", options.only, dict.fromkeys(workloads))
+    names = chosen(parser, "--peers", options.peers, dict.fromkeys([*GROUPS["all"], *GROUPS]))
+    options.peers = list(dict.fromkeys(peer for name in names for peer in GROUPS.get(name, (name,))))
     if options.rounds < 1 or options.starts < 1 or options.seconds <= 0:
         parser.error("--rounds, --starts and --seconds: expected more than 0")
     return options
 
 
+def chosen(parser: argparse.ArgumentParser, option: str, given: str, known: dict[str, None]) -> list[str]:
+    """The words of a list; unknown ones end the program."""
+    words = [word for word in given.split(",") if word]
+    if unknown := [word for word in words if word not in known]:
+        parser.error(f"{option}: {', '.join(unknown)}: expected some of {', '.join(known)}")
+    return words
+
+
 def main(arguments: list[str] | None = None) -> int:
-    options = options_of(arguments)
+    given = options_of(arguments)
     try:
         build.build("client")
         build.build("server")
     except (build.CannotBuild, build.DoesNotCompile) as problem:
         print(f"run.py: {problem}", file=sys.stderr)
         return 1
-    fastrpc, fastrpc_facts = fastrpc_peer(options.python)
-    rows = [row for row in ROWS if row.workload in options.only]
+    rows = [row for row in ROWS if row.workload in given.only]
     if (os.cpu_count() or 1) < 2:
         rows = [row for row in rows if row.cores == 1]
     # What ratios are taken to runs with the rest, asked for or not.
-    names = set(options.peers) | {row.base for row in rows}
-    own = {"fastrpc": fastrpc}
-    peers = [own.get(name) or Peer(name, python=options.python) for name in PEERS if name in names]
+    names = set(given.peers) | {row.base for row in rows if row.base}
+    peers = [roster.peer_of(name, given.python) for name in GROUPS["all"] if name in names]
+    options = Options(given.rounds, given.seconds, given.starts)
     begun = time.time()
     document: Result = {
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun)),
@@ -382,22 +154,23 @@ def main(arguments: list[str] | None = None) -> int:
         "changed_files": bool(output_of("git", "status", "--porcelain")),
         "machine": machine(),
         "versions": {
-            "python": output_of(options.python, "-c", "import sys; print(sys.version)"),
+            "python": output_of(given.python, "-c", "import sys; print(sys.version)"),
             "compiler": output_of(build.compiler(), "--version"),
             "yyjson": build.YYJSON,
-            "fastrpc": fastrpc_facts,
+            **{peer.name: peer.facts for peer in peers if peer.facts},
         },
         "options": {"rounds": options.rounds, "seconds": options.seconds, "starts": options.starts},
     }
-    entries = run_rows(rows, peers, options.rounds, options.seconds, options.starts)
+    entries = run_rows(rows, peers, options)
     document["rows"] = entries
     document["took_seconds"] = round(time.time() - begun, 1)
-    os.makedirs(os.path.dirname(os.path.abspath(options.output)), exist_ok=True)
-    with open(options.output, "w", encoding="utf-8") as file:
+    os.makedirs(os.path.dirname(os.path.abspath(given.output)), exist_ok=True)
+    with open(given.output, "w", encoding="utf-8") as file:
         json.dump(document, file, indent=1)
         file.write("\n")
-    print(table(entries))
-    print(f"\nratios are taken round by round; {options.rounds} rounds; {os.path.relpath(options.output)}")
+    print(table(rows, entries))
+    rounds = "one round" if options.rounds == 1 else f"{options.rounds} rounds"
+    print(f"\nratios are taken round by round; {rounds}; {os.path.relpath(given.output)}")
     return 1 if any("void" in entry for entry in entries) else 0
 
 

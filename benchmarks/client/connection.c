@@ -136,6 +136,10 @@ int64_t spawn_server(void) {
     server.to = request_ends[1];
     server.from = answer_ends[0];
     server.line.length = 0;
+#ifdef __linux__
+    /* A pipe that holds one piece hands over one piece at a time, however much is waiting. */
+    if (options.piece && fcntl(server.to, F_SETPIPE_SZ, (int)options.piece) < 0) void_run("pipe size: %s", strerror(errno));
+#endif
     /* Our end alone: a full pipe must not hold us while the server waits for us to read. */
     fcntl(server.to, F_SETFL, fcntl(server.to, F_GETFL) | O_NONBLOCK);
     return moment;
@@ -144,6 +148,12 @@ int64_t spawn_server(void) {
 static void wait_until(int descriptor, short events) {
     struct pollfd wanted = {.fd = descriptor, .events = events, .revents = 0};
     (void)poll(&wanted, 1, -1);
+}
+
+bool wait_for_either(void) {
+    struct pollfd pipes[2] = {{.fd = server.from, .events = POLLIN}, {.fd = server.to, .events = POLLOUT}};
+    (void)poll(pipes, 2, -1);
+    return pipes[0].revents != 0;
 }
 
 void send_line(const char *line) {
@@ -209,16 +219,20 @@ int end_server(struct rusage *usage) {
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* What wait4 reports is not enough on Linux: a process starts with its parent's high-water mark. */
-long peak_memory_kb(void) {
+static long status_kb(const char *field) {
     char path[64], line[256];
-    long peak = 0;
+    long found = 0;
     snprintf(path, sizeof path, "/proc/%d/status", (int)server.pid);
     FILE *status = fopen(path, "r");
     if (!status) return 0;
     while (fgets(line, sizeof line, status)) {
-        if (sscanf(line, "VmHWM: %ld", &peak) == 1) break;
+        if (strncmp(line, field, strlen(field)) == 0) found = strtol(line + strlen(field), NULL, 10);
     }
     fclose(status);
-    return peak;
+    return found;
 }
+
+long memory_kb(void) { return status_kb("VmRSS:"); }
+
+/* What wait4 reports is not enough on Linux: a process starts with its parent's high-water mark. */
+long peak_memory_kb(void) { return status_kb("VmHWM:"); }

@@ -10,12 +10,22 @@
 
 #include "yyjson.h"
 
-enum workload { ECHO_CALLS, TOOL_LISTS, STARTS, BARE_STARTS };
+enum workload { ECHO_CALLS, TOOL_LISTS, PAYLOAD_CALLS, SHELL_CALLS, SLEEPERS, MEMORY, STARTS, BARE_STARTS };
 
 struct options {
     enum workload workload;
     const char *workload_name;
     size_t window;
+    size_t size;  /* bytes of an echoed text; 0: a few words */
+    size_t piece; /* the most bytes that the server can read at once; 0: no bound */
+    bool ascii;   /* texts of that size hold nothing beyond ASCII */
+    bool modern;  /* the wire of 2026-07-28: no handshake, an envelope in every request */
+    const char *tool;          /* the name of the tool that is called where it is not echo's */
+    const char *shell_command; /* of SHELL_CALLS */
+    size_t printed;            /* how many bytes x that command prints */
+    size_t sleepers;           /* calls that sleep beside the probe, or, of MEMORY, before the calls */
+    size_t sleep_ms;
+    size_t calls; /* of MEMORY */
     size_t tools; /* how many the list must hold; 0: any number */
     size_t starts;
     double seconds, warm_up;
@@ -62,6 +72,9 @@ int64_t spawn_server(void);
 void shake_hands(void);
 void acknowledge(void);
 
+/* The server takes no more at the moment: wait for either pipe. True when there is something to read. */
+bool wait_for_either(void);
+
 /* For messages too small to fill a pipe. */
 void send_line(const char *line);
 
@@ -71,7 +84,8 @@ yyjson_doc *read_answer(const char *to_what);
 /* The result of an answer, which must be a right one to request `id`. */
 yyjson_val *result_of(yyjson_doc *doc, int64_t id, const char *to_what);
 
-/* The most memory that the server has held, in KiB; 0 where the system does not tell. */
+/* What the server holds in memory and the most that it has held, in KiB; 0 where the system does not tell. */
+long memory_kb(void);
 long peak_memory_kb(void);
 
 /* Close the server's input and wait for its end. Returns its exit code, or minus the signal's number. */

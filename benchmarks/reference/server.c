@@ -5,16 +5,15 @@
  * agent tools (descriptors.c) lie beside it. One thread: read(2) fills a growing buffer, yyjson reads each
  * line in place, a table finds the method, the answer goes into one output buffer, and one write(2) sends
  * all answers of a batch. Every buffer is kept and grows to the largest line it meets; nothing is
- * allocated for a call. Strings are escaped sixteen bytes at a time, numbers are carried as their text.
+ * allocated for a call but one that sleeps (sleepers.c). Strings are escaped sixteen bytes at a time,
+ * numbers are carried as their text.
  *
- * Methods: initialize, ping, tools/list, tools/call of echo, add, payload and bash. tools/list shows the
- * descriptors, written by yyjson for every call, or, with --ready-list, copied as ready bytes. Protocol
- * versions: the four that shake hands. Every envelope is checked as fastrpc checks it, except: nesting and
- * the size of numbers have no bound, batches are refused in every version, and an id that is a string
- * with escapes comes back with the same value, perhaps spelt otherwise.
- *
- * What it leaves out: cancellation, progress, the stateless protocol of 2026-07-28, and children that
- * outlive their shell. Calls run one after the other.
+ * Methods: initialize, ping, tools/list, tools/call of echo, add, payload, sleep and bash. tools/list
+ * shows the descriptors, written by yyjson for every call, or, with --ready-list, copied as ready bytes.
+ * Protocol versions: the four that shake hands. Every envelope is checked as fastrpc checks it, except:
+ * nesting and the size of numbers have no bound, batches are refused in every version, and an id that is
+ * a string with escapes comes back with the same value, perhaps spelt otherwise. Left out: cancellation,
+ * progress, the protocol of 2026-07-28, children that outlive their shell. Calls run one after the other.
  */
 #define _GNU_SOURCE
 
@@ -31,6 +30,7 @@
 #include "buffer.h"
 #include "descriptors.h"
 #include "shell.h"
+#include "sleepers.h"
 #include "yyjson.h"
 
 enum {
@@ -353,6 +353,21 @@ static void call_payload(const struct request *request, yyjson_val *arguments) {
     }
 }
 
+static void call_sleep(const struct request *request, yyjson_val *arguments) {
+    int64_t ms;
+    if (!to_integer(MEMBER(arguments, "ms"), &ms) || ms < 0 || ms > SLEEP_MAX_MS) {
+        answer_failure(request, "ms: expected an integer from 0 to an hour");
+        return;
+    }
+    size_t begin = output.length;
+    begin_text(request);
+    APPEND(&output, "slept ");
+    append_integer(&output, ms);
+    APPEND(&output, " ms");
+    end_text(false);
+    put_to_sleep(ms, &output, begin);
+}
+
 static void call_bash(const struct request *request, yyjson_val *arguments) {
     static struct buffer text;
     yyjson_val *command = MEMBER(arguments, "command");
@@ -444,6 +459,7 @@ static const struct {
     {"echo", 4, call_echo},
     {"add", 3, call_add},
     {"payload", 7, call_payload},
+    {"sleep", 5, call_sleep},
     {"bash", 4, call_bash},
     {"Bash", 4, call_bash},
 };
@@ -644,12 +660,14 @@ static void handle_complete_lines(void) {
 
 static void serve(void) {
     for (;;) {
+        wake_sleepers(&output);
+        flush_output();
+        if (anyone_sleeps() && !wait_or_wake(STDIN_FILENO)) continue;
         make_room();
         ssize_t count = read(STDIN_FILENO, input.data + input.end, input.capacity - input.end - SLACK);
         if (count > 0) {
             input.end += (size_t)count;
             handle_complete_lines();
-            flush_output();
         } else if (count == 0) {
             break;
         } else if (errno == EAGAIN) {
@@ -660,6 +678,10 @@ static void serve(void) {
     }
     if (input.end > input.start) handle_line(input.data + input.start, input.end - input.start); /* no newline */
     flush_output();
+    for (; anyone_sleeps(); flush_output()) {
+        (void)wait_or_wake(-1);
+        wake_sleepers(&output);
+    }
 }
 
 int main(int argc, char **argv) {

@@ -17,5 +17,29 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
+@app.tool
+def payload(object: dict) -> dict:
+    """Return the object."""
+    return object
+
+
+@app.tool
+async def sleep(ms: int) -> str:
+    """Wait for so many milliseconds."""
+    import asyncio  # here, so that this file imports nothing but fastrpc when it starts
+
+    await asyncio.sleep(ms / 1000)
+    return f"slept {ms} ms"
+
+
+@app.tool
+def sleep_sync(ms: int) -> str:
+    """Wait for so many milliseconds, and keep a thread for it."""
+    import time
+
+    time.sleep(ms / 1000)
+    return f"slept {ms} ms"
+
+
 if __name__ == "__main__":
     app.run()

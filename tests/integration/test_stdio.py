@@ -493,7 +493,7 @@ def test_signals_that_interrupt_reads_and_writes_tear_no_frame(warm: bool) -> No
 def test_a_client_that_asks_without_a_pause_does_not_starve_the_loop() -> None:
     source = (
         SERVER
-        + '''
+        + """
 ticks = 0
 
 
@@ -517,7 +517,7 @@ async def start_ticking() -> str:
 @app.tool(run="inline")
 def count() -> str:
     return str(ticks)
-'''
+"""
     )
     with serve(source) as server:
         server.initialize()
