@@ -155,6 +155,7 @@ class Call:
         if self.state == WAITING:
             self.dispatcher.service.withdraw(self)
         self.state = ENDED
+        self.request.call = None  # or the two would hold each other, and the arguments, until a collection
         if self.timer is not None:
             self.timer.cancel()
         return True

@@ -259,6 +259,15 @@ class Dispatcher:
     # --- what calls say -------------------------------------------------------------------------------
 
     def call_returned(self, call: Call, result: Any) -> None:
+        request = call.request
+        if type(result) is str and request.batch is None:
+            try:
+                self.connection.answer_text(request.id, result, request.version == MODERN)
+            except UnicodeEncodeError:
+                pass  # said by the long way
+            else:
+                self._forget(request)
+                return
         self._answer_late(call.request, self._encode(call.plan.tool, result, call.request.version))
 
     def call_raised(self, call: Call, error: BaseException) -> None:

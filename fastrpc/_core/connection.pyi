@@ -26,6 +26,8 @@ class Connection:
     flush: Callable[[], object] | None
     call_in_loop: Callable[[Callable[[], object]], object]
     def __init__(self, legacy_tail: bytes, modern_tail: bytes) -> None: ...
+    def answer_text(self, id: bytes, text: str, modern: bool) -> None:
+        """Answer with one text block. Raises UnicodeEncodeError before anything is written."""
     def wrote(self) -> None:
         """Say that an answer was written outside of a pump, so that somebody sends it."""
     def take_plans(self, plans: dict[str, Plan]) -> None:

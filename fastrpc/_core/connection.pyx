@@ -194,6 +194,11 @@ cdef class Connection:
 
     # --- for Python -------------------------------------------------------------------------------------
 
+    def answer_text(self, bytes id, str text, bint modern):
+        """Answer with one text block. Raises UnicodeEncodeError before anything is written."""
+        self.output.text(id, text, self.modern_tail if modern else self.legacy_tail)
+        self.wrote()
+
     def wrote(self):
         """Say that an answer was written outside of a pump, so that somebody sends it."""
         if not self.pumping and self.flush is not None:

@@ -426,9 +426,12 @@ cdef str exact(text):
 cdef int put_quoted(Output output, str text) except -1:
     cdef Py_ssize_t size
     cdef const char* data = PyUnicode_AsUTF8AndSize(text, &size)
-    cdef char* to = output.reserve(size * ESCAPE_GROWTH + 18)
+    cdef Py_ssize_t piece = size if size <= PIECE else PIECE
+    cdef char* to = output.reserve(piece * ESCAPE_GROWTH + size - piece + 18)
     to[0] = c'"'
-    to = escape_all(to + 1, <const unsigned char*> data, size)
+    to = escape_all(to + 1, <const unsigned char*> data, piece)
+    if piece < size:
+        to = output.put_pieces(to, data + piece, size - piece, 1)
     to[0] = c'"'
     output.end = to + 1 - output.buffer
     return 0
