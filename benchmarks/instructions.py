@@ -140,6 +140,7 @@ def own_costs(profile: Iterable[str]) -> Counter[str]:
 def count_calls(valgrind: str) -> dict[str, float]:
     """The instructions of one call by function, the most expensive first."""
     with tempfile.TemporaryDirectory(prefix="fastrpc-instructions-") as folder:
+        count_run(valgrind, folder, 1)  # compiles what has changed since: not a cost of the run that counts
         before = count_run(valgrind, folder, WARM_UP)
         after = count_run(valgrind, folder, WARM_UP + CALLS)
     after.subtract(before)
