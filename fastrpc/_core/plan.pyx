@@ -1,7 +1,8 @@
 """Call plans: how a tool's arguments are bound and its function called, decided once at start-up.
 
 A tool whose parameters are plain (str, int, float, bool, object, array, any JSON) and positional is
-bound straight from the parser into a vector on the stack and called by vectorcall: no dict, no tuple, no method look-up.
+bound straight from the parser into a vector on the stack and called by vectorcall: no dict, no tuple, no
+method look-up.
 Whatever does not fit at once (a string for an integer, a missing argument) is not judged here: call()
 returns MISFIT and the dispatcher binds again, leniently and with words (`fastrpc.schema`).
 
