@@ -82,6 +82,7 @@ class Call:
             return self.invoke()
         finally:
             self.state = ENDED
+            self.request.call = None  # as in end()
             self.plan.note(perf_counter_ns() - began)
 
     def start(self) -> None:

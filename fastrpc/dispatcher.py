@@ -268,7 +268,7 @@ class Dispatcher:
             else:
                 self._forget(request)
                 return
-        self._answer_late(call.request, self._encode(call.plan.tool, result, call.request.version))
+        self._answer_late(request, self._encode(call.plan.tool, result, request.version))
 
     def call_raised(self, call: Call, error: BaseException) -> None:
         complaint = complaint_of(call.plan.tool, error)

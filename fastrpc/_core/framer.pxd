@@ -18,7 +18,6 @@ cdef class Framer:
     cdef void filled(self, Py_ssize_t count) noexcept
     cdef int next_line(self, char** line, Py_ssize_t* size) noexcept
     cdef int last_line(self, char** line, Py_ssize_t* size) noexcept
-    cdef Py_ssize_t held(self) noexcept
     cdef int make_room(self, Py_ssize_t wanted) except -1
     cdef int resize(self, Py_ssize_t capacity) except -1
     cdef int unfinished(self) noexcept

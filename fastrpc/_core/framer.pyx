@@ -63,10 +63,6 @@ cdef class Framer:
         """Say that `count` bytes were read into what room() returned."""
         self.end += count
 
-    cdef Py_ssize_t held(self) noexcept:
-        """Return how many bytes have been read and not handed out as a line."""
-        return self.end - self.start
-
     cdef int next_line(self, char** line, Py_ssize_t* size) noexcept:
         """Hand out the next complete line, without its newline."""
         cdef char* newline

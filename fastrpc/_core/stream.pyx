@@ -425,8 +425,3 @@ def catch_signals():
 def release_signals():
     """Put back the handlers that were there before catch_signals()."""
     c_release_signals()
-
-
-def signal_number():
-    """Return the ending signal that has come, or 0."""
-    return signal_seen
