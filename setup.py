@@ -6,6 +6,7 @@ files are found beside the installed ``pysimdjson`` (nothing is vendored), ``too
 ``FASTRPC_DEBUG=1`` builds without optimisation, ``FASTRPC_SANITIZE=1`` with ASan and UBSan.
 """
 
+import glob
 import importlib.util
 import os
 import sys
@@ -17,6 +18,7 @@ from setuptools.command.build_ext import build_ext
 DEBUG = os.environ.get("FASTRPC_DEBUG") == "1"
 SANITIZE = os.environ.get("FASTRPC_SANITIZE") == "1"
 CORE = "fastrpc/_core"
+HEADERS = sorted(glob.glob(f"{CORE}/*.h"))
 
 compile_flags = ["-O0", "-g"] if DEBUG else ["-O3", "-g0"]
 link_flags = []
@@ -45,6 +47,8 @@ def module(name: str) -> Extension:
     return Extension(
         f"fastrpc._core.{name}",
         [f"{CORE}/{name}.pyx"],
+        include_dirs=[CORE],
+        depends=HEADERS,
         extra_compile_args=compile_flags,
         extra_link_args=link_flags,
     )
@@ -56,7 +60,7 @@ extensions = [
         "fastrpc._core.message",
         [f"{CORE}/message.pyx"],
         include_dirs=[SIMDJSON, CORE],
-        depends=[f"{CORE}/likely.h"],
+        depends=HEADERS,
         language="c++",
         extra_compile_args=cxx_flags,
         extra_link_args=link_flags,

@@ -21,7 +21,7 @@
 #include "requests.h"
 
 enum {
-    PASS_BYTES = 8 * 1024 * 1024, /* of requests or answers in a pass: they should stay in the cache */
+    PASS_BYTES = 1024 * 1024, /* of requests or answers in a pass: they should stay in the cache */
     PASS_CALLS = 65536,
 };
 

@@ -1,22 +1,25 @@
 # One peer's conversation: a line in, its answer into the output buffer.
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 
 from fastrpc._core.encode cimport Output
 from fastrpc._core.message cimport Message
-from fastrpc._core.plan cimport Plan
+from fastrpc._core.plan cimport MOST_PARAMETERS, Plan
 
 cdef class Connection:
     cdef readonly Output output
     cdef readonly Message message
     cdef public dict plans               # tool name -> Plan
     cdef Plan last                       # the plan that was called last: most calls are like the one before
-    cdef int64_t shape                   # the shape whose plan is `last`: it names the same tool
+    cdef bint known                      # lines like the one that the message has learned call `last`
+    cdef bint known_modern               # and are of this era
+    cdef uint8_t[MOST_PARAMETERS] order  # and their arguments are these of its parameters
     cdef public bint open                # the handshake is done: calls without an envelope are welcome
     cdef readonly dict in_flight         # id text -> whatever the dispatcher keeps of the request
     cdef public object dispatcher
-    cdef bytes legacy_tail               # all that follows the text of a result, by era
-    cdef bytes modern_tail
+    cdef tuple tail_texts                # all that follows the text of a result, by era
+    cdef const char* tails[2]
+    cdef Py_ssize_t tail_sizes[2]
     cdef bytes legacy_list               # the first page of tools/list, once it has been asked for
     cdef bytes modern_list
     cdef public object flush             # called after writing outside of a pump, or None
@@ -29,12 +32,20 @@ cdef class Connection:
     cdef int handle(self, const char* line, Py_ssize_t size) except -1
     cdef int handle_message(self) except -1
     cdef int too_long(self) except -1
-    cdef int call(self, Plan plan) except -1
+    cdef int answer_known(self) except -1
     cdef int list(self, bytes ready) except -1
+    cdef int dispatch(self) except -1
+    cdef void learn(self, Plan plan) noexcept
     cdef Plan plan_of(self)
-    cdef bint is_in_flight(self)
+    cdef bint is_in_flight(self, const char* id, Py_ssize_t size)
+    cdef int call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known) except -1
+    cdef int call_of_long_id(self, Plan plan, bytes id, bint modern, bint known) except -1
+    cdef int judge(self, Plan plan) except -1
+    cdef int put_text(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1
+    cdef int end_call(
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
+    ) except -1
+    cdef int fail_call(self, Plan plan, bytes id, bint modern) except -1
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept
-    cdef int fail_call(self, bytes id, Plan plan, bint modern) except -1
-    cdef int end_call(self, bytes id, Plan plan, object result, bint modern) except -1
 
 cdef int64_t clock() noexcept

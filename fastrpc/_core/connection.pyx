@@ -12,8 +12,9 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 from libc.string cimport memchr, memcmp, memcpy
 
+from fastrpc._core.call cimport Call
 from fastrpc._core.encode cimport ID_ROOM
-from fastrpc._core.message cimport LEGACY, MODERN, REQUEST, make_str
+from fastrpc._core.message cimport LEGACY, MODERN, REQUEST
 from fastrpc._core.plan cimport MISFIT
 
 cdef extern from *:
@@ -40,9 +41,15 @@ cdef extern from *:
     int64_t c_clock "fastrpc_clock"() noexcept nogil
     int64_t ticks "fastrpc_ticks"() noexcept nogil
 
+cdef extern from "Python.h":
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
+
 cdef enum:
     SUSPICIOUS_TICKS = 100_000   # no processor counts a millisecond in fewer
-    SHORT_ID = 64                # a longer one is copied to a bytes object
+
+
+cdef inline bint is_ascii_text(object value) noexcept:
+    return type(value) is str and PyUnicode_IS_COMPACT_ASCII(value)
 
 
 cdef int reraise() except -1:
@@ -64,8 +71,11 @@ cdef class Connection:
         self.message = Message()
         self.plans = {}
         self.in_flight = {}
-        self.legacy_tail = legacy_tail
-        self.modern_tail = modern_tail
+        self.tail_texts = (legacy_tail, modern_tail)
+        self.tails[0] = legacy_tail
+        self.tails[1] = modern_tail
+        self.tail_sizes[0] = len(legacy_tail)
+        self.tail_sizes[1] = len(modern_tail)
 
     cdef int handle(self, const char* line, Py_ssize_t size) except -1:
         """Answer a line, which has 64 readable bytes behind it, or hand it to the dispatcher."""
@@ -79,19 +89,39 @@ cdef class Connection:
             message.kind_code == REQUEST
             and not message.wants_progress
             and (message.era == MODERN or (message.era == LEGACY and self.open))
-            and not (self.in_flight and self.is_in_flight())
+            and not (self.in_flight and self.is_in_flight(message.id.data, message.id.size))
         ):
             if message.is_call:
-                plan = self.last if message.shape and message.shape == self.shape else self.plan_of()
+                plan = self.plan_of()
                 if plan is not None and plan.inline and plan.count >= 0:
-                    return self.call(plan)
+                    if message.likely:
+                        self.learn(plan)
+                    return self.call(plan, message.id.data, message.id.size, message.era == MODERN, False)
             elif message.is_list:
                 ready = self.modern_list if message.era == MODERN else self.legacy_list
                 if ready is not None:
                     return self.list(ready)
+        return self.dispatch()
+
+    cdef int dispatch(self) except -1:
+        """Leave the message to the dispatcher."""
         self.now = 0
-        self.dispatcher.dispatch(message)
+        self.dispatcher.dispatch(self.message)
         return 0
+
+    cdef void learn(self, Plan plan) noexcept:
+        """Be ready for more lines like this one, which calls a tool that runs inline."""
+        self.known = self.message.learn() and plan.order_of(self.message.call, self.order)
+        self.known_modern = self.message.era == MODERN
+
+    cdef int answer_known(self) except -1:
+        """Call the tool of the known line that the message has just read, and write its answer."""
+        cdef Plan plan = self.last
+        cdef const Call* call = self.message.call
+        if plan.inline and not (self.in_flight and self.is_in_flight(call.id, call.id_size)):
+            return self.call(plan, call.id, call.id_size, self.known_modern, True)
+        self.message.take_likely()
+        return self.dispatch()
 
     cdef int list(self, bytes ready) except -1:
         """Answer with a list that is ready but for the id."""
@@ -101,73 +131,65 @@ cdef class Connection:
         """Return the plan of the tool that the message names, or None."""
         cdef Message message = self.message
         cdef PyObject* found
-        self.shape = message.shape
         if (
             self.last is not None
             and len(self.last.name_text) == message.tool_name.size
             and memcmp(<char*> self.last.name_text, message.tool_name.data, message.tool_name.size) == 0
         ):
             return self.last
-        found = PyDict_GetItem(self.plans, make_str(message.tool_name.data, message.tool_name.size))
+        found = PyDict_GetItem(self.plans, message.tool())
         if found == NULL:
-            self.shape = 0
             return None
         self.last = <Plan> found
+        self.known = False
         return self.last
 
-    cdef bint is_in_flight(self):
+    cdef bint is_in_flight(self, const char* id, Py_ssize_t size):
         """Is a request with this id being worked on? An id with escapes is left to the dispatcher."""
-        cdef Message message = self.message
-        if memchr(message.id.data, c"\\", message.id.size) != NULL:
+        if memchr(id, c"\\", size) != NULL:
             return True
-        return PyDict_Contains(self.in_flight, message.id.data[: message.id.size])
+        return PyDict_Contains(self.in_flight, id[:size])
 
-    cdef int call(self, Plan plan) except -1:
-        """Call a tool now and write its answer."""
-        cdef Message message = self.message
-        cdef bint modern = message.era == MODERN
-        cdef bytes tail = self.modern_tail if modern else self.legacy_tail
-        cdef bytes long_id
-        cdef char short_id[SHORT_ID]
-        cdef const char* id = short_id
-        cdef Py_ssize_t id_size = message.id.size
-        cdef PyObject* returned
-        cdef int64_t took
-        cdef int64_t ended
+    # --- a call, now ------------------------------------------------------------------------------------
+
+    cdef int call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known) except -1:
+        """Call a tool and write its answer. `known` says that the arguments stand in the known order."""
+        cdef char kept[ID_ROOM]
+        if id_size > ID_ROOM:
+            return self.call_of_long_id(plan, id[:id_size], modern, known)
         # The tool may make the read buffer move; the id lies in it.
-        if id_size <= ID_ROOM:
-            memcpy(short_id, message.id.data, ID_ROOM)
-        elif id_size <= SHORT_ID:
-            memcpy(short_id, message.id.data, id_size)
-        else:
-            long_id = message.id.data[:id_size]
-            id = long_id
-        if plan.judged and self.now == 0:
-            self.now = ticks()
-        returned = plan.call(message)
-        if returned == NULL:
-            return self.fail_call(id[:id_size], plan, modern)
-        result = <object> returned
-        Py_DECREF(result)
-        if plan.judged:
-            ended = ticks()
-            took = ended - self.now
-            self.now = ended
-            if took > SUSPICIOUS_TICKS:
-                plan.note_call(self.nanoseconds_of(took))
+        memcpy(kept, id, ID_ROOM)
+        return call_kept(self, plan, kept, id_size, modern, known)
+
+    cdef int call_of_long_id(self, Plan plan, bytes id, bint modern, bint known) except -1:
+        return call_kept(self, plan, id, len(id), modern, known)
+
+    cdef int judge(self, Plan plan) except -1:
+        """A call has ended: was it quick?"""
+        cdef int64_t ended = ticks()
+        cdef int64_t took = ended - self.now
+        self.now = ended
+        if took > SUSPICIOUS_TICKS:
+            plan.note_call(self.nanoseconds_of(took))
+        return 0
+
+    cdef int end_call(
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
+    ) except -1:
+        """A result that is no plain ASCII text."""
         if type(result) is str:
             try:
-                self.output.put_text(id, id_size, <str> result, <char*> tail, len(tail))
-                return 0
+                return self.put_text(id, id_size, <str> result, modern)
             except UnicodeEncodeError:
-                return self.end_call(id[:id_size], plan, result, modern)
-        if result is MISFIT:
-            self.now = 0
-            self.dispatcher.dispatch(message)
-            return 0
-        return self.end_call(id[:id_size], plan, result, modern)
+                pass  # the dispatcher has words for it
+        self.now = 0
+        self.dispatcher.call_ended(id[:id_size], plan.tool, result, modern)
+        return 0
 
-    cdef int fail_call(self, bytes id, Plan plan, bint modern) except -1:
+    cdef int put_text(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1:
+        return self.output.put_text(id, id_size, text, self.tails[modern], self.tail_sizes[modern])
+
+    cdef int fail_call(self, Plan plan, bytes id, bint modern) except -1:
         """The tool has raised; its exception is set."""
         self.now = 0
         try:
@@ -181,12 +203,6 @@ cdef class Connection:
         cdef double rate = <double> (ticks() - self.first_ticks) / (c_clock() - self.first_clock + 1)
         return <int64_t> (count / rate)
 
-    cdef int end_call(self, bytes id, Plan plan, object result, bint modern) except -1:
-        """A result that needs more than escaping."""
-        self.now = 0
-        self.dispatcher.call_ended(id, plan.tool, result, modern)
-        return 0
-
     cdef int too_long(self) except -1:
         self.now = 0
         self.dispatcher.line_too_long()
@@ -196,7 +212,7 @@ cdef class Connection:
 
     def answer_text(self, bytes id, str text, bint modern):
         """Answer with one text block. Raises UnicodeEncodeError before anything is written."""
-        self.output.text(id, text, self.modern_tail if modern else self.legacy_tail)
+        self.output.text(id, text, self.tail_texts[modern])
         self.wrote()
 
     def wrote(self):
@@ -208,7 +224,7 @@ cdef class Connection:
         """Take new plans, after the tools have changed, and forget lists of the old ones."""
         self.plans = plans
         self.last = None
-        self.shape = 0
+        self.known = False
         self.legacy_list = self.modern_list = None
 
     def take_list(self, bytes result, bint modern):
@@ -221,5 +237,34 @@ cdef class Connection:
     def receive(self, bytes line):
         """Handle one line that came by another way than a stream."""
         self.now = 0
-        self.message.read(line)
-        self.handle_message()
+        cdef const char* text = self.message.keep(line)
+        if self.known and self.message.read_known(text, text + len(line) + 1) == len(line):
+            self.answer_known()
+        else:
+            self.handle(text, len(line))
+
+
+cdef inline int call_kept(
+    Connection self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known
+) except -1:
+    """Connection.call() for an id that stays where it is."""
+    cdef PyObject* result
+    cdef int done
+    if plan.judged and self.now == 0:
+        self.now = ticks()
+    result = plan.call_known(self.message.call, self.order) if known else plan.call(self.message)
+    if result == NULL:
+        return self.fail_call(plan, id[:id_size], modern)
+    if result == <PyObject*> MISFIT:
+        Py_DECREF(<object> result)
+        if known:
+            self.message.take_likely()
+        return self.dispatch()
+    if plan.judged:
+        self.judge(plan)
+    if is_ascii_text(<object> result):
+        done = self.put_text(id, id_size, <str> result, modern)
+    else:
+        done = self.end_call(plan, id, id_size, modern, <object> result)
+    Py_DECREF(<object> result)
+    return done

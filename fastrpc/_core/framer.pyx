@@ -62,6 +62,7 @@ cdef class Framer:
     cdef void filled(self, Py_ssize_t count) noexcept:
         """Say that `count` bytes were read into what room() returned."""
         self.end += count
+        self.buffer[self.end] = c"\n"  # whoever reads a line before its end is known stops here
 
     cdef int next_line(self, char** line, Py_ssize_t* size) noexcept:
         """Hand out the next complete line, without its newline."""

@@ -2,9 +2,9 @@
  *
  * It stands in front of simdjson and never judges: it either knows the whole line to be right and has
  * every part of it, or it hands the line over untouched. It is sure of objects whose keys have no
- * escapes and come once, of strings without escapes, integers of up to 18 digits, true, false and null;
+ * escapes and come once, of strings, integers of up to 18 digits, true, false and null;
  * of a `_meta` only if it is, byte for byte, the one that simdjson has read before. Everything else is
- * handed over: other methods, nested arguments, reals, escapes, anything that may be broken.
+ * handed over: other methods, nested arguments, reals, anything that may be broken.
  *
  * Costs about 50 ns for a line of 120 bytes. Most clients write the same line again and again with other
  * values in it: the *shape* of the last line, its bytes between the values, is compared first, and only
@@ -16,45 +16,28 @@
 #ifndef FASTRPC_LIKELY_H
 #define FASTRPC_LIKELY_H
 
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 
-#define FASTRPC_MOST_ARGUMENTS 16
+#include "call.h"
+#include "text.h"
+
 #define FASTRPC_LONGEST_SHAPE 1024
+#define FASTRPC_SPARE 64  /* bytes that may be read behind a line, or a shape */
 #define FASTRPC_MISSES 4  /* in a row, and shapes are not tried for a while */
 #define FASTRPC_PAUSE 64
 
-struct fastrpc_argument {
-    const char *key;
-    Py_ssize_t key_size;
-    const char *from, *to; /* the value as it stands in the line */
-    const char *text; /* of a string: what is between the quotes */
-    Py_ssize_t size;
-    int64_t integer;
-    int beyond_ascii;
-    char type; /* simdjson's letters: " for a string, l, t or f, n */
-};
-
-struct fastrpc_likely {
-    const char *id, *name;
-    Py_ssize_t id_size, name_size;
-    int has_arguments, has_meta, count;
-    int era; /* the message reader's, of the _meta */
-    struct fastrpc_argument arguments[FASTRPC_MOST_ARGUMENTS];
-};
-
 /* A line without its values: what stands before, between and behind them. */
 struct fastrpc_shape {
-    struct fastrpc_likely call; /* of the line it was learned from; reading renews the values */
-    int values;                 /* how many; 0 where there is no shape */
+    struct fastrpc_call call; /* of the line it was learned from; reading renews the values */
+    int values;               /* how many; 0 where there is no shape */
     int misses, pause;
     uint8_t which[FASTRPC_MOST_ARGUMENTS + 1]; /* 0 the id, n argument n - 1 */
     uint16_t sizes[FASTRPC_MOST_ARGUMENTS + 2];
-    char bytes[FASTRPC_LONGEST_SHAPE];
+    char bytes[FASTRPC_LONGEST_SHAPE + FASTRPC_SPARE];
 };
 
 static inline const char *fastrpc_space(const char *at) {
@@ -62,39 +45,51 @@ static inline const char *fastrpc_space(const char *at) {
     return at;
 }
 
-/* From behind the opening quote to the closing one; NULL for a string with escapes, or a broken one.
- * `beyond` says whether it holds more than ASCII. */
-static inline const char *fastrpc_text(const char *at, int *beyond) {
+/* From behind the opening quote to the closing one; NULL for a string that may be broken. `beyond` says
+ * whether it holds more than ASCII, `escaped` whether there are escapes. */
+static inline const char *fastrpc_text(const char *at, int *beyond, int *escaped) {
     const char *start = at;
-    int high = 0;
+    int high = 0, escapes = 0;
 #ifdef __SSE2__
     const __m128i quote = _mm_set1_epi8('"'), escape = _mm_set1_epi8('\\'), control = _mm_set1_epi8(0x1f);
-    for (;; at += 16) {
+    for (;;) {
         __m128i block = _mm_loadu_si128((const __m128i *)at);
         __m128i odd = _mm_or_si128(_mm_cmpeq_epi8(block, quote), _mm_cmpeq_epi8(block, escape));
         int above = _mm_movemask_epi8(block);
         odd = _mm_or_si128(odd, _mm_cmpeq_epi8(_mm_min_epu8(block, control), block));
         int mark = _mm_movemask_epi8(odd);
-        if (mark) {
-            int first = __builtin_ctz((unsigned)mark);
-            at += first;
-            high |= above & ((1 << first) - 1);
-            break;
+        if (!mark) {
+            high |= above;
+            at += 16;
+            continue;
         }
-        high |= above;
+        int first = __builtin_ctz((unsigned)mark);
+        at += first;
+        high |= above & ((1 << first) - 1);
+        if (*at != '\\') { break; }
+        if (!(at = fastrpc_over_escape(at))) { return NULL; }
+        escapes = 1;
     }
 #else
-    while (*at != '"' && *at != '\\' && (unsigned char)*at >= 0x20) { high |= *at++ & 0x80; }
+    for (;;) {
+        while (*at != '"' && *at != '\\' && (unsigned char)*at >= 0x20) { high |= *at++ & 0x80; }
+        if (*at != '\\') { break; }
+        if (!(at = fastrpc_over_escape(at))) { return NULL; }
+        escapes = 1;
+    }
 #endif
     if (*at != '"') { return NULL; }
     if (high && !simdjson::validate_utf8(start, (size_t)(at - start))) { return NULL; }
     *beyond = high;
+    *escaped = escapes;
     return at;
 }
 
+/* fastrpc_text() for what is compared byte by byte: with an escape it may be another text than it seems. */
 static inline const char *fastrpc_string(const char *at) {
-    int ignored;
-    return fastrpc_text(at, &ignored);
+    int beyond, escaped;
+    at = fastrpc_text(at, &beyond, &escaped);
+    return at && !escaped ? at : NULL;
 }
 
 /* Over an integer of at most 18 digits; NULL for a longer one or a leading zero. Behind a real's integer
@@ -131,7 +126,7 @@ static inline const char *fastrpc_next(const char *at) {
     return *at == '"' ? at : NULL;
 }
 
-static inline const char *fastrpc_id(const char *at, struct fastrpc_likely *call) {
+static inline const char *fastrpc_id(const char *at, struct fastrpc_call *call) {
     const char *end;
     int64_t ignored;
     call->id = at;
@@ -146,7 +141,7 @@ static inline const char *fastrpc_argument_value(const char *at, struct fastrpc_
     const char *end;
     switch (*at) {
     case '"':
-        if (!(end = fastrpc_text(at + 1, &argument->beyond_ascii))) { return NULL; }
+        if (!(end = fastrpc_text(at + 1, &argument->beyond_ascii, &argument->escaped))) { return NULL; }
         argument->type = '"';
         argument->text = at + 1;
         argument->size = end - (at + 1);
@@ -168,7 +163,7 @@ static inline const char *fastrpc_argument_value(const char *at, struct fastrpc_
     }
 }
 
-static inline const char *fastrpc_arguments(const char *at, struct fastrpc_likely *call) {
+static inline const char *fastrpc_arguments(const char *at, struct fastrpc_call *call) {
     if (*at != '{') { return NULL; }
     call->has_arguments = 1;
     at = fastrpc_space(at + 1);
@@ -185,7 +180,7 @@ static inline const char *fastrpc_arguments(const char *at, struct fastrpc_likel
 }
 
 static inline const char *fastrpc_params(
-    const char *at, struct fastrpc_likely *call, const char *meta, Py_ssize_t meta_size
+    const char *at, struct fastrpc_call *call, const char *meta, Py_ssize_t meta_size
 ) {
     if (*at != '{') { return NULL; }
     at = fastrpc_space(at + 1);
@@ -216,7 +211,7 @@ static inline const char *fastrpc_params(
 
 /* Read a line; 1 if it is such a call and all of it is in `call`, 0 to hand it over. */
 static inline int fastrpc_read_likely(
-    const char *line, Py_ssize_t size, const char *meta, Py_ssize_t meta_size, struct fastrpc_likely *call
+    const char *line, Py_ssize_t size, const char *meta, Py_ssize_t meta_size, struct fastrpc_call *call
 ) {
     int version = 0, method = 0, params = 0;
     const char *at = line, *key;
@@ -245,17 +240,57 @@ static inline int fastrpc_read_likely(
     return version && method && params && call->id && fastrpc_space(at + 1) == line + size;
 }
 
-/* Read a line of a known shape; 1 if it is of that shape, with its values in `shape->call`. */
-static inline int fastrpc_read_shape(const char *line, Py_ssize_t size, struct fastrpc_shape *shape) {
-    const char *at = line, *end = line + size, *bytes = shape->bytes;
+/* Are the next bytes the shape's? Both can be read up to 63 bytes further. */
+static inline int fastrpc_same(const char *at, const char *bytes, Py_ssize_t size) {
+#ifdef __SSE2__
+    const __m128i *left = (const __m128i *)at, *right = (const __m128i *)bytes;
+    for (; size > 64; size -= 64, left += 4, right += 4) {
+        __m128i same = _mm_cmpeq_epi8(_mm_loadu_si128(left), _mm_loadu_si128(right));
+        for (int i = 1; i < 4; ++i) {
+            same = _mm_and_si128(same, _mm_cmpeq_epi8(_mm_loadu_si128(left + i), _mm_loadu_si128(right + i)));
+        }
+        if (_mm_movemask_epi8(same) != 0xffff) { return 0; }
+    }
+    for (; size > 16; size -= 16, ++left, ++right) {
+        __m128i same = _mm_cmpeq_epi8(_mm_loadu_si128(left), _mm_loadu_si128(right));
+        if (_mm_movemask_epi8(same) != 0xffff) { return 0; }
+    }
+    int same = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(left), _mm_loadu_si128(right)));
+    return (~same & ((1 << size) - 1)) == 0;
+#else
+    return memcmp(at, bytes, (size_t)size) == 0;
+#endif
+}
+
+/* fastrpc_id() for the likely id, a short integer, at a step. */
+static inline const char *fastrpc_short_id(const char *at, struct fastrpc_call *call) {
+#ifdef __SSE2__
+    const __m128i zero = _mm_set1_epi8('0'), nine = _mm_set1_epi8(9);
+    __m128i values = _mm_sub_epi8(_mm_loadu_si128((const __m128i *)at), zero);
+    unsigned others = ~(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(values, nine), values)) & 0xffff;
+    if (others > 1 && *at != '0') {
+        call->id = at;
+        call->id_size = __builtin_ctz(others);
+        if (call->id_size > 0) { return at + call->id_size; }
+    }
+#endif
+    return fastrpc_id(at, call);
+}
+
+/* Read the line that begins here, if it is of the shape and its newline stands before `limit`; return
+ * its size, with its values in `shape->call`, or 0. Its first 64 bytes behind `limit` can be read, and a
+ * control character stands at its end or at `limit`. */
+static inline Py_ssize_t fastrpc_read_shape(const char *line, const char *limit, struct fastrpc_shape *shape) {
+    const char *at = line, *bytes = shape->bytes;
     for (int value = 0;; ++value) {
         Py_ssize_t length = shape->sizes[value];
-        if (end - at < length || memcmp(at, bytes, (size_t)length) != 0) { return 0; }
+        if (limit - at <= length || !fastrpc_same(at, bytes, length)) { return 0; }
         at += length;
         bytes += length;
-        if (value == shape->values) { return at == end; }
+        if (value == shape->values) { return *at == '\n' ? at - line : 0; }
         int which = shape->which[value];
-        at = which ? fastrpc_argument_value(at, &shape->call.arguments[which - 1]) : fastrpc_id(at, &shape->call);
+        at = which ? fastrpc_argument_value(at, &shape->call.arguments[which - 1])
+                   : fastrpc_short_id(at, &shape->call);
         if (!at) { return 0; }
     }
 }
@@ -267,7 +302,7 @@ static inline const char *fastrpc_moved(const char *text, const char *from, cons
 
 /* Make the shape of a line that the pass has read into `call`. */
 static inline void fastrpc_learn_shape(
-    const char *line, Py_ssize_t size, const struct fastrpc_likely *call, struct fastrpc_shape *shape
+    const char *line, Py_ssize_t size, const struct fastrpc_call *call, struct fastrpc_shape *shape
 ) {
     const char *at = line, *line_end = line + size;
     char *bytes = shape->bytes;
@@ -295,30 +330,31 @@ static inline void fastrpc_learn_shape(
     shape->values = call->count + 1;
 }
 
-/* Look for the shape first, unless shapes have kept missing. 1: the values are in `shape->call`. */
-static inline int fastrpc_try_shape(const char *line, Py_ssize_t size, struct fastrpc_shape *shape) {
+/* Try the shape, unless shapes have kept missing: fastrpc_read_shape(). */
+static inline Py_ssize_t fastrpc_try_shape(const char *line, const char *limit, struct fastrpc_shape *shape) {
+    Py_ssize_t size;
     if (!shape->values) { return 0; }
-    if (fastrpc_read_shape(line, size, shape)) {
+    size = fastrpc_read_shape(line, limit, shape);
+    if (size) {
         shape->misses = 0;
-        return 1;
-    }
-    if (++shape->misses == FASTRPC_MISSES) {
+    } else if (++shape->misses == FASTRPC_MISSES) {
         shape->misses = 0;
         shape->pause = FASTRPC_PAUSE;
         shape->values = 0;
     }
-    return 0;
+    return size;
 }
 
-/* Learn a line's shape, unless shapes pause. */
-static inline void fastrpc_note_shape(
-    const char *line, Py_ssize_t size, const struct fastrpc_likely *call, struct fastrpc_shape *shape
+/* Learn a line's shape, unless shapes pause; 1 if there is one now. */
+static inline int fastrpc_note_shape(
+    const char *line, Py_ssize_t size, const struct fastrpc_call *call, struct fastrpc_shape *shape
 ) {
     if (shape->pause) {
         --shape->pause;
-    } else {
-        fastrpc_learn_shape(line, size, call, shape);
+        return 0;
     }
+    fastrpc_learn_shape(line, size, call, shape);
+    return shape->values != 0;
 }
 
 #endif

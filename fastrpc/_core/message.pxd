@@ -1,7 +1,9 @@
 # A message as the later steps see it: where its parts lie in the line, and what kind of message it is.
 # Pointers are valid until the next read() and as long as the line stays where it was read.
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport uint64_t
+
+from fastrpc._core.call cimport Call, CallArgument
 
 cdef enum Kind:
     REQUEST = 0
@@ -47,12 +49,11 @@ cdef class Message:
     cdef int era
     cdef bint wants_progress     # params._meta has a progressToken
     cdef Py_ssize_t capacity
-    cdef char* copy              # of a line given to read()
+    cdef char* copy              # of a line given to keep()
     cdef object members          # the whole message as a dict, where the standard library had to read it
 
-    cdef int64_t shape           # the number of the shape that the line has; 0 if it has none
-    cdef int64_t shapes          # how many shapes have been learned
     cdef bint likely             # the strict pass has read it; simdjson has not
+    cdef Call* call              # what the pass has found
     cdef int next_likely         # the argument that next_argument() hands out next, of the pass's
     cdef Py_ssize_t params_position  # which member of the message params is
     cdef bint too_deep           # why a BROKEN one is broken
@@ -63,7 +64,11 @@ cdef class Message:
     cdef str argument_str(self)
     cdef object argument_value(self)
 
-    cdef int take_likely(self) except -1
+    cdef const char* keep(self, bytes line) except NULL
+    cdef Py_ssize_t read_known(self, const char* line, const char* limit) noexcept
+    cdef bint learn(self) noexcept
+    cdef void take_likely(self) noexcept
+    cdef str tool(self)
     cdef int read_whole(self) except -1
     cdef int remember_meta(self, Py_ssize_t position) except -1
     cdef int grow(self, Py_ssize_t capacity) except -1
@@ -80,4 +85,4 @@ cdef class Message:
     cdef int read_numbers(self) except -1
     cdef int take_members(self, list pairs, repeated_inside) except -1
 
-cdef str make_str(const char* data, Py_ssize_t size)
+cdef str str_of(const CallArgument* argument)

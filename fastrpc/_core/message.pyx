@@ -15,15 +15,12 @@ empty array or object is one. Ids keep their exact text.
 """
 
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
-from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.string cimport memcmp, memcpy, memset
 
 from fastrpc._core cimport simdjson
-from fastrpc._core.likely cimport Likely, LikelyArgument, Shape, note_shape, read_likely, try_shape
-
-cdef extern from "Python.h":
-    str PyUnicode_New(Py_ssize_t size, Py_UCS4 maxchar)
-    void* PyUnicode_DATA(object text)
+from fastrpc._core.call cimport Call, CallArgument
+from fastrpc._core.likely cimport Shape, note_shape, read_likely, try_shape
+from fastrpc._core.values cimport make_ascii, make_str, make_text, to_python
 
 cdef extern from *:
     """
@@ -33,9 +30,8 @@ cdef extern from *:
         simdjson::dom::parser parser;
         simdjson::dom::element root, params, arguments, meta;
         fastrpc::Members argument;
-        struct fastrpc_likely likely;  // what the strict pass has found
-        struct fastrpc_shape shape;    // of the last line that it has read
-        struct fastrpc_likely *call;   // the one of the two that holds this line
+        struct fastrpc_call likely;  // what the strict pass has found
+        struct fastrpc_shape shape;  // of the last line that was learned
         char known_meta[FASTRPC_LONGEST_META + 1];  // a _meta that was read before, NUL-ended
         Py_ssize_t known_meta_size;
         int known_meta_era;
@@ -48,9 +44,8 @@ cdef extern from *:
         simdjson.Element arguments
         simdjson.Element meta
         simdjson.Members argument
-        Likely likely
+        Call likely
         Shape shape
-        Likely* call
         char* known_meta
         Py_ssize_t known_meta_size
         int known_meta_era
@@ -63,6 +58,7 @@ cdef enum:
     FIRST_CAPACITY = 64 * 1024
     KEEP_CAPACITY = 4 * 1024 * 1024
     SPARE = 64
+
 
 # Members of the envelope and of params, as bits: a bit seen twice is a duplicate.
 cdef enum:
@@ -94,37 +90,10 @@ cdef inline bint same(const char* data, Py_ssize_t size, const char* word, Py_ss
     return size == length and memcmp(data, word, length) == 0
 
 
-cdef inline bint is_ascii(const char* data, Py_ssize_t size) noexcept:
-    cdef Py_ssize_t at = 0
-    cdef uint64_t eight
-    cdef uint64_t seen = 0
-    while at + 8 <= size:
-        memcpy(&eight, data + at, 8)
-        seen |= eight
-        at += 8
-    while at < size:
-        seen |= <unsigned char> data[at]
-        at += 1
-    return seen & <uint64_t> 0x8080808080808080 == 0
-
-
-cdef str make_str(const char* data, Py_ssize_t size):
-    """Make a str of UTF-8 that the parser has validated."""
-    if is_ascii(data, size):
-        return make_ascii(data, size)
-    return PyUnicode_DecodeUTF8(data, size, NULL)
-
-
-cdef inline str make_ascii(const char* data, Py_ssize_t size):
-    cdef str text = PyUnicode_New(size, 127)
-    memcpy(PyUnicode_DATA(text), data, size)
-    return text
-
-
-cdef inline str str_of(LikelyArgument* argument):
+cdef str str_of(const CallArgument* argument):
     """Make a str of an argument that the strict pass has read: it knows what is in it."""
-    if argument.beyond_ascii:
-        return PyUnicode_DecodeUTF8(argument.text, argument.size, NULL)
+    if argument.beyond_ascii | argument.escaped:
+        return make_text(argument.text, argument.size, argument.beyond_ascii, argument.escaped)
     return make_ascii(argument.text, argument.size)
 
 
@@ -153,36 +122,45 @@ cdef class Message:
         cdef Inside* found = inside(self)
         self.line.data = line
         self.line.size = size
-        if try_shape(line, size, &found.shape):
-            found.call = &found.shape.call
-            self.shape = self.shapes
-            return self.take_likely()
-        self.shape = 0
         if read_likely(line, size, found.known_meta, found.known_meta_size, &found.likely):
-            found.call = &found.likely
-            found.call.era = found.known_meta_era if found.call.has_meta else LEGACY
-            note_shape(line, size, found.call, &found.shape)
-            self.shapes += 1
-            return self.take_likely()
+            self.call = &found.likely
+            self.call.era = found.known_meta_era if self.call.has_meta else LEGACY
+            self.take_likely()
+            return 0
         return self.read_whole()
 
-    cdef int take_likely(self) except -1:
-        """The strict pass is sure of the line: take over what it has found."""
-        cdef Likely* call = inside(self).call
+    cdef Py_ssize_t read_known(self, const char* line, const char* limit) noexcept:
+        """Read the line that begins here, if it is like the learned one and ends before `limit`.
+
+        Return its size, or 0 if it is not; what it says is in `call` alone, until take_likely().
+        """
+        cdef Shape* shape = &inside(self).shape
+        cdef Py_ssize_t size = try_shape(line, limit, shape)
+        if size > 0:
+            self.line.data = line
+            self.line.size = size
+            self.call = &shape.call
+        return size
+
+    cdef bint learn(self) noexcept:
+        """Learn this line, which the strict pass has read; False while learning does not pay."""
+        return note_shape(self.line.data, self.line.size, self.call, &inside(self).shape)
+
+    cdef void take_likely(self) noexcept:
+        """Fill the fields with what `call` says."""
         self.likely = True
         self.kind_code = REQUEST
         self.code = 0
-        self.id.data = call.id
-        self.id.size = call.id_size
+        self.id.data = self.call.id
+        self.id.size = self.call.id_size
         self.method_name.data = "tools/call"
         self.method_name.size = 10
         self.is_call = True
         self.is_list = self.wants_progress = False
-        self.tool_name.data = call.name
-        self.tool_name.size = call.name_size
-        self.has_arguments = call.has_arguments
-        self.era = call.era
-        return 0
+        self.tool_name.data = self.call.name
+        self.tool_name.size = self.call.name_size
+        self.has_arguments = self.call.has_arguments
+        self.era = self.call.era
 
     cdef int read_whole(self) except -1:
         """Let simdjson read the line."""
@@ -507,6 +485,9 @@ cdef class Message:
             return self.refuse_params("name, arguments or _meta stands in params twice", -32600)
         return 0
 
+    cdef str tool(self):
+        return make_str(self.tool_name.data, self.tool_name.size)
+
     # --- what a call plan asks for ------------------------------------------------------------------
 
     cdef void begin_arguments(self) noexcept:
@@ -516,11 +497,11 @@ cdef class Message:
             inside(self).argument.begin(inside(self).arguments)
 
     cdef bint next_argument(self, Argument* argument) noexcept:
-        cdef LikelyArgument* found
+        cdef CallArgument* found
         if self.likely:
-            if self.next_likely == inside(self).call.count:
+            if self.next_likely == self.call.count:
                 return False
-            found = &inside(self).call.arguments[self.next_likely]
+            found = &self.call.arguments[self.next_likely]
             self.next_likely += 1
             argument.key = found.key
             argument.key_size = found.key_size
@@ -537,14 +518,14 @@ cdef class Message:
         cdef const char* data
         cdef Py_ssize_t size
         if self.likely:
-            return str_of(&inside(self).call.arguments[self.next_likely - 1])
+            return str_of(&self.call.arguments[self.next_likely - 1])
         simdjson.text_of(inside(self).argument.value, &data, &size)
         return make_str(data, size)
 
     cdef object argument_value(self):
-        cdef LikelyArgument* found
+        cdef CallArgument* found
         if self.likely:
-            found = &inside(self).call.arguments[self.next_likely - 1]
+            found = &self.call.arguments[self.next_likely - 1]
             if found.type == c'"':
                 return str_of(found)
             if found.type == c"l":
@@ -556,13 +537,17 @@ cdef class Message:
 
     def read(self, bytes line):
         """Read a line that lies elsewhere, from a copy of it that this message keeps."""
-        cdef char* copy = <char*> PyMem_Realloc(self.copy, len(line) + SPARE)
+        self.read_line(self.keep(line), len(line))
+
+    cdef const char* keep(self, bytes line) except NULL:
+        """Copy a line to where it has a newline and spare bytes behind it."""
+        cdef char* copy = <char*> PyMem_Realloc(self.copy, len(line) + 1 + SPARE)
         if copy == NULL:
             raise MemoryError
         self.copy = copy
         memcpy(copy, <char*> line, len(line))
-        memset(copy + len(line), 0, SPARE)
-        self.read_line(copy, len(line))
+        memset(copy + len(line), 10, 1 + SPARE)
+        return copy
 
     @property
     def kind(self):
@@ -632,44 +617,3 @@ cdef bint is_two(simdjson.Element version) noexcept:
         return False
     simdjson.text_of(version, &data, &size)
     return same(data, size, "2.0", 3)
-
-
-cdef object to_python(simdjson.Element value):
-    """Make Python objects of a value; of two equal keys the last one wins."""
-    cdef const char* data
-    cdef Py_ssize_t size
-    cdef char kind = simdjson.kind_of(value)
-    if kind == c'"':
-        simdjson.text_of(value, &data, &size)
-        return make_str(data, size)
-    if kind == c"l":
-        return simdjson.integer_of(value)
-    if kind == c"{":
-        return object_to_python(value)
-    if kind == c"[":
-        return array_to_python(value)
-    if kind == c"d":
-        return simdjson.real_of(value)
-    if kind == c"t":
-        return simdjson.truth_of(value)
-    if kind == c"u":
-        return simdjson.large_integer_of(value)
-    return None
-
-
-cdef dict object_to_python(simdjson.Element value):
-    cdef simdjson.Members member
-    cdef dict members = {}
-    member.begin(value)
-    while member.next():
-        members[make_str(member.key, member.key_size)] = to_python(member.value)
-    return members
-
-
-cdef list array_to_python(simdjson.Element value):
-    cdef simdjson.Elements element
-    cdef list elements = []
-    element.begin(value)
-    while element.next():
-        elements.append(to_python(element.value))
-    return elements

@@ -1,19 +1,26 @@
 # A call plan: what the connection needs to know of a tool to call it without asking anybody.
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 
 from cpython.object cimport PyObject
 
+from fastrpc._core.call cimport Call
 from fastrpc._core.message cimport Argument, Message
 
 cdef enum:
     MOST_PARAMETERS = 16
+
+cdef extern from "Python.h":
+    ctypedef PyObject* (*vectorcallfunc)(
+        PyObject* function, PyObject** arguments, size_t count, PyObject* names
+    )
 
 cdef class Plan:
     cdef readonly object tool            # what was registered; passed on, never looked into here
     cdef readonly str name
     cdef bytes name_text
     cdef object function
+    cdef vectorcallfunc enter            # how it is called
     cdef Py_ssize_t count                # -1: arguments are not for the compiled binder
     cdef const char* keys[MOST_PARAMETERS]
     cdef Py_ssize_t key_sizes[MOST_PARAMETERS]
@@ -26,6 +33,8 @@ cdef class Plan:
     cdef readonly int quick              # quick calls in a row
 
     cdef PyObject* call(self, Message message) noexcept
+    cdef bint order_of(self, const Call* call, uint8_t* order) noexcept
+    cdef PyObject* call_known(self, const Call* call, const uint8_t* order) noexcept
     cdef void note_call(self, int64_t nanoseconds) noexcept
     cdef Py_ssize_t index_of(self, Argument* argument, Py_ssize_t expected) noexcept
     cdef bint is_key(self, Argument* argument, Py_ssize_t at) noexcept

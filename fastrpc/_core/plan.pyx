@@ -12,13 +12,19 @@ A plan also keeps the record by which a synchronous tool earns its place on the 
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memcpy
 
-from fastrpc._core.message cimport Argument
+from fastrpc._core.call cimport Call, CallArgument
+from fastrpc._core.message cimport Argument, str_of
 
 cdef extern from "Python.h":
     PyObject* PyObject_Vectorcall(PyObject* function, PyObject** arguments, size_t count, PyObject* names)
+    vectorcallfunc PyVectorcall_Function(object function)
+    bint PyFunction_Check(object function)
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
+    PyObject* PyUnicode_New(Py_ssize_t size, Py_UCS4 maxchar)
+    void* PyUnicode_DATA(PyObject* text)
+    PyObject* PyErr_Occurred()
 
 cdef enum:
     PROOF = 16                   # calls in a row
@@ -33,6 +39,7 @@ MISFIT = object()
 
 # bind() as a function whose exceptions its caller leaves where they are.
 ctypedef int (*Quiet)(Plan plan, Message message, PyObject** values) noexcept
+ctypedef PyObject* (*QuietValue)(Plan plan, Py_ssize_t at, const CallArgument* argument) noexcept
 
 
 cdef class Plan:
@@ -49,6 +56,8 @@ cdef class Plan:
         self.name = name
         self.name_text = name.encode()
         self.function = function
+        # A Python function's own entry, without the checks on the way to it.
+        self.enter = PyVectorcall_Function(function) if PyFunction_Check(function) else PyObject_Vectorcall
         self.key_texts = []
         self.defaults = ()
         self.count = -1
@@ -82,7 +91,7 @@ cdef class Plan:
             values[at] = NULL
         fits = (<Quiet> <void*> bind)(self, message, values)
         if fits > 0:
-            result = PyObject_Vectorcall(
+            result = self.enter(
                 <PyObject*> self.function, values, <size_t> self.count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL
             )
         elif fits == 0:
@@ -92,6 +101,64 @@ cdef class Plan:
             result = NULL
         for at in range(self.count):
             Py_XDECREF(values[at])
+        return result
+
+    cdef bint order_of(self, const Call* call, uint8_t* order) noexcept:
+        """Say which parameter each argument of such a call is, and behind them which get their defaults.
+
+        False where that is not all there is to binding them.
+        """
+        cdef bint[MOST_PARAMETERS] given
+        cdef Argument argument
+        cdef Py_ssize_t at
+        cdef Py_ssize_t index
+        cdef Py_ssize_t filled = call.count
+        for at in range(self.count):
+            given[at] = False
+        for at in range(call.count):
+            argument.key = call.arguments[at].key
+            argument.key_size = call.arguments[at].key_size
+            index = self.index_of(&argument, at)
+            if index < 0 or given[index]:
+                return False
+            given[index] = True
+            order[at] = <uint8_t> index
+        for at in range(self.count):
+            if not given[at]:
+                if <PyObject*> self.defaults[at] == <PyObject*> REQUIRED:
+                    return False
+                order[filled] = <uint8_t> at
+                filled += 1
+        return True
+
+    cdef PyObject* call_known(self, const Call* call, const uint8_t* order) noexcept:
+        """call() for a call whose arguments stand in a known order, which order_of() has found."""
+        cdef PyObject* vector[MOST_PARAMETERS + 1]
+        cdef PyObject** values = vector + 1
+        cdef PyObject* value
+        cdef PyObject* result
+        cdef Py_ssize_t made = 0
+        cdef Py_ssize_t at
+        while made < call.count:
+            value = new_value(self, order[made], &call.arguments[made])
+            if value == NULL:
+                break
+            values[order[made]] = value
+            made += 1
+        if made == call.count:
+            for at in range(made, self.count):
+                values[order[at]] = <PyObject*> self.defaults[order[at]]
+            result = self.enter(
+                <PyObject*> self.function, values, <size_t> self.count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL
+            )
+        elif PyErr_Occurred() == NULL:
+            result = <PyObject*> MISFIT
+            Py_XINCREF(result)
+        else:
+            result = NULL
+        while made > 0:
+            made -= 1
+            Py_XDECREF(values[order[made]])
         return result
 
     cdef Py_ssize_t index_of(self, Argument* argument, Py_ssize_t expected) noexcept:
@@ -123,6 +190,42 @@ cdef class Plan:
             return
         self.quick = self.quick + 1 if nanoseconds <= QUICK_NANOSECONDS else 0
         self.inline = self.quick >= PROOF
+
+
+cdef inline PyObject* new_value(Plan plan, Py_ssize_t at, const CallArgument* argument) noexcept:
+    """A reference to the argument's value for a parameter; NULL where it does not fit plainly, or raises."""
+    cdef PyObject* text
+    if argument.type == c'"' == plan.kinds[at] and not argument.beyond_ascii | argument.escaped:
+        text = PyUnicode_New(argument.size, 127)
+        if text != NULL:
+            memcpy(PyUnicode_DATA(text), argument.text, argument.size)
+        return text
+    return (<QuietValue> <void*> other_value)(plan, at, argument)
+
+
+cdef PyObject* other_value(Plan plan, Py_ssize_t at, const CallArgument* argument) except? NULL:
+    cdef char kind = plan.kinds[at]
+    cdef object value
+    if argument.type == c"n":
+        if plan.nullable[at]:
+            value = plan.defaults[at]
+        elif kind == c"*":
+            value = None
+        else:
+            return NULL
+    elif argument.type == kind or kind == c"*":
+        if argument.type == c'"':
+            value = str_of(argument)
+        elif argument.type == c"l":
+            value = argument.integer
+        else:
+            value = argument.integer != 0
+    elif kind == c"d" and argument.type == c"l":
+        value = <double> argument.integer
+    else:
+        return NULL
+    Py_INCREF(value)
+    return <PyObject*> value
 
 
 cdef int bind(Plan plan, Message message, PyObject** values) except -1:

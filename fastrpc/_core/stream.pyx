@@ -214,15 +214,18 @@ cdef class Stream:
         self.connection.now = 0
         try:
             while True:
-                found = self.framer.next_line(&line, &size)
-                if found == NOTHING:
-                    return self.send()
-                if self.trace is not None:
-                    self.trace(b"<", line[:size] if found == LINE else b"(a line over the limit)")
-                if found == LINE:
-                    self.connection.handle(line, size)
+                if self.connection.known and self.take_known():
+                    self.connection.answer_known()
                 else:
-                    self.connection.too_long()
+                    found = self.framer.next_line(&line, &size)
+                    if found == NOTHING:
+                        return self.send()
+                    if self.trace is not None:
+                        self.trace(b"<", line[:size] if found == LINE else b"(a line over the limit)")
+                    if found == LINE:
+                        self.connection.handle(line, size)
+                    else:
+                        self.connection.too_long()
                 lines += 1
                 if self.wants_loop:
                     found = self.send()
@@ -236,6 +239,23 @@ cdef class Stream:
                     return MORE if found == IDLE else found
         finally:
             self.connection.pumping = False
+
+    cdef bint take_known(self) noexcept:
+        """Take the next line if it is like the one before it: reading it finds its end."""
+        cdef Framer framer = self.framer
+        cdef const char* limit
+        cdef Py_ssize_t size
+        if framer.skipping or self.trace is not None:
+            return False
+        limit = framer.buffer + framer.end
+        if framer.end - framer.start > framer.max_line:
+            limit = framer.buffer + framer.start + framer.max_line + 1
+        size = self.connection.message.read_known(framer.buffer + framer.start, limit)
+        if size == 0:
+            return False
+        framer.start += size + 1
+        framer.searched = framer.start
+        return True
 
     cdef int input_ended(self) except -1:
         """Serve a last line that has no newline, and say that the input is over."""

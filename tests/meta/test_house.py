@@ -27,6 +27,8 @@ LAYERS = {
     "fastrpc._core.strict": 1,
     "fastrpc._core.simdjson": 1,
     "fastrpc._core.likely": 1,
+    "fastrpc._core.call": 1,
+    "fastrpc._core.values": 1,
     "fastrpc._core.encode": 1,
     "fastrpc._core.plan": 1,
     "fastrpc._core.connection": 1,

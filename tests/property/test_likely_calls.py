@@ -7,9 +7,15 @@ time, because shapes are learned from runs; some are damaged, so that a shape me
 
 from __future__ import annotations
 
+import array
+import fcntl
 import json
 import os
 import random
+import sys
+import termios
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -17,6 +23,7 @@ import twin
 
 from fastrpc._core.connection import Connection
 from fastrpc._core.plan import REQUIRED, Plan
+from fastrpc._core.stream import END, Stream, release_signals
 
 SEED = int(os.environ.get("FASTRPC_SEED", "1"))
 LINES = int(os.environ.get("FASTRPC_DOCUMENTS", "20000"))
@@ -39,16 +46,25 @@ class Recorder:
         parameters = [(name, "json", ABSENT, False) for name in ("a", "b", "text")]
         plan = Plan(None, "tool", self.tool, parameters, inline=True, judged=False)
         self.connection.take_plans({"tool": plan})
+        self.seen: list[Any] = []
         self.called: tuple[Any, ...] | None = None
         self.dispatched: str | None = None
 
     def tool(self, a: Any, b: Any, text: Any) -> str:
         self.called = (a, b, text)
+        self.seen.append(self.called)
         return "ok"
 
     def dispatch(self, message: Any) -> None:
         self.dispatched = message.kind
+        self.seen.append(message.kind)
         self.params = message.params
+
+    def line_too_long(self) -> None:
+        self.seen.append("too long")
+
+    def quiet(self) -> bool:
+        return False
 
     def feed(self, line: bytes) -> bytes:
         self.called = self.dispatched = None
@@ -185,6 +201,66 @@ def test_a_tool_is_handed_what_the_line_says(part: int) -> None:
     assert called > LINES // PARTS // 3, "the generator hardly makes calls any more"
 
 
+@pytest.mark.parametrize("part", range(4), ids=lambda part: f"seed={SEED}.{part}")
+def test_a_stream_in_any_pieces_says_what_single_lines_say(part: int, tmp_path: Any) -> None:
+    """Known lines are read before their end is known: no piece, limit or look-alike may change an answer."""
+    chance = random.Random(f"{SEED}.stream.{part}")
+    limit = (110, 140, 200, 1 << 20)[part]
+    lines = []
+    for _ in range(LINES // 400):
+        habit = Habit(chance)
+        lines += [line for line in (habit.line() for _ in range(chance.randint(1, 30))) if line.strip()]
+    single = Recorder()
+    expected = b""
+    for line in lines:
+        if len(line) <= limit:
+            expected += single.feed(line)
+        else:
+            single.line_too_long()
+    streamed = Recorder()
+    assert stream(streamed, lines, limit, chance, tmp_path / "answers") == expected
+    assert streamed.seen == single.seen
+    assert sum(type(each) is tuple for each in streamed.seen) > len(lines) // 10
+
+
+def stream(recorder: Recorder, lines: list[bytes], limit: int, chance: random.Random, answers: Any) -> bytes:
+    """Feed lines through pipes in random pieces; return what was answered."""
+    data = b"\n".join(lines) + chance.choice([b"", b"\n"])
+    out, into = os.pipe()
+    os.set_blocking(out, False)
+
+    def feed() -> None:
+        at = 0
+        while at < len(data):
+            size = chance.choice([1, 2, 7, 63, 64, 65, 200, 1000, 5000, 0, 0])
+            if size == 0:  # all but the newline
+                size = max(data.find(b"\n", at) - at, 1)
+            at += os.write(into, data[at : at + size])
+            if chance.random() < 0.5:
+                wait_until_read(out)
+        os.close(into)
+
+    with open(answers, "wb") as file:
+        pump = Stream(recorder.connection, out, file.fileno(), limit)
+        feeder = threading.Thread(target=feed)
+        feeder.start()
+        try:
+            assert pump.run() == END
+        finally:
+            release_signals()
+            feeder.join()
+            os.close(out)
+    return answers.read_bytes()
+
+
+def wait_until_read(pipe: int) -> None:
+    waiting = array.array("i", [1])
+    until = time.monotonic() + 5
+    while waiting[0] and time.monotonic() < until:
+        time.sleep(0)
+        fcntl.ioctl(pipe, termios.FIONREAD, waiting)
+
+
 def test_a_required_argument_that_is_missing_goes_to_the_dispatcher() -> None:
     recorder = Recorder()
     plan = Plan(None, "tool", recorder.tool, [("a", "str", REQUIRED, False)], inline=True, judged=False)
@@ -198,13 +274,20 @@ def test_a_required_argument_that_is_missing_goes_to_the_dispatcher() -> None:
         assert (recorder.called, recorder.dispatched) == (None, "request")
 
 
-def test_the_last_of_two_equal_arguments_counts() -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"a":"x","a":"%s"}', '{"a":"x","\\u0061":"%s"}', '{"a":[1],"a":"%s"}', '{"b":"x","a":"x","a":"%s"}'],
+)
+def test_the_last_of_two_equal_arguments_counts(arguments: str) -> None:
     recorder = Recorder()
-    for text in (b'{"a":1,"a":2}', b'{"a":1,"\\u0061":2}', b'{"a":[1],"a":2}'):
-        recorder.feed(
-            b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool","arguments":%b}}' % text
-        )
-        assert recorder.called == (2, ABSENT, ABSENT)
+    line = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool","arguments":%s}}'
+    before = None
+    for number in range(20):  # like lines may be read another way than the first
+        recorder.feed((line % arguments % f"text {number}").encode())
+        assert recorder.called == (f"text {number}", "x" if "b" in arguments else ABSENT, ABSENT)
+        references = sys.getrefcount(recorder.called[0])
+        assert before in (None, references)
+        before = references
 
 
 def test_a_shape_that_names_no_tool_calls_none() -> None:

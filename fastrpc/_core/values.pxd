@@ -1,0 +1,125 @@
+# Makes Python objects of what has been read: str of valid UTF-8, any value of simdjson's.
+#
+# Inline, for the message reader. A str of ASCII costs an allocation and a copy; other texts are text.h's
+# affair. The names of members are remembered, 512 of them, since records repeat theirs.
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from libc.stdint cimport uint64_t
+from libc.string cimport memcmp, memcpy
+
+from fastrpc._core cimport simdjson
+
+cdef extern from "Python.h":
+    str PyUnicode_New(Py_ssize_t size, Py_UCS4 maxchar)
+    void* PyUnicode_DATA(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(PyObject* text)
+
+cdef extern from "text.h":
+    str make_text "fastrpc_make_text"(
+        const char* data, Py_ssize_t size, bint beyond_ascii, bint escaped
+    )
+
+cdef extern from *:
+    """
+    #define FASTRPC_LONGEST_NAME 32
+    static PyObject *fastrpc_names[512];  // ASCII
+    """
+    enum:
+        LONGEST_NAME "FASTRPC_LONGEST_NAME"
+    PyObject** names "fastrpc_names"
+
+
+cdef inline bint is_ascii(const char* data, Py_ssize_t size) noexcept:
+    cdef Py_ssize_t at = 0
+    cdef uint64_t eight
+    cdef uint64_t seen = 0
+    while at + 8 <= size:
+        memcpy(&eight, data + at, 8)
+        seen |= eight
+        at += 8
+    while at < size:
+        seen |= <unsigned char> data[at]
+        at += 1
+    return seen & <uint64_t> 0x8080808080808080 == 0
+
+
+cdef inline str make_str(const char* data, Py_ssize_t size):
+    """Make a str of UTF-8 that the parser has validated."""
+    return make_ascii(data, size) if is_ascii(data, size) else make_text(data, size, True, False)
+
+
+cdef inline str make_ascii(const char* data, Py_ssize_t size):
+    cdef str text = PyUnicode_New(size, 127)
+    memcpy(PyUnicode_DATA(text), data, size)
+    return text
+
+
+cdef inline object to_python(simdjson.Element value):
+    """Make Python objects of a value; of two equal keys the last one wins."""
+    cdef const char* data
+    cdef Py_ssize_t size
+    cdef char kind = simdjson.kind_of(value)
+    if kind == c'"':
+        simdjson.text_of(value, &data, &size)
+        return make_str(data, size)
+    if kind == c"l":
+        return simdjson.integer_of(value)
+    if kind == c"{":
+        return object_to_python(value)
+    if kind == c"[":
+        return array_to_python(value)
+    if kind == c"d":
+        return simdjson.real_of(value)
+    if kind == c"t":
+        return simdjson.truth_of(value)
+    if kind == c"u":
+        return simdjson.large_integer_of(value)
+    return None
+
+
+cdef inline dict object_to_python(simdjson.Element value):
+    cdef simdjson.Members member
+    cdef dict members = {}
+    member.begin(value)
+    while member.next():
+        members[key_str(member.key, member.key_size)] = to_python(member.value)
+    return members
+
+
+cdef inline str key_str(const char* data, Py_ssize_t size):
+    """Make a str of a member's name, the same one as before if it is remembered: records repeat theirs.
+
+    It lies in the parser's memory, where eight bytes can always be read.
+    """
+    cdef uint64_t mark
+    cdef PyObject** slot
+    cdef str name
+    if size > LONGEST_NAME or size == 0:
+        return make_str(data, size)
+    memcpy(&mark, data, 8)
+    if size < 8:
+        mark &= ((<uint64_t> 1) << (8 * size)) - 1
+    mark = (mark ^ <uint64_t> size ^ <unsigned char> data[size - 1]) * <uint64_t> 0x9E3779B97F4A7C15
+    slot = &names[mark >> 55]
+    if slot[0] != NULL and is_text(slot[0], data, size):
+        return <str> slot[0]
+    name = make_str(data, size)
+    if len(name) == size:
+        Py_INCREF(name)
+        Py_XDECREF(slot[0])
+        slot[0] = <PyObject*> name
+    return name
+
+
+cdef inline bint is_text(PyObject* ascii, const char* data, Py_ssize_t size) noexcept:
+    return PyUnicode_GET_LENGTH(ascii) == size and memcmp(PyUnicode_DATA(<object> ascii), data, size) == 0
+
+
+cdef inline list array_to_python(simdjson.Element value):
+    cdef simdjson.Elements element
+    cdef list elements = []
+    element.begin(value)
+    while element.next():
+        elements.append(to_python(element.value))
+    return elements
