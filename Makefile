@@ -4,9 +4,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.built
-COMPILED := setup.py pyproject.toml $(wildcard fastrpc/_core/*.pyx fastrpc/_core/*.pxd fastrpc/_core/*.c)
+COMPILED := setup.py pyproject.toml $(wildcard $(addprefix fastrpc/_core/*,.pyx .pxd .h .c))
 
-.PHONY: run test test-unit lint bench bench-peers bench-micro bench-instructions bench-guard soak clean
+.PHONY: run test test-unit lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak clean
 
 run: $(STAMP)            ## build, then show a real client talking to a real server
 	$(BIN)/fastrpc demo
@@ -29,6 +29,9 @@ bench: bench-peers       ## every workload against every server that is built he
 bench-peers: $(STAMP)    ## build the C reference, the load client and the SDKs' servers
 	$(BIN)/python benchmarks/build.py
 	$(BIN)/python benchmarks/peers/build.py
+
+bench-report: $(STAMP)   ## render tables and charts from the run of record
+	$(BIN)/python benchmarks/report.py
 
 bench-micro: $(STAMP)    ## single steps, with pytest-benchmark
 	$(BIN)/python -m pytest benchmarks/micro

@@ -124,6 +124,7 @@ packages = [
 
 setup(
     packages=packages,
+    scripts=["fastrpc/cli/fastrpc"],
     package_dir={"fastrpc.tools": "tools"},
     package_data={"fastrpc": ["py.typed", "_core/*.pyi"]},
     ext_modules=cythonize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from roster import SDKS, Peer
 from workloads.row import Result, Row
@@ -26,31 +27,36 @@ def ratios(row: Row, runs: Sequence[Result], base: Sequence[Result]) -> list[flo
 def summary(row: Row, peer: Peer, all_runs: Runs) -> Result:
     """One peer's line; of fastrpc also whether its bars hold."""
     runs, base = all_runs[peer.name], all_runs.get(row.base, [])
-    entry: Result = {"row": row.name, "title": row.title, "peer": peer.name, "unit": row.unit, "runs": runs}
+    entry: Result = {"row": row.name, "title": row.title, "peer": peer.name, "unit": row.unit}
+    entry |= {"measured": row.figure, "less_is_better": row.less_is_better, "runs": runs}
     if peer.missing:
         return {**entry, "missing": peer.missing}
     if void := next((run["void"] for run in runs if "void" in run), ""):
         return {**entry, "void": void}
     entry["figure"] = spread([run[row.figure] for run in runs])
-    for name in dict.fromkeys(
-        [*(column.name for column in row.columns), "list_mean", "answer_bytes", "start_ms"]
-    ):
+    for name in dict.fromkeys([*(column.name for column in row.columns), "answer_bytes", "start_ms"]):
         if all(name in run for run in runs):
             entry[name] = middle([run[name] for run in runs])
     if usable(base) and peer.name != row.base:
         entry["ratio"] = {**spread(ratios(row, runs, base)), "to": row.base}
         if row.base == "bare" and not peer.from_wheel:
-            entry["no_verdict"] = "start-up counts from a wheel only: --python"
-        elif peer.name == "fastrpc" and row.bar is not None:
-            ratio = entry["ratio"]["median"]
-            entry["bar"], entry["at_most"] = row.bar, row.less_is_better
-            entry["holds"] = ratio <= row.bar if row.less_is_better else ratio >= row.bar
+            entry["no_verdict"] = "start-up counts from a wheel only"
+        elif peer.name == "fastrpc" and row.limit is None:
+            entry |= {"judged": "ratio", **verdict(row, entry["ratio"]["median"], row.bar)}
     if peer.name == "fastrpc" and row.limit is not None:
-        figure = entry["figure"]["median"]
-        entry["bar"], entry["at_most"] = row.limit, row.less_is_better
-        entry["holds"] = figure <= row.limit if row.less_is_better else figure >= row.limit
+        entry |= {"judged": "figure", **verdict(row, entry["figure"]["median"], row.limit)}
     if peer.name == "fastrpc" and row.times_sdks:
         entry["times_sdks"] = advantages(row, all_runs)
+    return entry
+
+
+def verdict(row: Row, value: float, bar: float | None) -> Result:
+    """Whether a ratio or a figure keeps to its bar, and whether it gets where we want to be."""
+    entry: Result = {}
+    for name, bound, held in (("bar", bar, "holds"), ("goal", row.goal, "reached")):
+        if bound is not None:
+            entry[name] = bound
+            entry[held] = value <= bound if row.less_is_better else value >= bound
     return entry
 
 
@@ -72,9 +78,28 @@ def advantages(row: Row, all_runs: Runs) -> list[Result]:
         names = list(times) if which == "best" else [which] if which in times else []
         if names:
             name = min(names, key=lambda name: float(times[name]["median"]))
-            holds = times[name]["median"] >= bar
-            entries.append({"which": which, "peer": name, **times[name], "bar": bar, "holds": holds})
+            median = times[name]["median"]
+            entry = {"which": which, "peer": name, **times[name], "bar": bar, "holds": median >= bar}
+            if which in row.sdk_goals:
+                entry |= {"goal": row.sdk_goals[which], "reached": median >= row.sdk_goals[which]}
+            entries.append(entry)
     return entries
+
+
+def slim(entry: Result) -> Result:
+    """An entry without what its single runs reported besides the figure: what a results file commits."""
+    name = entry["measured"]
+    kept = {key: rounded(value) for key, value in entry.items() if key != "runs"}
+    return {**kept, "rounds": [rounded(run[name]) for run in entry["runs"] if name in run]}
+
+
+def rounded(value: Any) -> Any:
+    """Floats to five significant digits, at any depth: more is noise."""
+    if isinstance(value, float):
+        return float(f"{value:.5g}")
+    if isinstance(value, dict):
+        return {key: rounded(each) for key, each in value.items()}
+    return [rounded(each) for each in value] if isinstance(value, list) else value
 
 
 # ------------------------------------------------------------------------------------------- table
@@ -123,11 +148,11 @@ def line(row: Row, entry: Result) -> str:
         cells.append(number(value if isinstance(value, str) else value / column.divisor))
     ratio = entry.get("ratio")
     cells += [f"{ratio[key]:.3f}" for key in ("median", "least", "most")] if ratio else ["", "", ""]
-    verdict = f"  {entry['no_verdict']}" if "no_verdict" in entry else ""
+    said = f"  {entry['no_verdict']}" if "no_verdict" in entry else ""
     if "bar" in entry:
         bar = f"{entry['bar']:g}" + (f" {row.unit}" if row.limit is not None else "")
-        verdict = f"  {'<=' if entry['at_most'] else '>='} {bar} {word(entry['holds'])}"
-    return (peer + "".join(f" {cell:>10}" for cell in cells) + verdict).rstrip()
+        said = f"  {'<=' if row.less_is_better else '>='} {bar} {word(entry['holds'])}"
+    return (peer + "".join(f" {cell:>10}" for cell in cells) + said).rstrip()
 
 
 def advantage(row: Row, times: Result) -> str:

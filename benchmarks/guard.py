@@ -24,7 +24,7 @@ from workloads import ROWS
 from workloads.row import Options, Result, Row
 
 COMMITTED = os.path.join(roster.HERE, "results", "guard.json")
-GUARDED = ("W1", "W2", "W3", "W3-256", "W4-64k", "W4-1m", "W7", "W8")
+GUARDED = ("W1", "W2", "W3", "W3-256", "W4-64k", "W4-1m", "W7", "W8", "W8-serve", "W8-list")
 REPETITIONS = 3
 WORSE = 1.25
 PLANT = "FASTRPC_GUARD_PLANT"

@@ -6,6 +6,7 @@ Costs two short runs of the Python that has fastrpc. Builds nothing: a server th
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,9 +23,11 @@ OWN = ("c", "c-ready", "fastrpc", "python-loop", "bare")
 SDKS = tuple(sdks.PEERS)
 
 # What a server is asked for: the tools of these names; the thirteen descriptors; as little as it needs to
-# answer initialize; the tool Bash; the wire of 2026-07-28.
+# answer initialize; the tool Bash; the wire of 2026-07-28; a start of the thirteen; one of `fastrpc serve`.
 ECHO, PAYLOAD, SLEEP, SLEEP_SYNC = "echo", "payload", "sleep", "sleep_sync"
 LIST, START, SHELL, MODERN = "list", "start", "shell", "modern"
+START_LIST, START_SERVE = "start-list", "start-serve"
+MANY_TOOLS = (10, 100, 1000)
 
 # V8 compiles what has run some thousand times, and is three times as fast afterwards.
 WARM_UP_SECONDS = {"ts-v1": 1.5, "ts-v2": 1.5}
@@ -46,6 +49,11 @@ class Peer:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
+def many(tools: int) -> str:
+    """What a server of so many tools is asked for as."""
+    return f"many-{tools}"
+
+
 def peer_of(name: str, python: str) -> Peer:
     """Return the peer of that name; `python` runs what is written in Python and is not an SDK's."""
     if name in SDKS:
@@ -53,14 +61,15 @@ def peer_of(name: str, python: str) -> Peer:
     if name == "fastrpc":
         return fastrpc(python)
     if name == "bare":
-        return Peer(name, {START: [python, "-c", "pass"]})
+        bare = [python, "-c", "pass"]
+        return Peer(name, dict.fromkeys((START, START_LIST, START_SERVE), bare))
     if name == "python-loop":
         loop = [python, os.path.join(SERVERS, "python_loop.py")]
-        return Peer(name, {ECHO: loop, LIST: loop, START: loop})
+        return Peer(name, dict.fromkeys((ECHO, LIST, START, START_LIST), loop))
     server = build.build("server", offline=True)
     if name == "c-ready":
         return Peer(name, {LIST: [server, "--ready-list"]})
-    return Peer(name, {asked: [server] for asked in (ECHO, PAYLOAD, SLEEP, LIST, START, SHELL)})
+    return Peer(name, {asked: [server] for asked in (ECHO, PAYLOAD, SLEEP, LIST, START, START_LIST, SHELL)})
 
 
 def sdk(name: str) -> Peer:
@@ -82,7 +91,9 @@ def fastrpc(python: str) -> Peer:
     question = "import fastrpc, os, sys; print(os.path.dirname(fastrpc.__file__), fastrpc.__version__)"
     echo, thirteen = (os.path.join(SERVERS, name) for name in ("echo.py", "thirteen.py"))
     commands = {asked: [python, echo] for asked in (ECHO, PAYLOAD, SLEEP, SLEEP_SYNC, START, MODERN)}
-    commands |= {LIST: [python, thirteen], SHELL: [python, "-m", "fastrpc", "serve"]}
+    commands |= {asked: [python, thirteen] for asked in (LIST, START_LIST)}
+    commands |= {asked: [*command_line(python), "serve"] for asked in (SHELL, START_SERVE)}
+    commands |= {many(tools): [python, os.path.join(SERVERS, "many.py"), str(tools)] for tools in MANY_TOOLS}
     problem = ""
     for path in (None, REPOSITORY):
         environment = {**os.environ, "FASTRPC_STATE_DIR": STATE}
@@ -100,3 +111,9 @@ def fastrpc(python: str) -> Peer:
             return Peer("fastrpc", commands, "", environment, source == "installed", facts=facts)
         problem = (asked.stderr.strip().splitlines() or ["no answer"])[-1]
     return Peer("fastrpc", commands, f"not built: {problem}")
+
+
+def command_line(python: str) -> list[str]:
+    """The command `fastrpc` that was installed beside this Python, or the module where there is none."""
+    script = shutil.which("fastrpc", path=os.path.dirname(shutil.which(python) or ""))
+    return [script] if script else [python, "-m", "fastrpc"]

@@ -23,12 +23,13 @@ import time
 
 import build
 import roster
-from figures import summary, table
+from figures import slim, summary, table
 from roster import Peer
 from workloads import ROWS
 from workloads.row import Options, Result, Row
 
 LATEST = os.path.join(roster.HERE, "results", "latest.json")
+RECORD = os.path.join(roster.HERE, "results", "record.json")
 GROUPS = {"own": roster.OWN, "sdks": roster.SDKS, "all": (*roster.OWN, *roster.SDKS)}
 
 
@@ -103,6 +104,15 @@ def output_of(*command: str) -> str:
     return done.stdout.strip().partition("\n")[0] if done.returncode == 0 else ""
 
 
+def write(path: str, document: Result) -> None:
+    """One line an entry, so that two files can be compared."""
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    head = json.dumps({name: value for name, value in document.items() if name != "rows"}, indent=1)
+    rows = ",\n  ".join(json.dumps(entry) for entry in document["rows"])
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(head.removesuffix("\n}") + f',\n "rows": [\n  {rows}\n ]\n}}\n')
+
+
 def options_of(arguments: list[str] | None) -> argparse.Namespace:
     workloads = list(dict.fromkeys(row.workload for row in ROWS))
     parser = argparse.ArgumentParser(description="Measure fastrpc against other servers, in paired rounds.")
@@ -115,6 +125,11 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--starts", type=int, default=10, help="how often a run of W8 starts a server")
     parser.add_argument("--python", default=sys.executable, help="what runs fastrpc and python-loop")
     parser.add_argument("--output", default=LATEST, help="where the JSON goes")
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="also write results/record.json, without the single runs: what is committed and reported",
+    )
     options = parser.parse_args(arguments)
     options.only = chosen(parser, "--only", options.only, dict.fromkeys(workloads))
     names = chosen(parser, "--peers", options.peers, dict.fromkeys([*GROUPS["all"], *GROUPS]))
@@ -164,10 +179,9 @@ def main(arguments: list[str] | None = None) -> int:
     entries = run_rows(rows, peers, options)
     document["rows"] = entries
     document["took_seconds"] = round(time.time() - begun, 1)
-    os.makedirs(os.path.dirname(os.path.abspath(given.output)), exist_ok=True)
-    with open(given.output, "w", encoding="utf-8") as file:
-        json.dump(document, file, indent=1)
-        file.write("\n")
+    write(given.output, document)
+    if given.record:
+        write(RECORD, {**document, "rows": [slim(entry) for entry in entries]})
     print(table(rows, entries))
     rounds = "one round" if options.rounds == 1 else f"{options.rounds} rounds"
     print(f"\nratios are taken round by round; {rounds}; {os.path.relpath(given.output)}")

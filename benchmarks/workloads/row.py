@@ -61,8 +61,10 @@ class Row:
     client: tuple[str, ...] = ()  # how the load client is called
     bar: float | None = None  # for fastrpc's ratio: at most this where less is better, at least where more is
     limit: float | None = None  # for fastrpc's figure itself, in the same sense
+    goal: float | None = None  # beyond the bar or limit, and of the same figure: where we want to be
     base: str = "c"  # the peer that ratios are taken to; empty: none are
     times_sdks: Mapping[str, float] = field(default_factory=dict)  # at least so many times better than these
+    sdk_goals: Mapping[str, float] = field(default_factory=dict)
     sdks: bool = False  # whether SDKs take part although fastrpc is not held to be better
     server: str = ECHO  # what a peer must serve to take part
     cores: int = 1

@@ -18,6 +18,8 @@ ROWS = (
         less_is_better=False,
         client=CLIENT,
         bar=0.85,
+        goal=1.1,
         times_sdks={"best": 40.0, "mcp": 1500.0},
+        sdk_goals={"best": 60.0, "mcp": 2500.0},
     ),
 )

@@ -30,6 +30,7 @@ def row(name: str, title: str, tool: str) -> Row:
         "us",
         client=("--workload", "sleepers", "--sleepers", "64", "--ms", "10", "--tool", tool),
         limit=5000.0,
+        goal=500.0,
         times_sdks={"best": 1.0},
         server=tool,
         columns=COLUMNS,

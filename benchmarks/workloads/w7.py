@@ -15,7 +15,17 @@ CLIENT = ("--workload", "shell", "--tool", "Bash", "--shell")
 COMMAND = f"head -c {PRINTED} /dev/zero | tr '\\0' x"
 
 ROWS = (
-    Row("W7", "bash: true", load, "p50", "us", client=(*CLIENT, "true"), bar=1.3, server=SHELL),
+    Row(
+        "W7",
+        "bash: true",
+        load,
+        "p50",
+        "us",
+        client=(*CLIENT, "true"),
+        bar=1.3,
+        goal=1.0,
+        server=SHELL,
+    ),
     Row(
         "W7-1m",
         f"bash: {COMMAND}",

@@ -11,6 +11,7 @@ cdef class Framer:
     cdef Py_ssize_t start        # first byte that no line has taken yet
     cdef Py_ssize_t end          # one behind the last byte read
     cdef Py_ssize_t searched     # no newline lies before this
+    cdef int too_large           # how often in a row the buffer has been
     cdef readonly Py_ssize_t max_line
     cdef bint skipping           # inside a line that passed the limit
 
@@ -18,6 +19,7 @@ cdef class Framer:
     cdef void filled(self, Py_ssize_t count) noexcept
     cdef int next_line(self, char** line, Py_ssize_t* size) noexcept
     cdef int last_line(self, char** line, Py_ssize_t* size) noexcept
+    cdef int give_back(self, Py_ssize_t wanted) except -1
     cdef int make_room(self, Py_ssize_t wanted) except -1
     cdef int resize(self, Py_ssize_t capacity) except -1
     cdef int unfinished(self) noexcept

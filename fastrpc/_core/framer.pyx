@@ -13,6 +13,7 @@ cdef enum:
     SPARE = 64                   # simdjson reads up to this many bytes behind a document
     FIRST_CAPACITY = 64 * 1024
     KEEP_CAPACITY = 4 * 1024 * 1024
+    PATIENCE = 64                # times that a buffer beyond that may be filled with less
 
 
 cdef class Framer:
@@ -31,13 +32,21 @@ cdef class Framer:
     cdef char* room(self, Py_ssize_t wanted, Py_ssize_t* available) except NULL:
         """Return where to read the next bytes, at least `wanted` of them. Lines handed out end here."""
         if self.start == self.end:
-            self.start = self.end = self.searched = 0
             if self.capacity > KEEP_CAPACITY:
-                self.resize(FIRST_CAPACITY if wanted < FIRST_CAPACITY else wanted)
+                self.give_back(wanted)
+            self.start = self.end = self.searched = 0
         if self.capacity - self.end < wanted:
             self.make_room(wanted)
         available[0] = self.capacity - self.end
         return self.buffer + self.end
+
+    cdef int give_back(self, Py_ssize_t wanted) except -1:
+        """Shrink a large buffer that has been too large for a while: where one long line came, more come."""
+        self.too_large = 0 if self.end > KEEP_CAPACITY else self.too_large + 1
+        if self.too_large == PATIENCE:
+            self.too_large = 0
+            self.resize(FIRST_CAPACITY if wanted < FIRST_CAPACITY else wanted)
+        return 0
 
     cdef int make_room(self, Py_ssize_t wanted) except -1:
         cdef Py_ssize_t held = self.end - self.start

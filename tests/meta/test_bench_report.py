@@ -1,0 +1,294 @@
+"""The report of the benchmarks: what is committed is what the record gives, and nothing is typed in.
+
+The renderer is shown a small made-up record: servers that are not built, a void row, bars that hold and
+bars that are missed. Nothing is measured here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(REPOSITORY, "benchmarks"))
+
+import drawing  # noqa: E402
+import figures  # noqa: E402
+import report  # noqa: E402
+from record import Record, short  # noqa: E402
+from roster import Peer  # noqa: E402
+from workloads import ROWS  # noqa: E402
+
+ROW = {row.name: row for row in ROWS}
+# Two rounds of each peer, or why there are none.
+RUNS: dict[str, dict[str, Any]] = {
+    "W1": {"c": (5.0, 5.0), "fastrpc": (5.5, 5.3), "mcp": (500.0, 510.0), "rmcp": "void"},
+    "W1-two": {"c": (40.0, 40.0), "fastrpc": (16.0, 18.0), "mcp": (600.0, 600.0), "rmcp": "void"},
+    "W2": {"c": (6e6, 6e6), "fastrpc": (4e6, 5e6), "mcp": (2000.0, 2000.0), "rmcp": (9e4, 1e5)},
+    "W4-64k": {"c": (900.0, 900.0), "fastrpc": (1000.0, 1020.0), "mcp": (80.0, 81.0), "rmcp": (300.0, 310.0)},
+    "W6": {"c": (6.0, 6.0), "fastrpc": (400.0, 400.0), "mcp": (7e4, 7e4), "rmcp": (200.0, 200.0)},
+    "W8": {"bare": (8.0, 8.0), "c": (0.5, 0.6), "fastrpc": (12.0, 12.4), "mcp": (460.0, 470.0)},
+    "W9": {"c": (1.0, 1.0), "fastrpc": (17.0, 17.0)},
+    "W9-calls": {"c": (0, 0), "fastrpc": "void"},
+    "W5-tools-10": {"fastrpc": (0.2, 0.2)},
+    "W5-tools-1000": {"fastrpc": (0.21, 0.21)},
+    "eof": {"c": (72, 72), "fastrpc": (72, 72), "mcp": (38, 34)},
+}
+FURTHER = {"peak_rss_kb": 2048, "list_ns_per_tool": 80.0, "start_ms": 20.5, "parse_error": "yes"}
+NOT_BUILT = "not built: no go on this machine"
+PAGE = "before\n<!-- report:{} -->\nold\n<!-- /report -->\nbehind\n"
+
+
+def document(from_wheel: bool = False) -> dict[str, Any]:
+    """A record as run.py writes it, of figures that nobody measured."""
+    rows = []
+    for name, by_peer in RUNS.items():
+        row = ROW[name]
+        runs = {
+            peer: [{"void": "a wrong answer"}] if values == "void" else [run(row.figure, v) for v in values]
+            for peer, values in by_peer.items()
+        }
+        peers = [Peer(peer, {}, from_wheel=from_wheel) for peer in runs]
+        if row.with_sdks:
+            peers.append(Peer("go-sdk", {}, NOT_BUILT))
+            runs["go-sdk"] = []
+        rows += [figures.slim(figures.summary(row, peer, runs)) for peer in peers]
+    return {
+        "created": "2026-01-02T03:04:05Z",
+        "commit": "0123456789abcdef",
+        "changed_files": True,
+        "machine": {"processor": "A Processor", "cpus": 2, "load_before": 0.25},
+        "versions": {
+            "python": "3.11.7 (main)",
+            "fastrpc": {"version": "0.1.0", "source": "installed"},
+            "mcp": {"version": "2.3.0"},
+        },
+        "options": {"rounds": 2, "seconds": 0.1, "starts": 5},
+        "rows": rows,
+    }
+
+
+def run(figure: str, value: float) -> dict[str, Any]:
+    return {**FURTHER, figure: value}
+
+
+@pytest.fixture
+def repository(tmp_path: Any) -> Any:
+    """Documents with empty places, and a record."""
+    (tmp_path / "benchmarks").mkdir()
+    for path, blocks in report.DOCUMENTS.items():
+        (tmp_path / path).write_text("".join(PAGE.format(name) for name in blocks), encoding="utf-8")
+    (tmp_path / "record.json").write_text(json.dumps(document()), encoding="utf-8")
+    return tmp_path
+
+
+def rendered(repository: Any, *options: str) -> int:
+    code: int = report.main(
+        ["--record", str(repository / "record.json"), "--repository", str(repository), *options]
+    )
+    return code
+
+
+def line_of(text: str, start: str) -> str:
+    return next(line for line in text.splitlines() if line.startswith(start))
+
+
+# ---------------------------------------------------------------------------------- what is committed
+
+
+def test_the_committed_tables_and_charts_are_what_the_record_gives(capsys: Any) -> None:
+    assert report.main(["--check"]) == 0, capsys.readouterr().out
+
+
+def test_the_record_stays_small_enough_to_commit() -> None:
+    assert os.path.getsize(report.RECORD) < 300_000
+
+
+def test_every_chart_of_the_folder_is_rendered() -> None:
+    folder = os.path.join(REPOSITORY, "benchmarks", "charts")
+    assert sorted(os.listdir(folder)) == sorted(f"{name}.svg" for name in report.CHARTS)
+
+
+# ------------------------------------------------------------------------------------------ documents
+
+
+def test_what_stands_beside_the_blocks_is_kept_and_what_was_in_them_is_gone(repository: Any) -> None:
+    assert rendered(repository) == 0
+    text = (repository / "README.md").read_text(encoding="utf-8")
+    assert text.startswith("before\n<!-- report:figures -->\n| ")
+    assert text.endswith("<!-- /report -->\nbehind\n")
+    assert "old" not in text
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("README.md", "| 5.4 |", "| 4.4 |"),
+        ("benchmarks/README.md", "holds", "shines"),
+        ("benchmarks/charts/latency.svg", "5.4", "4.4"),
+    ],
+)
+def test_the_check_sees_what_was_typed_in(
+    repository: Any, path: str, old: str, new: str, capsys: Any
+) -> None:
+    assert rendered(repository, "--check") == 1
+    assert "is not what the record gives" in capsys.readouterr().out
+    assert rendered(repository) == 0
+    assert rendered(repository, "--check") == 0
+    file = repository / path
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+    capsys.readouterr()
+    assert rendered(repository, "--check") == 1
+    assert capsys.readouterr().out.startswith(path)
+    assert new in file.read_text(encoding="utf-8"), "a check writes nothing"
+
+
+def test_a_document_without_its_place_and_a_missing_record_are_errors(repository: Any, capsys: Any) -> None:
+    (repository / "README.md").write_text("no place here\n", encoding="utf-8")
+    assert rendered(repository) == 1
+    assert "README.md: expected <!-- report:figures -->" in capsys.readouterr().err
+    (repository / "record.json").unlink()
+    assert rendered(repository) == 1
+    assert "record.json" in capsys.readouterr().err
+
+
+# --------------------------------------------------------------------------------------------- tables
+
+
+def test_the_readmes_table_has_a_figure_or_the_word_for_its_absence() -> None:
+    text = report.figures(Record(document()))
+    assert line_of(text, "| **fastrpc**") == "| **fastrpc** | 5.4 | 4.5 M | 12.2 | 2 | 72 | yes |"
+    assert line_of(text, "| mcp 2.3 (Python)") == "| mcp 2.3 (Python) | 505 | 2,000 | 465 | 2 | 36 | yes |"
+    assert line_of(text, "| rmcp") == "| rmcp stdio (Rust) | void | 95 k | – | void | – | – |"
+    assert line_of(text, "| go-sdk") == "| go-sdk (Go) |" + " not built |" * 6
+    assert "go-sdk (Go): not built: no go on this machine." in text
+    assert "rmcp stdio (Rust), W1: void, a wrong answer." in text
+    assert "Medians of 2 rounds, taken 2026-01-02." in text
+    assert "A Processor, 2 cores" in text
+
+
+def test_each_figure_stands_beside_its_bar_and_what_came_of_it() -> None:
+    text = report.bars(Record(document()))
+    assert line_of(text, "| W1 |").endswith(
+        "| C reference 5 | 1.08 (1.06 to 1.1) | ≤ 1.15× | ≤ 1.03× | holds |"
+    )
+    assert line_of(text, "| W1-two |").endswith("| 0.425 (0.4 to 0.45) |  | ≤ 0.5× | reached |")
+    assert line_of(text, "| W2 | echo").endswith("| 0.75 (0.667 to 0.833) | ≥ 0.85× | ≥ 1.1× | **missed** |")
+    assert "| W2 | times better than the best SDK |  | rmcp stdio (Rust) 95 k | 47.2 (44.4 to 50) |" in text
+    assert "| W2 | times better than mcp |  | mcp 2.3 (Python) 2,000 | 2,250 (2,000 to 2,500) |" in text
+    assert "≥ 1,500× | ≥ 2,500× | holds |" in text
+    assert line_of(text, "| W6 | echo").endswith("| ≤ 5,000 µs | ≤ 500 µs | holds, reached |")
+    assert line_of(text, "| W6 | times").endswith("| 0.5 | ≥ 1× |  | **missed** |")
+    assert line_of(text, "| W9 |").endswith("| 17 MB |  |  | ≤ 16 MB | ≤ 11 MB | **missed** |")
+    assert line_of(text, "| W9-calls |").endswith("| void |  |  |  |  | no verdict |")
+
+
+def test_the_summary_counts_what_holds_and_names_what_does_not() -> None:
+    text = report.summary(Record(document()))
+    assert "commit `0123456789` with files changed, A Processor, 2 cores, load 0.25 when it began" in text
+    assert "**8 of 11 bars hold.** Missed: W2 (0.75×, at least 0.85×), " in text
+    assert "W6 against the best SDK (0.5×, at least 1×), W9 (17 MB, at most 16 MB)." in text
+    assert "are reached**: W1-two, W6. Not: W1 (1.08×, for 1.03×), " in text
+    assert "Without a verdict: W8 (start-up counts from a wheel only); W9-calls (a wrong answer)." in text
+
+
+def test_start_up_has_a_verdict_from_a_wheel_only() -> None:
+    assert line_of(report.bars(Record(document())), "| W8 |").endswith("|  |  | none |")
+    text = report.bars(Record(document(from_wheel=True)))
+    assert line_of(text, "| W8 |").endswith(
+        "| python -c pass 8 | 1.52 (1.5 to 1.55) | ≤ 2× | ≤ 1.2× | holds |"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "bar", "said"),
+    [
+        (1.03, 1.15, {"bar": 1.15, "holds": True, "goal": 1.03, "reached": True}),
+        (1.04, 1.15, {"bar": 1.15, "holds": True, "goal": 1.03, "reached": False}),
+        (1.16, 1.15, {"bar": 1.15, "holds": False, "goal": 1.03, "reached": False}),
+        (1.0, None, {"goal": 1.03, "reached": True}),
+    ],
+)
+def test_a_bar_and_a_goal_are_judged_apart(value: float, bar: float | None, said: dict[str, Any]) -> None:
+    assert figures.verdict(ROW["W1"], value, bar) == said
+
+
+def test_a_record_keeps_each_rounds_figure_and_nothing_else_of_the_runs() -> None:
+    entry = next(entry for entry in document()["rows"] if (entry["row"], entry["peer"]) == ("W1", "fastrpc"))
+    assert entry["rounds"] == [5.5, 5.3]
+    assert "runs" not in entry
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0, "0"), (0.5494, "0.549"), (5.351, "5.35"), (99.96, "100"), (999.4, "999"), (999.6, "1,000"),
+        (2712, "2,710"), (9_999, "10 k"), (82_524, "82.5 k"), (999_400, "999 k"), (4_651_133, "4.65 M"),
+    ],
+)  # fmt: skip
+def test_figures_are_shown_with_three_digits(value: float, shown: str) -> None:
+    assert short(value) == shown
+
+
+# --------------------------------------------------------------------------------------------- charts
+
+
+def picture(name: str, record: Record | None = None) -> tuple[ElementTree.Element, list[str]]:
+    root = ElementTree.fromstring(drawing.svg(report.CHARTS[name](record or Record(document()))))
+    return root, [element.text or "" for element in root.iter() if element.tag.endswith("text")]
+
+
+def bars_of(root: ElementTree.Element) -> list[float]:
+    return [
+        float(element.get("width", "0"))
+        for element in root.iter()
+        if element.tag.endswith("rect") and element.get("class") != "page"
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(report.CHARTS))
+def test_a_chart_fits_its_page_in_both_colour_schemes(name: str) -> None:
+    root, words = picture(name)
+    width, height = (float(number) for number in root.get("viewBox", "").split()[2:])
+    for element in root.iter():
+        if element.tag.endswith("text") and element.get("text-anchor") == "start":
+            letter = 8.6 if "title" in element.get("class", "") else 6.9
+            assert float(element.get("x", "0")) + letter * len(element.text or "") <= width, element.text
+            assert float(element.get("y", "0")) < height
+    style = next(element.text or "" for element in root.iter() if element.tag.endswith("style"))
+    assert "prefers-color-scheme: dark" in style
+    assert next(element.text for element in root.iter() if element.tag.endswith("title"))
+    assert not any("None" in word or "nan" in word for word in words)
+
+
+def test_bars_are_as_long_as_their_figures_and_carry_them() -> None:
+    root, words = picture("latency")
+    widths = bars_of(root)
+    assert len(widths) == 3
+    assert widths == sorted(widths)
+    assert [word for word in words if word in ("5", "5.4", "505")] == ["5", "5.4", "505"]
+    assert words.count("void") == 1
+    assert words.count("not built") == 1
+    assert min(words.index("void"), words.index("not built")) > words.index("505")
+    faster = document()
+    entry = next(each for each in faster["rows"] if (each["row"], each["peer"]) == ("W1", "fastrpc"))
+    entry["figure"]["median"] = 4.0
+    _, words = picture("latency", Record(faster))
+    assert words.index("4") < words.index("5")
+    assert any(re.search(r"fastrpc answers in 4 µs", word) for word in words)
+
+
+def test_a_chart_of_rows_that_were_not_measured_says_so() -> None:
+    _, words = picture("flight")
+    assert words.count("took no part") == 6
+    root, words = picture("tools")
+    assert words.count("–") == 4
+    assert len(bars_of(root)) == 8
