@@ -238,7 +238,7 @@ cdef class Connection:
         """Handle one line that came by another way than a stream."""
         self.now = 0
         cdef const char* text = self.message.keep(line)
-        if self.known and self.message.read_known(text, text + len(line) + 1) == len(line):
+        if line and self.known and self.message.read_known(text, text + len(line) + 1) == len(line):
             self.answer_known()
         else:
             self.handle(text, len(line))
