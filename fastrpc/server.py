@@ -124,7 +124,7 @@ class Server:
         from fastrpc.session import LATEST_LEGACY, MODERN
 
         service = self.service
-        tails = [b'"}]' + service.results.tail(version) + b"}\n" for version in (LATEST_LEGACY, MODERN)]
+        tails = [service.results.endings(version) for version in (LATEST_LEGACY, MODERN)]
         return Dispatcher(service, Connection(*tails))
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fastrpc._core.encode import dumps
 from fastrpc._core.plan import REQUIRED, Plan
 from fastrpc.errors import InvalidParams, Overloaded
-from fastrpc.results import Results
+from fastrpc.results import Results, form_of, keeps_plain_values
 from fastrpc.session import MODERN
 
 TYPE_CHECKING = False
@@ -188,7 +188,15 @@ def plan_of(tool: Tool) -> Plan:
         ]
     # A time limit cannot be kept, nor a bound on running calls be needed, on the loop's own thread.
     judged = tool.run == "auto" and tool.timeout_seconds is None
-    return Plan(tool, tool.name, tool.function, parameters, inline=tool.run == "inline", judged=judged)
+    return Plan(
+        tool,
+        tool.name,
+        tool.function,
+        parameters,
+        inline=tool.run == "inline",
+        judged=judged,
+        form=form_of(signature) if keeps_plain_values(signature) else -1,
+    )
 
 
 def encode_cursor(name: str) -> str:

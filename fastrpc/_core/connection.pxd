@@ -17,9 +17,10 @@ cdef class Connection:
     cdef public bint open                # the handshake is done: calls without an envelope are welcome
     cdef readonly dict in_flight         # id text -> whatever the dispatcher keeps of the request
     cdef public object dispatcher
-    cdef tuple tail_texts                # all that follows the text of a result, by era
-    cdef const char* tails[2]
-    cdef Py_ssize_t tail_sizes[2]
+    cdef public bint structured          # the version of the handshake knows structured content
+    cdef tuple tail_texts                # all that follows the text of a result, by era and form
+    cdef const char* tails[6]
+    cdef Py_ssize_t tail_sizes[6]
     cdef bytes legacy_list               # the first page of tools/list, once it has been asked for
     cdef bytes modern_list
     cdef public object flush             # called after writing outside of a pump, or None
@@ -42,6 +43,9 @@ cdef class Connection:
     cdef int call_of_long_id(self, Plan plan, bytes id, bint modern, bint known) except -1
     cdef int judge(self, Plan plan) except -1
     cdef int put_text(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1
+    cdef bint put_value(
+        self, const char* id, Py_ssize_t id_size, object value, int form, bint modern
+    ) except -1
     cdef int end_call(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
     ) except -1

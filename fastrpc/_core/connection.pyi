@@ -10,7 +10,7 @@ from fastrpc._core.plan import Plan
 class Connection:
     """What a transport feeds and the dispatcher answers through.
 
-    The tails follow the text of a one-text result, one for each era, newline included.
+    The tails follow the text of a result, newline included: for each era one for each form of a result.
     """
 
     @property
@@ -22,10 +22,11 @@ class Connection:
     @property
     def plans(self) -> dict[str, Plan]: ...
     open: bool
+    structured: bool
     dispatcher: Any
     flush: Callable[[], object] | None
     call_in_loop: Callable[[Callable[[], object]], object]
-    def __init__(self, legacy_tail: bytes, modern_tail: bytes) -> None: ...
+    def __init__(self, legacy_tails: tuple[bytes, ...], modern_tails: tuple[bytes, ...]) -> None: ...
     def answer_text(self, id: bytes, text: str, modern: bool) -> None:
         """Answer with one text block. Raises UnicodeEncodeError before anything is written."""
     def wrote(self) -> None:

@@ -13,7 +13,7 @@ from cpython.ref cimport Py_DECREF
 from libc.string cimport memchr, memcmp, memcpy
 
 from fastrpc._core.call cimport Call
-from fastrpc._core.encode cimport ID_ROOM
+from fastrpc._core.encode cimport FORM_TEXT, ID_ROOM
 from fastrpc._core.message cimport LEGACY, MODERN, REQUEST
 from fastrpc._core.plan cimport MISFIT
 
@@ -46,6 +46,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     SUSPICIOUS_TICKS = 100_000   # no processor counts a millisecond in fewer
+    FORMS = 3                    # of a result
 
 
 cdef inline bint is_ascii_text(object value) noexcept:
@@ -63,19 +64,21 @@ cdef int64_t clock() noexcept:
 
 
 cdef class Connection:
-    def __init__(self, bytes legacy_tail, bytes modern_tail):
-        """The tails follow the text of a one-text result, by era, with the newline at the end."""
+    def __init__(self, tuple legacy_tails, tuple modern_tails):
+        """The tails follow the text of a result, by its form, with the newline at the end."""
+        cdef Py_ssize_t at
+        cdef bytes tail
         self.first_clock = c_clock()
         self.first_ticks = ticks()
         self.output = Output()
         self.message = Message()
         self.plans = {}
         self.in_flight = {}
-        self.tail_texts = (legacy_tail, modern_tail)
-        self.tails[0] = legacy_tail
-        self.tails[1] = modern_tail
-        self.tail_sizes[0] = len(legacy_tail)
-        self.tail_sizes[1] = len(modern_tail)
+        self.tail_texts = legacy_tails + modern_tails
+        for at in range(2 * FORMS):
+            tail = self.tail_texts[at]
+            self.tails[at] = tail
+            self.tail_sizes[at] = len(tail)
 
     cdef int handle(self, const char* line, Py_ssize_t size) except -1:
         """Answer a line, which has 64 readable bytes behind it, or hand it to the dispatcher."""
@@ -176,18 +179,33 @@ cdef class Connection:
     cdef int end_call(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
     ) except -1:
-        """A result that is no plain ASCII text."""
+        """A result that is no ASCII text."""
         if type(result) is str:
             try:
                 return self.put_text(id, id_size, <str> result, modern)
             except UnicodeEncodeError:
                 pass  # the dispatcher has words for it
+        elif plan.form >= 0 and self.put_value(id, id_size, result, plan.form, modern):
+            return 0
         self.now = 0
         self.dispatcher.call_ended(id[:id_size], plan.tool, result, modern)
         return 0
 
     cdef int put_text(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1:
-        return self.output.put_text(id, id_size, text, self.tails[modern], self.tail_sizes[modern])
+        cdef int tail = FORMS * modern
+        return self.output.put_text(id, id_size, text, self.tails[tail], self.tail_sizes[tail])
+
+    cdef bint put_value(
+        self, const char* id, Py_ssize_t id_size, object value, int form, bint modern
+    ) except -1:
+        """Answer with a plain value; False if it is none, or the dispatcher has to make a result of it."""
+        cdef int tail
+        if not modern and not self.structured:
+            form = FORM_TEXT
+        tail = FORMS * modern + form
+        return self.output.put_value_result(
+            id, id_size, value, form, self.tails[tail], self.tail_sizes[tail]
+        )
 
     cdef int fail_call(self, Plan plan, bytes id, bint modern) except -1:
         """The tool has raised; its exception is set."""
@@ -212,7 +230,7 @@ cdef class Connection:
 
     def answer_text(self, bytes id, str text, bint modern):
         """Answer with one text block. Raises UnicodeEncodeError before anything is written."""
-        self.output.text(id, text, self.tail_texts[modern])
+        self.output.text(id, text, self.tail_texts[FORMS * modern])
         self.wrote()
 
     def wrote(self):

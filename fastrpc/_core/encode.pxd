@@ -3,14 +3,23 @@
 cdef enum:
     ID_ROOM = 16    # so many bytes of an id given to put_text() can be read, however short it is
 
+# What a plain value's result holds: its JSON as a text, and beside it as structured content the value (if
+# it is a dict), or {"result": value}.
+cdef enum:
+    FORM_TEXT
+    FORM_OBJECT
+    FORM_WRAPPED
+
 cdef class Output:
     cdef char* buffer
     cdef Py_ssize_t capacity
     cdef Py_ssize_t start        # first byte that the transport has not taken
     cdef readonly Py_ssize_t end
+    cdef int too_large           # how often in a row the buffer has been
 
     cdef Py_ssize_t waiting(self) noexcept
     cdef void taken(self, Py_ssize_t count) noexcept
+    cdef void give_back(self) noexcept
     cdef char* reserve(self, Py_ssize_t size) except NULL
     cdef int put(self, const char* data, Py_ssize_t size) except -1
     cdef int put_answer(
@@ -25,4 +34,13 @@ cdef class Output:
     cdef char* put_pieces(
         self, char* to, const char* data, Py_ssize_t size, Py_ssize_t behind
     ) except NULL
+    cdef bint put_value_result(
+        self,
+        const char* id,
+        Py_ssize_t id_size,
+        object value,
+        int form,
+        const char* tail,
+        Py_ssize_t tail_size,
+    ) except -1
     cdef int grow(self, Py_ssize_t size) except -1

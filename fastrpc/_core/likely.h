@@ -267,7 +267,8 @@ static inline const char *fastrpc_short_id(const char *at, struct fastrpc_call *
 #ifdef __SSE2__
     const __m128i zero = _mm_set1_epi8('0'), nine = _mm_set1_epi8(9);
     __m128i values = _mm_sub_epi8(_mm_loadu_si128((const __m128i *)at), zero);
-    unsigned others = ~(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(values, nine), values)) & 0xffff;
+    __m128i digits = _mm_cmpeq_epi8(_mm_min_epu8(values, nine), values);
+    unsigned others = ~(unsigned)_mm_movemask_epi8(digits) & 0xffff;
     if (others > 1 && *at != '0') {
         call->id = at;
         call->id_size = __builtin_ctz(others);
@@ -280,7 +281,9 @@ static inline const char *fastrpc_short_id(const char *at, struct fastrpc_call *
 /* Read the line that begins here, if it is of the shape and its newline stands before `limit`; return
  * its size, with its values in `shape->call`, or 0. Its first 64 bytes behind `limit` can be read, and a
  * control character stands at its end or at `limit`. */
-static inline Py_ssize_t fastrpc_read_shape(const char *line, const char *limit, struct fastrpc_shape *shape) {
+static inline Py_ssize_t fastrpc_read_shape(
+    const char *line, const char *limit, struct fastrpc_shape *shape
+) {
     const char *at = line, *bytes = shape->bytes;
     for (int value = 0;; ++value) {
         Py_ssize_t length = shape->sizes[value];
@@ -316,7 +319,9 @@ static inline void fastrpc_learn_shape(
         Py_ssize_t length = from - at;
         if (bytes + length > shape->bytes + FASTRPC_LONGEST_SHAPE) { return; }
         memcpy(bytes, at, (size_t)length);
-        if (call->name >= at && call->name < from) { shape->call.name = fastrpc_moved(call->name, at, bytes); }
+        if (call->name >= at && call->name < from) {
+            shape->call.name = fastrpc_moved(call->name, at, bytes);
+        }
         if (value <= call->count && !is_id) {
             shape->call.arguments[next].key = fastrpc_moved(call->arguments[next].key, at, bytes);
         }

@@ -30,6 +30,7 @@ cdef class Plan:
     cdef tuple defaults                  # a parameter's default, or REQUIRED
     cdef readonly bint inline            # may run on the loop's thread, now
     cdef readonly bint judged            # inline or not by its record (run="auto")
+    cdef readonly int form               # of a plain value that it returns; -1: the dispatcher decides
     cdef readonly int quick              # quick calls in a row
 
     cdef PyObject* call(self, Message message) noexcept

@@ -28,6 +28,7 @@ class Plan:
         *,
         inline: bool,
         judged: bool,
+        form: int = -1,
     ) -> None: ...
     def note(self, nanoseconds: int) -> None:
         """Record how long a call took, wherever `inline` let it run."""

@@ -43,12 +43,13 @@ ctypedef PyObject* (*QuietValue)(Plan plan, Py_ssize_t at, const CallArgument* a
 
 
 cdef class Plan:
-    def __init__(self, tool, str name, function, parameters, *, bint inline, bint judged):
+    def __init__(self, tool, str name, function, parameters, *, bint inline, bint judged, int form=-1):
         """Plan calls of `function`, registered as `tool`.
 
         `parameters` are (name, kind, default or REQUIRED, nullable) in positional order, or None where
         the compiled binder cannot serve the tool at all. `inline` lets it run on the loop's thread from
-        the start; `judged` lets its record decide.
+        the start; `judged` lets its record decide. `form` is that of its plain values (`encode`), -1 if
+        they need more than writing.
         """
         cdef Py_ssize_t at
         cdef bytes key
@@ -75,6 +76,7 @@ cdef class Plan:
             self.defaults = tuple([parameter[2] for parameter in parameters])
         self.inline = inline
         self.judged = judged
+        self.form = form
 
     cdef PyObject* call(self, Message message) noexcept:
         """Bind the message's arguments and call.

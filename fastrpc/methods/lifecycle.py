@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastrpc._core.encode import dumps
-from fastrpc.session import MODERN
+from fastrpc.session import MODERN, STRUCTURED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def initialize(dispatcher: Dispatcher, request: Request) -> bytes:
     version = dispatcher.session.agree(request.params)
     connection = dispatcher.connection
     connection.open = True
+    connection.structured = version in STRUCTURED
     connection.take_plans(connection.plans)  # and forget a list made for another version
     service = dispatcher.service
     result: dict[str, Any] = {

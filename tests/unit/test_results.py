@@ -1,0 +1,274 @@
+"""Results of values: what the compiled writer takes, what goes another way, and what is refused."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import json
+import math
+import subprocess
+import sys
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
+
+import pytest
+from pydantic import BaseModel, PlainSerializer
+
+from fastrpc._core.encode import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, Output, dumps, plain_json, result_of
+from fastrpc.results import Results, UnencodableResult, form_of, keeps_plain_values
+from fastrpc.schema import Signature, describe
+from fastrpc.session import LATEST_LEGACY, MODERN, STRUCTURED, VERSIONS
+
+RESULTS = Results({"name": "t", "version": "1"})
+TAIL = b'"}],"isError":false}}\n'
+MEGABYTE = 2**20
+
+
+class Text(str):
+    pass
+
+
+class Number(int):
+    pass
+
+
+class Share(float):
+    pass
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Level(enum.IntEnum):
+    HIGH = 3
+
+
+@dataclass
+class Point:
+    x: int
+
+
+class Pair(NamedTuple):
+    left: int
+
+
+class Row(TypedDict):
+    x: int
+
+
+class Model(BaseModel):
+    x: int
+
+
+def signature(annotation: Any) -> Signature:
+    def give():  # type: ignore[no-untyped-def]
+        pass
+
+    give.__annotations__["return"] = annotation
+    return describe(give)
+
+
+class Tool:
+    """As much of a tool as a result asks for."""
+
+    def __init__(self, annotation: Any) -> None:
+        self.signature = signature(annotation)
+
+
+def result(value: Any, annotation: Any = Any, version: str = LATEST_LEGACY) -> Any:
+    return json.loads(RESULTS.of(Tool(annotation), value, version))  # type: ignore[arg-type]
+
+
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Text("t"), Number(1), Share(0.5), OrderedDict(a=1), Pair(1), Point(1), Model(x=1), Level.HIGH,
+        Colour.RED, datetime.date(2026, 1, 2), {1, 2}, b"bytes", {1: 2}, {Text("key"): 1}, {None: 1},
+        math.nan, -math.inf, "\ud800", {"\udfff": 1}, "x" * 3000 + "\ud800", object(), 10**5000, nested(201),
+    ],
+    ids=lambda value: f"{type(value).__name__} {str(value)[:12]!a}" if type(value) is not int else "long",
+)  # fmt: skip
+def test_what_is_not_plain_is_left_to_the_other_way(value: Any) -> None:
+    output = Output()
+    assert output.value(b"1", {"a": 1}, OBJECT_FORM, TAIL)
+    before = output.end
+    for holder in ([value], {"long": "x" * 100_000, "a": value}, (1, value)):
+        assert not output.value(b"2", holder, OBJECT_FORM, TAIL)
+        assert output.end == before
+        assert plain_json(holder) is None
+        assert result_of(holder, TEXT_FORM, b'"}]}') is None
+    assert json.loads(output.take())["result"]["structuredContent"] == {"a": 1}
+    assert plain_json([1]) == b"[1]"
+
+
+@pytest.mark.parametrize("value", ["text", "", None])
+def test_a_text_and_none_are_no_values(value: Any) -> None:
+    output = Output()
+    assert not output.value(b"1", value, TEXT_FORM, TAIL)
+    assert output.take() == b""
+
+
+def test_a_value_may_be_two_hundred_levels_deep() -> None:
+    assert plain_json(nested(200)) == b"[" * 200 + b"]" * 200
+    assert result(nested(201))["content"][0]["text"] == "[" * 201 + "]" * 201
+    ring: list[Any] = []
+    ring += [ring, ring]
+    assert plain_json(ring) is None
+    with pytest.raises(UnencodableResult):
+        result(ring)
+
+
+def test_integers_beyond_64_bits_are_exact() -> None:
+    for number in (2**63 - 1, 2**63, 2**64, -(2**63) - 1, 10**4299):
+        assert plain_json([number, -number]) == f"[{number},{-number}]".encode()
+
+
+def test_values_of_megabytes_go_out_whole_and_leave_little_behind() -> None:
+    output = Output()
+    value = {"plain": "x" * (3 * MEGABYTE), "quotes": '"' * MEGABYTE, "wide": ["é漢\n"] * 100_000}
+    assert output.value(b"1", value, OBJECT_FORM, TAIL)
+    assert json.loads(output.take())["result"]["structuredContent"] == value
+    assert plain_json(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def test_memory_for_a_large_value_is_given_back() -> None:
+    script = (
+        "import resource\n"
+        "from fastrpc._core.encode import Output\n"
+        "def resident():\n"
+        "    with open('/proc/self/statm') as file:\n"
+        "        return int(file.read().split()[1]) * resource.getpagesize()\n"
+        "output = Output()\n"
+        "before = resident()\n"
+        "assert output.value(b'1', ['x' * 2**25], 0, b'\"}]}}\\n')\n"
+        "output.take()\n"
+        "for _ in range(64):\n"
+        "    output.value(b'1', [], 0, b'\"}]}}\\n')\n"
+        "    output.take()\n"
+        "print(resident() - before)\n"
+    )
+    if not sys.platform.startswith("linux"):
+        pytest.skip("/proc is Linux's")
+    grown = int(
+        subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, timeout=30).stdout
+    )
+    assert grown < 8 * MEGABYTE
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"rows": [{"score": math.nan}]}, "result.rows[0].score: nan cannot be written as JSON"),
+        ([1.5, -math.inf], "result[1]: -inf cannot be written as JSON"),
+        (["\ud800"], "the result holds half a surrogate pair, which is no text"),
+        ({"\udfff": 1}, "the result holds half a surrogate pair, which is no text"),
+        ([object()], "the result cannot be written as JSON"),
+        ([10**5000], "the result cannot be written as JSON: Exceeds the limit"),
+    ],
+)
+def test_refusals_say_what_and_where(value: Any, words: str) -> None:
+    with pytest.raises(UnencodableResult) as caught:
+        result(value)
+    assert str(caught.value).startswith(words)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("annotation", "value", "text", "structure"),
+    [
+        (dict, {"a": [1, 0.5, None]}, '{"a":[1,0.5,null]}', {"a": [1, 0.5, None]}),
+        (dict, [1], "[1]", None),
+        (list, [1, True], "[1,true]", {"result": [1, True]}),
+        (int, 5, "5", {"result": 5}),
+        (Any, {"a": 1}, '{"a":1}', None),
+        (Point, Point(1), '{"x":1}', {"x": 1}),
+        (Row, {"x": 1}, '{"x":1}', {"x": 1}),
+        (Model, Model(x=1), '{"x":1}', {"x": 1}),
+        (Level, Level.HIGH, "3", {"result": 3}),
+        (Colour, Colour.RED, '"red"', {"result": "red"}),
+        (datetime.date, datetime.date(2026, 1, 2), '"2026-01-02"', {"result": "2026-01-02"}),
+        (dict, OrderedDict(a=Text("t")), '{"a":"t"}', {"a": "t"}),
+        (list, (1, {2}), "[1,[2]]", {"result": [1, [2]]}),
+    ],
+)
+def test_each_value_has_its_form(
+    version: str, annotation: Any, value: Any, text: str, structure: Any
+) -> None:
+    got = result(value, annotation, version)
+    assert got["content"] == [{"type": "text", "text": text}]
+    known = structure is not None and version in STRUCTURED
+    assert got.get("structuredContent") == (structure if known else None)
+    wrapped = known and signature(annotation).wraps_result
+    assert got.get("_meta", {}).get("fastmcp") == ({"wrap_result": True} if wrapped else None)
+    assert ("resultType" in got) == (version == MODERN)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_endings_are_what_follows_the_text_of_each_form(version: str) -> None:
+    endings = RESULTS.endings(version)
+    for form, annotation in ((TEXT_FORM, Any), (OBJECT_FORM, dict), (WRAPPED_FORM, list)):
+        value: Any = {"a": 1} if form == OBJECT_FORM else [1]
+        output = Output()
+        shown = form if version in STRUCTURED else TEXT_FORM
+        assert output.value(b"1", value, shown, endings[form])
+        of = RESULTS.of(Tool(annotation), value, version)  # type: ignore[arg-type]
+        assert output.take() == b'{"jsonrpc":"2.0","id":1,"result":' + of + b"}\n"
+        assert form_of(signature(annotation)) == form
+
+
+@pytest.mark.parametrize(
+    ("annotation", "keeps"),
+    [
+        (Any, True), (str, True), (None, True), (dict, True), (list[dict[str, int]], True), (int | str, True),
+        (Literal[1, 2], True), (Annotated[dict, "a dict"], True), (Point, True), (Row, True), (Colour, True),
+        (list[datetime.date], True), (Model, False),
+        (Annotated[int, PlainSerializer(lambda number: -number)], False),
+    ],
+)  # fmt: skip
+def test_only_pydantic_may_change_plain_values(annotation: Any, keeps: bool) -> None:
+    described = signature(annotation)
+    assert keeps_plain_values(described) == keeps
+    if keeps:
+        for value in ({"x": [1, 2.5, "t", None, True, 2**70]}, [1, {"a": []}], 5):
+            assert described.to_json(value) == value
+            assert plain_json(described.to_json(value)) == plain_json(value)
+
+
+def test_a_serializer_of_pydantic_is_heard() -> None:
+    negative = Annotated[int, PlainSerializer(lambda number: -number)]
+    assert result(5, negative)["structuredContent"] == {"result": -5}
+
+
+def test_plain_results_import_nothing() -> None:
+    script = (
+        "import sys\n"
+        "from fastrpc.results import Results\n"
+        "from fastrpc.schema import describe\n"
+        "def give() -> dict: ...\n"
+        "class Tool: signature = describe(give)\n"
+        "Results({'name': 't'}).of(Tool, {'a': [1.5, {'b': 2**70}]}, '2025-11-25')\n"
+        "print({'orjson', 'msgspec', 'json', 'enum', 're'} & set(sys.modules))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{script}"],
+        capture_output=True, check=True, timeout=30, text=True,
+    )  # fmt: skip
+    assert done.stdout == "set()\n"
+
+
+def test_dumps_takes_subclasses_too() -> None:
+    value = OrderedDict(a=Text("t"), b=Number(1), c=Share(-0.0), d=Level.HIGH)
+    assert dumps([value, Pair(1)]) == b'[{"a":"t","b":1,"c":-0.0,"d":3},[1]]'
+    with pytest.raises(TypeError):
+        dumps(nested(201))
+    with pytest.raises(UnicodeEncodeError):
+        dumps({"a": "\ud800"})
