@@ -164,6 +164,18 @@ static inline char *fastrpc_escape_all(char *to, const unsigned char *from, Py_s
         to = plain ? to + 16 : fastrpc_escape_some(to, from, 16);
 #endif
     }
+#ifdef __SSE2__
+    if (from > start) {
+        /* The last bytes together with those before them: where none of the 16 is odd, writing those again
+         * changes nothing. */
+        __m128i block = fastrpc_narrow_16(end - 16, 1);
+        if (!fastrpc_odd_16(block)) {
+            to += end - from;
+            _mm_storeu_si128((__m128i *)(to - 16), block);
+            return to;
+        }
+    }
+#endif
     return fastrpc_escape_end(to, from, end - from, from > start);
 }
 

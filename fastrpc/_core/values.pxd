@@ -1,7 +1,7 @@
 # Makes Python objects of what has been read: str of valid UTF-8, any value of simdjson's.
 #
 # Inline, for the message reader. A str of ASCII costs an allocation and a copy; other texts are text.h's
-# affair. The names of members are remembered, 512 of them, since records repeat theirs.
+# affair. The names of members are remembered, 128 of them, since records repeat theirs.
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
@@ -23,7 +23,7 @@ cdef extern from "text.h":
 cdef extern from *:
     """
     #define FASTRPC_LONGEST_NAME 32
-    static PyObject *fastrpc_names[512];  // ASCII
+    static PyObject *fastrpc_names[128];  // ASCII
     """
     enum:
         LONGEST_NAME "FASTRPC_LONGEST_NAME"
@@ -101,7 +101,7 @@ cdef inline str key_str(const char* data, Py_ssize_t size):
     if size < 8:
         mark &= ((<uint64_t> 1) << (8 * size)) - 1
     mark = (mark ^ <uint64_t> size ^ <unsigned char> data[size - 1]) * <uint64_t> 0x9E3779B97F4A7C15
-    slot = &names[mark >> 55]
+    slot = &names[mark >> 57]
     if slot[0] != NULL and is_text(slot[0], data, size):
         return <str> slot[0]
     name = make_str(data, size)
