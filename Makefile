@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.built
+MEASURED := $(CURDIR)/benchmarks/.cache/measured
 COMPILED := setup.py pyproject.toml $(wildcard $(addprefix fastrpc/_core/*,.pyx .pxd .h .c))
 
 .PHONY: run test test-unit lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak clean
@@ -39,9 +40,11 @@ bench-micro: $(STAMP)    ## single steps, with pytest-benchmark
 bench-instructions: $(STAMP)  ## instructions of one call, against the committed figure
 	$(BIN)/python benchmarks/instructions.py --check
 
-bench-guard: $(STAMP)    ## fail when a figure has got worse than the committed one
+bench-guard: $(STAMP)    ## fail when a figure has got worse than the committed one; measures a wheel
 	$(BIN)/python benchmarks/build.py
-	$(BIN)/python benchmarks/guard.py $(GUARD_OPTIONS)
+	rm -rf $(MEASURED) && $(BIN)/python -m venv $(MEASURED)
+	$(MEASURED)/bin/python -m pip install --quiet .
+	$(BIN)/python benchmarks/guard.py --python $(MEASURED)/bin/python $(GUARD_OPTIONS)
 
 soak: $(STAMP)           ## the long form of the leak check
 	FASTRPC_LEAK_MESSAGES=1000000 $(BIN)/python -m pytest tests/integration/test_leaks.py
