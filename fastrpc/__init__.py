@@ -11,29 +11,40 @@ if TYPE_CHECKING:
 
     from msgspec import Meta
 
+    from fastrpc.completion import Completions
     from fastrpc.context import Context
     from fastrpc.errors import (
         ArgumentError,
         DefinitionError,
         FastrpcError,
         ProtocolError,
+        ResourceNotFound,
         ToolError,
         UsageError,
     )
+    from fastrpc.prompts import Message
     from fastrpc.registry import tool
+    from fastrpc.resources import Contents
     from fastrpc.server import Server
-    from fastrpc.types import Image, Text, ToolResult
+    from fastrpc.types import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ArgumentError",
+    "Audio",
+    "Completions",
+    "Contents",
     "Context",
     "DefinitionError",
+    "EmbeddedResource",
     "FastrpcError",
     "Image",
+    "Message",
     "Meta",
     "ProtocolError",
+    "ResourceLink",
+    "ResourceNotFound",
     "Server",
     "Text",
     "ToolError",
@@ -45,12 +56,19 @@ __all__ = [
 
 _HOMES = {
     "ArgumentError": "fastrpc.errors",
+    "Audio": "fastrpc.types",
+    "Completions": "fastrpc.completion",
+    "Contents": "fastrpc.resources",
     "Context": "fastrpc.context",
     "DefinitionError": "fastrpc.errors",
+    "EmbeddedResource": "fastrpc.types",
     "FastrpcError": "fastrpc.errors",
     "Image": "fastrpc.types",
+    "Message": "fastrpc.prompts",
     "Meta": "msgspec",
     "ProtocolError": "fastrpc.errors",
+    "ResourceLink": "fastrpc.types",
+    "ResourceNotFound": "fastrpc.errors",
     "Server": "fastrpc.server",
     "Text": "fastrpc.types",
     "ToolError": "fastrpc.errors",

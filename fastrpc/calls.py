@@ -1,4 +1,4 @@
-"""How a call of a tool runs: inline, as a coroutine, or on a worker thread; and how it ends.
+"""How a call of a handler runs: inline, as a coroutine, or on a worker thread; and how it ends.
 
 The connection has served the likely call before anything here is reached. A call ends exactly once:
 by its result, its failure, its time limit or its cancellation, whichever comes first; what comes later
@@ -18,6 +18,7 @@ from fastrpc.results import UnencodableResult
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task, TimerHandle
+    from collections.abc import Callable
     from typing import Any
 
     from fastrpc._core.plan import Plan
@@ -28,9 +29,41 @@ WAITING = "waiting"
 RUNNING = "running"
 ENDED = "ended"
 
+within: Callable[[Call, Callable[[], Any]], Any] | None = None
+"""Calls a function on behalf of a call, if somebody wants to know which one runs (`fastrpc.log_bridge`)."""
+
+
+class InputRequired(BaseException):
+    """The handler cannot go on before its client has answered (MCP 2026-07-28: InputRequiredResult).
+
+    Raised through the handler's code, which runs again from its start with the answers at hand; no
+    Exception, so that a handler that catches those lets it through. `questions` are the input requests by
+    key.
+    """
+
+    def __init__(self, questions: dict[str, dict[str, Any]]) -> None:
+        super().__init__(f"waiting for {', '.join(questions)}")
+        self.questions = questions
+
+
+def questions_of(error: BaseException) -> dict[str, dict[str, Any]] | None:
+    """Return the questions that an error stands for, those of a TaskGroup together; None: a failure."""
+    if isinstance(error, InputRequired):
+        return error.questions
+    members = getattr(error, "exceptions", None)  # of a BaseExceptionGroup, which 3.10 does not have
+    if isinstance(error, Exception) or not members:
+        return None
+    found: dict[str, dict[str, Any]] = {}
+    for member in members:
+        questions = questions_of(member)
+        if questions is None:
+            return None
+        found.update(questions)
+    return found
+
 
 class Call:
-    """One call of a tool.
+    """One call of a handler: of a tool, or of what reads a resource, makes a prompt, completes a word.
 
     It has two ends that mostly fall together: it is over for the client when it is answered or
     cancelled, and over for the server when its function has returned, which a thread may do later.
@@ -68,8 +101,10 @@ class Call:
         """Call the function; what comes back may be a coroutine."""
         if self.state == ENDED:
             return None
-        tool = self.plan.tool
-        return tool.signature.call(tool.function, self.arguments, self.context)
+        handler = self.plan.tool
+        if within is None:
+            return handler.signature.call(handler.function, self.arguments, self.context)
+        return within(self, lambda: handler.signature.call(handler.function, self.arguments, self.context))
 
     # --- the beginning ------------------------------------------------------------------------------
 
@@ -81,8 +116,9 @@ class Call:
         try:
             return self.invoke()
         finally:
+            self.say_the_last()
             self.state = ENDED
-            self.request.call = None  # as in end()
+            self.request.call = self.request.link = None  # as in end()
             self.plan.note(perf_counter_ns() - began)
 
     def start(self) -> None:
@@ -94,15 +130,29 @@ class Call:
             return
         self.state = RUNNING
         self.thread = get_ident()
-        tool = self.plan.tool
+        handler = self.plan.tool
         loop = self.loop = asyncio.get_running_loop()
-        if tool.timeout_seconds is not None:
-            self.timer = loop.call_later(tool.timeout_seconds, self.expire)
-        if tool.is_async:
-            self.task = loop.create_task(self.invoke())
+        if handler.timeout_seconds is not None:
+            self.timer = loop.call_later(handler.timeout_seconds, self.expire)
+        if handler.is_async:
+            if within is None:
+                self.task = loop.create_task(self.invoke())
+            else:
+                self.task = within(self, lambda: loop.create_task(self.invoke()))
             self.task.add_done_callback(self.task_done)
+        elif self.plan.inline:  # it has waited for a lifespan
+            self.run_late()
         else:
             self.dispatcher.service.workers.run(loop, self.invoke, self.thread_done)
+
+    def run_late(self) -> None:
+        """Call the function on this thread, now, though the request has been put in flight."""
+        began = perf_counter_ns()
+        try:
+            result, error = self.invoke(), None
+        except BaseException as failure:
+            result, error = None, failure
+        self.thread_done(result, error, perf_counter_ns() - began)
 
     # --- the ends -------------------------------------------------------------------------------------
 
@@ -124,12 +174,19 @@ class Call:
             self.returned(result)
 
     def returned(self, result: Any) -> None:
+        self.say_the_last()
         if self.end():
             self.dispatcher.call_returned(self, result)
 
     def failed(self, error: BaseException) -> None:
+        self.say_the_last()
         if self.end():
             self.dispatcher.call_raised(self, error)
+
+    def say_the_last(self) -> None:
+        """Send a progress report that is held back: what is said last must arrive."""
+        if self.request.link is not None and self.state == RUNNING:
+            self.request.link.flush()
 
     def expire(self) -> None:
         """The time limit has passed: answer now, and stop the work as far as it can be stopped."""
@@ -156,16 +213,17 @@ class Call:
         if self.state == WAITING:
             self.dispatcher.service.withdraw(self)
         self.state = ENDED
-        self.request.call = None  # or the two would hold each other, and the arguments, until a collection
+        # Or they would hold each other, and the arguments, until a collection.
+        self.request.call = self.request.link = None
         if self.timer is not None:
             self.timer.cancel()
         return True
 
 
-def complaint_of(tool: Any, error: BaseException) -> str:
-    """Return what the model is told of a failure; log the traceback of one that is not a refusal."""
+def complaint_of(handler: Any, error: BaseException) -> str:
+    """Return what the other side is told of a failure; log the traceback of one that is not a refusal."""
     if isinstance(error, (ArgumentError, ToolError, UnencodableResult)):
         return str(error)
-    log.write("error", f"tool {tool.name} failed: {type(error).__name__}", error)
+    log.write("error", f"{handler.kind} {handler.name} failed: {type(error).__name__}", error)
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

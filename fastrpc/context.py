@@ -1,15 +1,19 @@
-"""What a tool is handed besides its arguments: the call it serves.
+"""What a handler is handed besides its arguments: the call it serves.
 
 A parameter annotated with `Context` gets one and never shows in the schema. It costs nothing to a tool
-that does not ask for it. How messages reach the client is the dispatcher's affair.
+that does not ask for it. How messages reach the client is the link's affair (`fastrpc.link`).
 """
 
 from __future__ import annotations
 
+from fastrpc.errors import ToolError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Awaitable, Callable, Generator
     from typing import Any
+
+    from fastrpc.link import Link
 
 
 class Done:
@@ -26,20 +30,21 @@ DONE = Done()
 
 
 class Context:
-    """One call of a tool.
+    """One call of a tool, or of another handler.
 
     `request_id` is the JSON-RPC id; `protocol_version` the version that the client speaks;
-    `client_info` what it said of itself; `wants_progress` whether it asked for progress.
+    `client_info` what it said of itself. Made by hand, without a link, it says nothing to anybody: for
+    tests that call a tool's function.
     """
 
-    __slots__ = ("_progress", "_reached", "cancelled", "client_info", "protocol_version", "request_id")
+    __slots__ = ("_link", "cancelled", "client_info", "protocol_version", "request_id")
 
     def __init__(
         self,
         request_id: str | int = 0,
         protocol_version: str = "",
         client_info: dict[str, Any] | None = None,
-        progress: Callable[[dict[str, Any]], object] | None = None,
+        link: Link | None = None,
     ) -> None:
         self.request_id = request_id
         self.protocol_version = protocol_version
@@ -47,29 +52,127 @@ class Context:
         self.cancelled = False
         """True once the client has cancelled the call or gone away. For tools that run on a thread:
         look at it from time to time and return. An async tool gets asyncio.CancelledError instead."""
-        self._progress = progress
-        self._reached: float | None = None
+        self._link = link
+
+    @property
+    def state(self) -> Any:
+        """What the server's ``lifespan`` gave: a pool, a client, whatever calls share."""
+        return None if self._link is None else self._link.state
+
+    @property
+    def client_capabilities(self) -> dict[str, Any]:
+        """What the client says it can do (MCP: ClientCapabilities)."""
+        return {} if self._link is None else self._link.capabilities
+
+    # --- telling --------------------------------------------------------------------------------------
 
     @property
     def wants_progress(self) -> bool:
         """Whether the request carried a progress token (MCP, utilities: progress)."""
-        return self._progress is not None
+        return self._link is not None and self._link.token is not None
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> Done:
         """Report progress, if the client asked for it; may be called from a thread.
 
-        `progress` must grow from report to report; one that does not is left out. The notification is
-        on its way when this returns; the returned value may be awaited, and need not be.
+        `progress` must grow from report to report; one that does not is left out. At most 20 reports a
+        second are sent, the last one always. The returned value may be awaited, and need not be.
         """
-        if self._progress is None or self.cancelled:
-            return DONE
-        if self._reached is not None and progress <= self._reached:
-            return DONE
-        self._reached = progress
-        report: dict[str, Any] = {"progress": progress}
-        if total is not None:
-            report["total"] = total
-        if message is not None:
-            report["message"] = message
-        self._progress(report)
+        if self._link is not None and not self.cancelled:
+            report: dict[str, Any] = {"progress": progress}
+            if total is not None:
+                report["total"] = total
+            if message is not None:
+                report["message"] = message
+            self._link.progress(report)
         return DONE
+
+    def log(self, data: Any, level: str = "info", logger: str | None = None) -> Done:
+        """Send the client a log message, if it wants to hear of this level (MCP, utilities: logging).
+
+        `data` is any JSON value, mostly a text; `level` one of debug, info, notice, warning, error,
+        critical, alert, emergency. May be called from a thread. Raises ValueError for another level.
+        """
+        if self._link is not None and not self.cancelled:
+            self._link.log(level, data, logger)
+        return DONE
+
+    def debug(self, data: Any, logger: str | None = None) -> Done:
+        return self.log(data, "debug", logger)
+
+    def info(self, data: Any, logger: str | None = None) -> Done:
+        return self.log(data, "info", logger)
+
+    def warning(self, data: Any, logger: str | None = None) -> Done:
+        return self.log(data, "warning", logger)
+
+    def error(self, data: Any, logger: str | None = None) -> Done:
+        return self.log(data, "error", logger)
+
+    # --- asking ---------------------------------------------------------------------------------------
+
+    async def elicit(self, message: str, form: Any = None, *, key: str | None = None) -> Any:
+        """Ask the person at the client to fill in a form (MCP, client features: elicitation).
+
+        `form` is a dataclass, msgspec Struct, TypedDict or pydantic model of plain members, a plain type
+        (``str``, ``int``, ``bool``, a Literal …), or a JSON Schema; None asks for a yes alone. Returns an
+        `fastrpc.asking.Answer`: `action` is accept, decline or cancel, `data` the form's value, `accepted`
+        short for the first. Raises ToolError where the client cannot be asked.
+
+        From 2026-07-28 on the function runs again from its start once the answer is there: what it does
+        before it asks, it does twice, unless `once` does it. `key` names the question (made from its place
+        otherwise).
+        """
+        from fastrpc.asking_questions import Form
+
+        return await self._ask_one(Form(message, form), key)
+
+    async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Any:
+        """Ask the person to visit a web page, for what must not pass through the client: a secret."""
+        from fastrpc.asking_questions import Visit
+
+        return await self._ask_one(Visit(message, url), key)
+
+    async def sample(
+        self, messages: Any, *, max_tokens: int = 1024, key: str | None = None, **options: Any
+    ) -> Any:
+        """Have the client's model go on from `messages` (MCP, client features: sampling).
+
+        `messages` is a text or a list of messages; the other members of the request may be given by their
+        names in snake case (`system_prompt`, `temperature`, `tools`, `tool_choice` …). Returns an
+        `fastrpc.asking.Sample` with `text`, `content`, `model` and `stop_reason`.
+        """
+        from fastrpc.asking_questions import Sampling
+
+        return await self._ask_one(Sampling(messages, max_tokens, options), key)
+
+    async def roots(self, *, key: str | None = None) -> Any:
+        """Return the folders that the client works in, a list of ``{"uri", "name"}`` (MCP: roots)."""
+        from fastrpc.asking_questions import Roots
+
+        return await self._ask_one(Roots(), key)
+
+    async def ask(self, **questions: Any) -> dict[str, Any]:
+        """Ask several questions at once, by key: `Form`, `Visit`, `Sampling`, `Roots` of `fastrpc.asking`."""
+        return await self._reach().ask(questions)
+
+    async def _ask_one(self, question: Any, key: str | None) -> Any:
+        key = key or ""
+        return (await self._reach().ask({key: question}))[key]
+
+    def once(self, key: str, function: Callable[[], Any]) -> Any:
+        """Call `function` and return its value; when the call runs again, return that value only.
+
+        For what must happen once although an answer makes the handler run again (`elicit`). The value goes
+        to the client and back, signed: it must be JSON, and no secret. A coroutine function is awaited:
+        ``await ctx.once("order", place_order)``.
+        """
+        return function() if self._link is None else self._link.once(key, function)
+
+    def read_resource(self, uri: str) -> Awaitable[Any]:
+        """Read a resource of this server; gives its contents as a list. Raises ToolError if there is none."""
+        return self._reach().read_resource(uri)
+
+    def _reach(self) -> Link:
+        if self._link is None:
+            raise ToolError("this context was made by hand: there is no client to ask")
+        return self._link

@@ -10,12 +10,11 @@ from __future__ import annotations
 from _thread import get_ident
 
 from fastrpc import log
-from fastrpc._core.encode import dumps
+from fastrpc._core.encode import TEXT_FORM, dumps
 from fastrpc._core.message import Message
-from fastrpc.calls import RUNNING, Call, complaint_of
+from fastrpc.calls import Call, complaint_of, questions_of
 from fastrpc.context import Context
 from fastrpc.errors import (
-    ArgumentError,
     InternalError,
     InvalidParams,
     InvalidRequest,
@@ -23,17 +22,22 @@ from fastrpc.errors import (
     ParseError,
     ProtocolError,
 )
-from fastrpc.methods import METHODS, NOTIFICATIONS
-from fastrpc.results import error_object
-from fastrpc.session import BATCHES, CLIENT_KEY, MODERN, NEW, Session
+from fastrpc.methods import METHODS, NOTIFICATIONS, tools
+from fastrpc.results import error_object, to_json
+from fastrpc.session import NEW, READY, Session
+from fastrpc.versions import BATCHES, CAPABILITIES_KEY, CLIENT_KEY, MODERN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from collections.abc import Callable, Iterable
     from typing import Any
 
     from fastrpc._core.connection import Connection
     from fastrpc._core.plan import Plan
+    from fastrpc.asking import Questions
+    from fastrpc.asking_state import Memory
+    from fastrpc.link import Link
     from fastrpc.service import Service
 
 
@@ -48,9 +52,25 @@ class Batch:
 
 
 class Request:
-    """One request: what the client asked, and whom to answer."""
+    """One request: what the client asked, and whom to answer.
 
-    __slots__ = ("batch", "call", "dispatcher", "id", "key", "method", "params", "version")
+    `room` is the module of `fastrpc.methods` that serves it, where a handler's call has to be waited for;
+    `asking` what it remembers of questions to the client.
+    """
+
+    __slots__ = (
+        "asking",
+        "batch",
+        "call",
+        "dispatcher",
+        "id",
+        "key",
+        "link",
+        "method",
+        "params",
+        "room",
+        "version",
+    )
 
     def __init__(self, dispatcher: Dispatcher, message: Message, batch: Batch | None) -> None:
         self.dispatcher = dispatcher
@@ -61,22 +81,48 @@ class Request:
         self.batch = batch
         self.version = ""
         self.call: Call | None = None
+        self.link: Link | None = None
+        self.asking: Memory | None = None
+        self.room: Any = None
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        return self.params.get("_meta") or {}
 
     @property
     def progress_token(self) -> str | int | None:
         """The token under which the client wants to hear of progress (MCP, utilities: progress)."""
-        token = (self.params.get("_meta") or {}).get("progressToken")
+        token = self.meta.get("progressToken")
         return token if type(token) in (str, int) else None
 
-    def context(self) -> Context:
-        """Return what a tool that serves this request is handed."""
-        token = self.progress_token
-        report = None if token is None else lambda report: self.dispatcher.report(self, token, report)
+    @property
+    def client_capabilities(self) -> dict[str, Any]:
+        """What the client can do: said with the request from 2026-07-28 on, in the handshake before."""
         if self.version == MODERN:
-            client = (self.params.get("_meta") or {}).get(CLIENT_KEY)
-        else:
-            client = self.dispatcher.session.client_info
-        return Context(id_value(self.id), self.version, client, report)
+            found: dict[str, Any] = self.meta.get(CAPABILITIES_KEY) or {}
+            return found
+        return self.dispatcher.session.client_capabilities
+
+    @property
+    def client_info(self) -> dict[str, Any]:
+        if self.version == MODERN:
+            found: dict[str, Any] = self.meta.get(CLIENT_KEY) or {}
+            return found
+        return self.dispatcher.session.client_info
+
+    def context(self) -> Context:
+        """Return what a handler that serves this request is handed.
+
+        Raises InvalidParams for a request state that is not its own: nothing must run on it.
+        """
+        from fastrpc.link import Link
+
+        if "requestState" in self.params or "inputResponses" in self.params:
+            from fastrpc.asking_state import memory_of
+
+            memory_of(self)
+        self.link = Link(self)
+        return Context(id_value(self.id), self.version, self.client_info, self.link)
 
 
 class Dispatcher:
@@ -89,6 +135,14 @@ class Dispatcher:
         self.in_flight: dict[bytes, Any] = connection.in_flight
         self.on_idle: Callable[[], object] | None = None
         """Called when the last call in flight has ended."""
+        self.thread = get_ident()
+        """The thread that serves the connection: nobody else may write to it."""
+        self.loop: AbstractEventLoop | None = None
+        self.listening: dict[bytes, Any] = connection.listening
+        """Requests whose answer is a stream of changes (MCP 2026-07-28: subscriptions/listen), by key."""
+        self.untold: dict[str, None] = {}
+        """Names of lists that have changed, of which the client has not been told yet."""
+        self._questions: Questions | None = None
         connection.dispatcher = self
         service.dispatchers.add(self)
 
@@ -102,11 +156,19 @@ class Dispatcher:
         self._answer_error(b"null", ParseError("Parse error: a line longer than the limit"), None)
 
     def call_ended(self, id: bytes, tool: Any, result: Any, modern: bool) -> None:
-        """An inline call has returned something that is more than a plain text."""
-        self._answer(id, self._encode(tool, result, self._version_of(modern)), None)
+        """An inline call has returned something that is more than a plain value."""
+        results, version = self.service.results, self._version_of(modern)
+        try:
+            encoded = results.of(tool, result, version)
+        except Exception as error:
+            encoded = results.failure(complaint_of(tool, error), version)
+        self._answer(id, encoded, None)
 
     def call_failed(self, id: bytes, tool: Any, error: BaseException, modern: bool) -> None:
         """An inline call has raised."""
+        if isinstance(error, ProtocolError):
+            self._answer_error(id, error, None)
+            return
         version = self._version_of(modern)
         self._answer(id, self.service.results.failure(complaint_of(tool, error), version), None)
 
@@ -123,6 +185,8 @@ class Dispatcher:
             self._take_request(message, batch)
         elif kind == "notification":
             self._take_notification(message)
+        elif kind == "response":
+            self._take_response(message)
         elif kind == "batch":
             self._take_batch(message, batch)
         elif kind == "broken":
@@ -134,7 +198,11 @@ class Dispatcher:
             self._answer_error(message.id or b"null", error, batch)
 
     def _take_request(self, message: Message, batch: Batch | None) -> None:
-        request = Request(self, message, batch)
+        self._handle(Request(self, message, batch))
+
+    def _handle(self, request: Request) -> None:
+        """Serve a request, and answer it unless it is answered later."""
+        batch = request.batch
         try:
             result = self._serve(request)
         except ProtocolError as error:
@@ -151,11 +219,17 @@ class Dispatcher:
 
     def _serve(self, request: Request) -> bytes | None:
         """Return a request's result, or None if it comes later."""
-        if request.key in self.in_flight:
+        if request.key in self.in_flight or request.key in self.listening:
             raise InvalidRequest("id: a request with this id is in flight")
         request.version = self.session.version_of(request.method, request.params)
         method = METHODS.get(request.method)
-        if method is None or request.version not in method.versions:
+        if self.service.has_sources and method is not None and self.service.holds(self, request):
+            return None
+        if (
+            method is None
+            or request.version not in method.versions
+            or (method.needs and not getattr(self.service, method.needs))
+        ):
             raise MethodNotFound(f"Method not found: {request.method:.128}{nearest(request.method, METHODS)}")
         if request.method == "initialize" and request.batch is not None:
             raise InvalidRequest("initialize: not allowed in a batch")
@@ -166,6 +240,11 @@ class Dispatcher:
         serve = NOTIFICATIONS.get(message.method or "")
         if serve is not None:
             serve(self, message.params or {})
+
+    def _take_response(self, message: Message) -> None:
+        """The client has answered a question of ours; an answer to nothing is dropped."""
+        if self._questions is not None:
+            self._questions.answered(message.value)
 
     def _take_batch(self, message: Message, outer: Batch | None) -> None:
         """A batch is read element by element; its answers go out together (MCP 2025-03-26)."""
@@ -189,6 +268,10 @@ class Dispatcher:
 
     # --- answers --------------------------------------------------------------------------------------
 
+    def answer(self, request: Request, result: bytes) -> None:
+        """Answer a request that was not answered at once and is no handler's call."""
+        self._answer(request.id, result, request.batch)
+
     def _answer(self, id: bytes, result: bytes, batch: Batch | None) -> None:
         if batch is not None:
             batch.answers.append(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, result))
@@ -205,41 +288,11 @@ class Dispatcher:
         self.connection.output.line(answer)
         self.connection.wrote()
 
-    def _encode(self, tool: Any, result: Any, version: str) -> bytes:
-        """Return the JSON of a tool's result, or of its failure to be one."""
-        results = self.service.results
-        try:
-            return results.of(tool, result, version)
-        except Exception as error:
-            return results.failure(complaint_of(tool, error), version)
-
     def _version_of(self, modern: bool) -> str:
         return MODERN if modern else self.session.version or ""
 
-    # --- tools ------------------------------------------------------------------------------------------
-
-    def call_tool(self, request: Request) -> bytes | None:
-        """Serve a ``tools/call``: answer at once, or put it in flight and return None."""
-        params = request.params
-        name = params.get("name")
-        if not isinstance(name, str):
-            raise InvalidParams("name: expected a string" if "name" in params else "name: missing")
-        arguments = params.get("arguments", {})
-        if not isinstance(arguments, dict):
-            raise InvalidParams("arguments: expected an object")
-        plan = self._plan(name)
-        try:
-            bound = plan.tool.signature.bind(arguments)
-        except ArgumentError as error:
-            return self.service.results.failure(str(error), request.version)
-        call = Call(self, request, plan, bound)
-        if plan.inline and not plan.tool.is_async:
-            return self._call_inline(call)
-        self.service.admit(call)
-        self.in_flight[request.key] = request
-        return None
-
-    def _plan(self, name: str) -> Plan:
+    def plan_of_tool(self, name: str) -> Plan:
+        """Return the plan of a tool. Raises InvalidParams for an unknown one."""
         plans = self.service.plans
         if self.connection.plans is not plans:
             self.connection.take_plans(plans)
@@ -248,19 +301,74 @@ class Dispatcher:
             raise InvalidParams(f"Unknown tool: {name:.128}{nearest(name, plans)}")
         return plan
 
+    # --- handlers -----------------------------------------------------------------------------------------
+
+    def begin(self, request: Request, plan: Plan, arguments: list[Any], room: Any) -> bytes | None:
+        """Call a handler: answer at once, or put the request in flight and return None.
+
+        `room` is a module of `fastrpc.methods` with two functions: ``encode(request, handler, value)``
+        makes the result, ``failure(request, handler, error)`` makes the result that tells of an error, or
+        raises the ProtocolError to answer with.
+        """
+        request.room = room
+        call = Call(self, request, plan, arguments)
+        if plan.inline and not plan.tool.is_async and self.service.awaited_by(plan.tool) is None:
+            return self._call_inline(call)
+        self.service.admit(call)
+        self.in_flight[request.key] = request
+        return None
+
     def _call_inline(self, call: Call) -> bytes:
-        tool, version = call.plan.tool, call.request.version
+        request, handler = call.request, call.plan.tool
         try:
-            result = call.run_inline()
+            return self._encoded(request, handler, call.run_inline())
         except BaseException as error:
-            return self.service.results.failure(complaint_of(tool, error), version)
-        return self._encode(tool, result, version)
+            return self._failure(request, handler, error)
+
+    def _encoded(self, request: Request, handler: Any, value: Any) -> bytes:
+        result: bytes = request.room.encode(request, handler, value)
+        return result
+
+    def _failure(self, request: Request, handler: Any, error: BaseException) -> bytes:
+        """Return the result that tells of an error. Raises ProtocolError where it is to be none."""
+        if isinstance(error, ProtocolError):
+            raise error
+        questions = questions_of(error)
+        if questions is not None:
+            from fastrpc.asking import input_required
+
+            return input_required(request, questions)
+        result: bytes = request.room.failure(request, handler, error)
+        return result
+
+    def put_off(self, request: Request, held: Any) -> None:
+        """Put a request in flight that is to be served later; `held` has a ``cancel()``, as calls have."""
+        request.call = held
+        self.in_flight[request.key] = request
+
+    def resume(self, request: Request) -> None:
+        """Serve a request that was put off."""
+        del self.in_flight[request.key]
+        request.call = None
+        ready = self.session.state == READY
+        self._handle(request)
+        if ready and request.method == "initialize":  # which has agreed once more
+            self.session.ready()
+        if request.batch is not None:
+            self._settle(request.batch)
+        if not self.in_flight and self.on_idle is not None:
+            self.on_idle()
 
     # --- what calls say -------------------------------------------------------------------------------
 
     def call_returned(self, call: Call, result: Any) -> None:
         request = call.request
-        if type(result) is str and request.batch is None:
+        if (
+            type(result) is str
+            and request.batch is None
+            and request.room is tools.ROOM
+            and call.plan.form == TEXT_FORM
+        ):
             try:
                 self.connection.answer_text(request.id, result, request.version == MODERN)
             except UnicodeEncodeError:
@@ -268,11 +376,28 @@ class Dispatcher:
             else:
                 self._forget(request)
                 return
-        self._answer_late(request, self._encode(call.plan.tool, result, request.version))
+        try:
+            encoded = self._encoded(request, call.plan.tool, result)
+        except Exception as error:
+            self.call_raised(call, error)
+        else:
+            self._answer_late(request, encoded)
 
     def call_raised(self, call: Call, error: BaseException) -> None:
-        complaint = complaint_of(call.plan.tool, error)
-        self._answer_late(call.request, self.service.results.failure(complaint, call.request.version))
+        request = call.request
+        try:
+            result = self._failure(request, call.plan.tool, error)
+        except ProtocolError as problem:
+            self._answer_error(request.id, problem, request.batch)
+            self._forget(request)
+        except Exception as problem:
+            log.write("error", f"{request.method} failed inside fastrpc", problem)
+            self._answer_error(
+                request.id, InternalError("Internal error; see the server's log"), request.batch
+            )
+            self._forget(request)
+        else:
+            self._answer_late(request, result)
 
     def call_dropped(self, call: Call) -> None:
         """A cancelled request is not answered; a batch does not wait for it."""
@@ -289,37 +414,90 @@ class Dispatcher:
         if not self.in_flight and self.on_idle is not None:
             self.on_idle()
 
-    def report(self, request: Request, token: str | int, report: dict[str, Any]) -> None:
-        """Send a progress notification for a call that runs; from whatever thread."""
-        call = request.call
-        line = b'{"jsonrpc":"2.0","method":"notifications/progress","params":%b}' % dumps(
-            {"progressToken": token, **report}
-        )
+    # --- what the server says by itself ---------------------------------------------------------------
 
-        def send() -> None:
-            if call is not None and call.state == RUNNING:
-                self.connection.output.line(line)
-                self.connection.wrote()
+    def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """Send a notification. To be called on the connection's own thread: see `post`."""
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+        if params is not None:
+            message["params"] = params
+        self.send(message)
 
-        if call is None or call.thread == get_ident() or call.loop is None:
-            send()
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a message, on the connection's own thread."""
+        self.connection.output.line(to_json(message))
+        self.connection.wrote()
+
+    def post(self, function: Callable[[], object]) -> None:
+        """Call `function` on the connection's own thread: now if this is it, else soon."""
+        if get_ident() == self.thread:
+            function()
+        elif self.loop is None:
+            if self.connection.call_in_loop is None:  # there is no transport, and so no client to hear of it
+                return
+            self.connection.call_in_loop(lambda: self.post(function))  # the loop may have begun meanwhile
         else:
-            call.loop.call_soon_threadsafe(send)
+            try:
+                self.loop.call_soon_threadsafe(function)
+            except RuntimeError:  # the loop is closed: nobody is left to hear it
+                pass
+
+    def loop_runs(self, loop: AbstractEventLoop) -> None:
+        """The connection is served by this loop from now on."""
+        self.loop = loop
+        self.thread = get_ident()
+
+    @property
+    def questions(self) -> Questions:
+        """What the server has asked this client and not been answered yet."""
+        if self._questions is None:
+            from fastrpc.asking import Questions
+
+            self._questions = Questions(self)
+        return self._questions
+
+    # --- ends -----------------------------------------------------------------------------------------
 
     def cancel(self, key: bytes) -> None:
         """Stop the request with this key, if it is in flight (MCP, utilities: cancellation)."""
         request = self.in_flight.get(key)
         if request is not None and request.call is not None:
             request.call.cancel()
+        self.listening.pop(key, None)
 
     def cancel_all(self) -> None:
         """Stop everything in flight; nothing of it is answered."""
         for key in list(self.in_flight):
             self.cancel(key)
 
+    def end_listening(self) -> None:
+        """Tell those who listen for changes that there will be none (MCP 2026-07-28: subscriptions)."""
+        if self.listening:
+            from fastrpc.methods.subscriptions import end
+
+            for request in list(self.listening.values()):
+                end(self, request)
+
+    def list_changed(self, kind: str) -> None:
+        """Tell the client, if it may know, that a list is another now; from whatever thread."""
+        if self.listening or self.session.state != NEW:
+            from fastrpc.methods.subscriptions import list_changed
+
+            self.post(lambda: list_changed(self, kind))
+
+    def resource_updated(self, uri: str) -> None:
+        """Tell the client, if it has subscribed, that a resource has changed; from whatever thread."""
+        if self.listening or self.session.subscriptions:
+            from fastrpc.methods.subscriptions import resource_updated
+
+            self.post(lambda: resource_updated(self, uri))
+
     def close(self) -> None:
         """The connection is over: stop what is in flight and be forgotten."""
         self.cancel_all()
+        self.listening.clear()
+        if self._questions is not None:
+            self._questions.close()
         self.service.dispatchers.discard(self)
 
 

@@ -79,8 +79,33 @@ class UnsupportedProtocolVersion(ProtocolError):
     code = -32022
 
 
+class ResourceNotFound(ProtocolError):
+    """There is nothing at a resource's URI (MCP, resources: error handling).
+
+    A function that reads a resource may raise it, or return None. `legacy`: the client speaks a version
+    up to 2025-11-25, which has a code of its own for this.
+    """
+
+    code = -32602
+
+    def __init__(self, uri: str, hint: str = "", *, legacy: bool = False) -> None:
+        super().__init__(f"Resource not found: {uri:.256}{hint}", {"uri": uri})
+        if legacy:
+            self.code = -32002
+
+
 class ToolError(FastrpcError):
     """Raised by a tool: its message is shown to the model as a result with ``isError: true``."""
+
+
+class MissingRequiredClientCapability(ProtocolError, ToolError):
+    """The client cannot be asked what the server needs to know (MCP 2026-07-28).
+
+    `data` says in ``requiredCapabilities`` what it would have to declare. A ToolError too: whoever can go
+    on without an answer catches that, in each version.
+    """
+
+    code = -32021
 
 
 class ArgumentError(FastrpcError):

@@ -1,4 +1,4 @@
-"""What ``@tool`` leaves behind, and the ordered set of tools that a server serves.
+"""What ``@tool`` leaves behind.
 
 `tool` marks a function and gives it back unchanged; `collect` finds the marks of a module or
 package, `load_target` those of a file, module or attribute named on the command line. A `Tool` is
@@ -9,18 +9,19 @@ tools of plain types. Running tools is left to the dispatcher; nothing here know
 from __future__ import annotations
 
 from fastrpc.errors import DefinitionError
+from fastrpc.handlers import Handler, clean_docstring, docstring_of
 from fastrpc.schema import describe
-from fastrpc.schema_annotations import UnresolvedName
+from fastrpc.versions import known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, Literal, TypeVar, overload
 
+    from fastrpc.handlers import Run
     from fastrpc.schema import Signature
 
     Effect = Literal["read", "write", "network", "exec"]
-    Run = Literal["auto", "inline", "thread"]
     Function = TypeVar("Function", bound=Callable[..., Any])
 
 MARK = "__fastrpc_tool__"
@@ -33,31 +34,33 @@ EFFECTS: dict[str, dict[str, bool]] = {
 }
 """What clients are told of each effect (MCP, tool annotations)."""
 
+_HINTS: dict[str, type] = {
+    "title": str,
+    "readOnlyHint": bool,
+    "destructiveHint": bool,
+    "idempotentHint": bool,
+    "openWorldHint": bool,
+}
 _NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 _NAME_LIMIT = 128
-_COROUTINE = 0x80
 
 
-class Tool:
+class Tool(Handler):
     """A function and all that was said of it. Raises `DefinitionError` for what cannot be a tool."""
 
     __slots__ = (
         "_documents",
         "_input_schema",
-        "_signature",
         "_structured",
         "annotations",
         "description",
         "effect",
-        "function",
-        "is_async",
-        "max_running",
+        "icons",
         "meta",
-        "name",
-        "run",
-        "timeout_seconds",
         "title",
     )
+
+    kind = "tool"
 
     def __init__(
         self,
@@ -73,61 +76,48 @@ class Tool:
         input_schema: dict[str, Any] | None = None,
         documents: Mapping[str, Any] | None = None,
         annotations: dict[str, Any] | None = None,
+        icons: list[dict[str, Any]] | None = None,
         meta: dict[str, Any] | None = None,
         structured: bool = True,
     ) -> None:
-        if isinstance(function, staticmethod):
-            function = function.__func__
-        self.function = function
-        self.name = name if name is not None else _name_of(function)
-        if not callable(function):
-            raise self._error("is not callable; decorate a function")
-        self.description = clean_docstring(_docstring_of(function) if description is None else description)
+        super().__init__(
+            function, name=name, run=run, timeout_seconds=timeout_seconds, max_running=max_running
+        )
+        function = self.function
+        self.description = clean_docstring(docstring_of(function) if description is None else description)
         self.title = title
         self.effect = effect
-        self.run = run
-        self.timeout_seconds = timeout_seconds
-        self.max_running = max_running
         self.annotations = {**EFFECTS.get(effect or "", {}), **(annotations or {})}
+        self.icons = icons
         self.meta = meta
-        self.is_async = _is_async(function)
         self._input_schema = input_schema
         self._documents = documents
         self._structured = structured
-        self._signature: Signature | None = None
         self._check_options()
-        if not _is_unbound_method(function):
-            try:
-                self._signature = self._describe()
-            except UnresolvedName:  # it may be defined further down; `signature` asks again
-                pass
+        self.describe_early()
 
     def _check_options(self) -> None:
         name = self.name
         if not isinstance(name, str) or not 0 < len(name) <= _NAME_LIMIT or not _NAME.issuperset(name):
             allowed = f"1 to {_NAME_LIMIT} of the characters A-Z a-z 0-9 _ . -"
-            raise self._error(f"cannot be a tool's name, which has {allowed}; give name=")
+            raise self.error(f"cannot be a tool's name, which has {allowed}; give name=")
         if self.effect is not None and self.effect not in EFFECTS:
-            raise self._error(f"effect={self.effect!r} is none of {', '.join(EFFECTS)}")
-        if self.run not in ("auto", "inline", "thread"):
-            raise self._error(f"run={self.run!r} is none of auto, inline, thread")
-        if self.is_async and self.run != "auto":
-            raise self._error(f"run={self.run!r} is for synchronous functions; leave it out")
-        limit = self.timeout_seconds
-        if limit is not None and (
-            isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit > 0
-        ):
-            raise self._error(f"timeout_seconds={limit!r} is not a number above 0; leave it out for no limit")
-        most = self.max_running
-        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
-            raise self._error(f"max_running={most!r} is not an integer above 0; leave it out for no limit")
+            raise self.error(f"effect={self.effect!r} is none of {', '.join(EFFECTS)}")
+        for hint, value in self.annotations.items():
+            if hint in _HINTS and not isinstance(value, _HINTS[hint]):
+                raise self.error(f"annotations: {hint}={value!r:.80} is no {_HINTS[hint].__name__}")
+        for icon in self.icons or ():
+            if not isinstance(icon, dict) or not isinstance(icon.get("src"), str):
+                raise self.error(f'icons: expected objects like {{"src": "https://…"}}, got {icon!r:.80}')
+        if self.meta:
+            from fastrpc.types import checked_meta
 
-    def _error(self, problem: str) -> DefinitionError:
-        code = getattr(self.function, "__code__", None)
-        place = f" ({code.co_filename.rpartition('/')[2]}, line {code.co_firstlineno})" if code else ""
-        return DefinitionError(f"{self.name}{place}: {problem}")
+            try:
+                checked_meta(self.meta)
+            except ValueError as error:
+                raise self.error(str(error)) from None
 
-    def _describe(self) -> Signature:
+    def describe(self) -> Signature:
         return describe(
             self.function,
             input_schema=self._input_schema,
@@ -135,38 +125,25 @@ class Tool:
             structured=self._structured,
         )
 
-    @property
-    def signature(self) -> Signature:
-        """How the function is called. Raises `DefinitionError` if an annotation is still undefined."""
-        if self._signature is None:
-            self._signature = self._describe()
-        return self._signature
-
     def descriptor(self, version: str) -> dict[str, Any]:
-        """Return the tool's entry in ``tools/list``, with the fields that a protocol version knows.
+        """Return the tool's entry in ``tools/list``, with the members that a protocol version knows.
 
-        MCP: `annotations` came with 2025-03-26, where the title is one of them; `title`,
-        `outputSchema` and `_meta` came with 2025-06-18.
+        Before there were titles a tool's title was one of its annotations.
         """
         signature = self.signature
-        entry: dict[str, Any] = {"name": self.name}
-        modern = version >= "2025-06-18"
-        if self.title is not None and modern:
-            entry["title"] = self.title
-        if self.description:
-            entry["description"] = self.description
-        entry["inputSchema"] = signature.input_schema
-        if signature.output_schema is not None and modern:
-            entry["outputSchema"] = signature.output_schema
-        if version >= "2025-03-26":
-            annotations = dict(self.annotations)
-            if self.title is not None and not modern:
-                annotations.setdefault("title", self.title)
-            if annotations:
-                entry["annotations"] = annotations
-        if self.meta and modern:
-            entry["_meta"] = self.meta
-        return entry
+        entry: dict[str, Any] = {
+            "name": self.name,
+            "title": self.title,
+            "description": self.description or None,
+            "inputSchema": signature.input_schema,
+            "outputSchema": signature.output_schema,
+            "annotations": self.annotations or None,
+            "icons": self.icons,
+            "_meta": self.meta or None,
+        }
+        if self.title is not None and "title" not in known("Tool", entry, version):
+            entry["annotations"] = {"title": self.title, **self.annotations}
+        return known("Tool", entry, version)
 
     def bound_to(self, function: Callable[..., Any]) -> Tool:
         """Return this tool for the method of one object: a class can only mark its functions."""
@@ -182,12 +159,10 @@ class Tool:
             input_schema=self._input_schema,
             documents=self._documents,
             annotations=self.annotations,
+            icons=self.icons,
             meta=self.meta,
             structured=self._structured,
         )
-
-    def __repr__(self) -> str:
-        return f"<Tool {self.name}>"
 
 
 if TYPE_CHECKING:
@@ -209,6 +184,7 @@ if TYPE_CHECKING:
         input_schema: dict[str, Any] | None = None,
         documents: Mapping[str, Any] | None = None,
         annotations: dict[str, Any] | None = None,
+        icons: list[dict[str, Any]] | None = None,
         meta: dict[str, Any] | None = None,
         structured: bool = True,
     ) -> Callable[[Function], Function]: ...
@@ -221,8 +197,9 @@ def tool(function: Any = None, /, **options: Any) -> Any:
     `effect`: ``read``, ``write``, ``network`` or ``exec``; sets the MCP annotations, which `annotations`
     can add to. `run`: where a synchronous function runs, ``auto``, ``inline`` or ``thread``.
     `timeout_seconds` and `max_running` bound its calls. `input_schema`: a JSON Schema instead of
-    annotations, with the `documents` (URI to schema) that it refers to. `meta`: the descriptor's
-    ``_meta``. `structured=False`: results are text only. Raises `DefinitionError`.
+    annotations, with the `documents` (URI to schema) that it refers to. `icons`: objects with a ``src``
+    (MCP 2025-11-25: Icon). `meta`: the descriptor's ``_meta``. `structured=False`: results are text
+    only. Raises `DefinitionError`.
     """
     if function is None:
         return lambda function: tool_with(function, options)
@@ -239,56 +216,8 @@ def tool_with(function: Any, options: dict[str, Any]) -> Any:
     return function
 
 
-class Registry:
-    """The tools of a server, in the order they were added, one of each name.
-
-    `on_change` is called after each change, for whoever keeps lists or plans made from them.
-    """
-
-    __slots__ = ("_tools", "on_change")
-
-    def __init__(self) -> None:
-        self._tools: dict[str, Tool] = {}
-        self.on_change: Callable[[], object] | None = None
-
-    def add(self, tool: Any, **options: Any) -> Tool:
-        """Add a `Tool`, a marked function, or any function with the options of `tool`.
-
-        Raises `DefinitionError` for a function that cannot be a tool, and for a name that is taken.
-        """
-        added = _tool_of(tool, options)
-        present = self._tools.get(added.name)
-        if present is not None:
-            raise DefinitionError(
-                f"{added.name}: there is a tool of this name already ({_place_of(present)}); give name="
-            )
-        self._tools[added.name] = added
-        self._changed()
-        return added
-
-    def remove(self, name: str) -> None:
-        """Remove a tool; raises KeyError if there is none of this name."""
-        del self._tools[name]
-        self._changed()
-
-    def get(self, name: str) -> Tool | None:
-        return self._tools.get(name)
-
-    def _changed(self) -> None:
-        if self.on_change is not None:
-            self.on_change()
-
-    def __iter__(self) -> Iterator[Tool]:
-        return iter(self._tools.values())
-
-    def __len__(self) -> int:
-        return len(self._tools)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._tools
-
-
-def _tool_of(tool: Any, options: dict[str, Any]) -> Tool:
+def tool_of(tool: Any, options: dict[str, Any]) -> Tool:
+    """Return what a `Tool`, a marked function, or any function with the options of `tool` stands for."""
     if isinstance(tool, Tool):
         if options:
             raise DefinitionError(f"{tool.name}: a Tool has its options already; add the function instead")
@@ -315,68 +244,3 @@ def collect(module: Any) -> list[Tool]:
     from fastrpc.targets import collect
 
     return collect(module)
-
-
-# ----------------------------------------------------------------------------- facts about functions
-
-
-def _name_of(function: Any) -> str:
-    while type(function).__name__ == "partial":
-        function = function.func
-    return str(getattr(function, "__name__", type(function).__name__))
-
-
-def _place_of(tool: Tool) -> str:
-    function = tool.function
-    return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', tool.name)}"
-
-
-def _docstring_of(function: Any) -> str | None:
-    while type(function).__name__ == "partial":
-        function = function.func
-    document = function.__doc__
-    if hasattr(function, "__code__"):
-        return document if isinstance(document, str) else None
-    return type(function).__call__.__doc__ or type(function).__doc__  # an object that can be called
-
-
-def clean_docstring(text: str | None) -> str | None:
-    """Return a docstring without its indentation and outer blank lines; None if nothing is left."""
-    if not text:
-        return None
-    first, *others = text.expandtabs().splitlines() or [""]
-    indents = [len(line) - len(line.lstrip()) for line in others if line.strip()]
-    margin = min(indents, default=0)
-    lines = [first.strip(), *(line[margin:].rstrip() for line in others)]
-    return "\n".join(lines).strip() or None
-
-
-def _is_async(function: Any) -> bool:
-    """Whether a call gives a coroutine: of the function itself, or of the one that it wraps."""
-    while True:
-        code = getattr(function, "__code__", None)
-        if code is not None and code.co_flags & _COROUTINE:
-            return True
-        if hasattr(function, "__wrapped__"):
-            function = function.__wrapped__
-        elif type(function).__name__ == "partial":
-            function = function.func
-        elif code is None and hasattr(type(function).__call__, "__code__"):
-            function = type(function).__call__
-        else:
-            return False
-
-
-def _is_unbound_method(function: Any) -> bool:
-    """Whether a function was decorated in a class body: it is described once it belongs to an object."""
-    code = getattr(function, "__code__", None)
-    if code is None or hasattr(function, "__self__"):
-        return False
-    owner = function.__qualname__.rpartition(".")[0]
-    first = code.co_varnames[0] if code.co_argcount else ""
-    return (
-        bool(owner)
-        and not owner.endswith("<locals>")
-        and first == "self"
-        and first not in function.__annotations__
-    )

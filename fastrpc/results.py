@@ -1,10 +1,11 @@
-"""Makes the JSON of a tool's result: content blocks, structured content, errors.
+"""Makes the JSON of a tool's result: content blocks, structured content, errors; each version's own form.
 
 `str` is the likely result and mostly never comes here: the connection escapes it straight into the
 output. Plain values (dict, list, numbers …) are written by `fastrpc._core.encode`, 3 µs for 3 KB. The
 rest is encoded by orjson, imported by the first result that needs it (18 ms, once). What orjson refuses
 or would change silently takes `_exact_json`, through the standard library: NaN and infinity, which JSON
-does not have, are refused by name.
+does not have, are refused by name. Whether a value keeps the promise of its output schema is judged by
+`fastrpc.results_check`.
 """
 
 from __future__ import annotations
@@ -22,30 +23,38 @@ from fastrpc._core.encode import (
     result_of,
 )
 from fastrpc.errors import FastrpcError
-from fastrpc.schema_shapes import Shape
-from fastrpc.session import MODERN, SERVER_KEY, STRUCTURED
-from fastrpc.types import Content, Text, ToolResult
+from fastrpc.types import Content, ToolResult, block_of
+from fastrpc.versions import ANY_STRUCTURED, MODERN, SERVER_KEY, STRUCTURED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from fastrpc.registry import Tool
     from fastrpc.schema import Signature
 
 WRAP_MARK = {"fastmcp": {"wrap_result": True}}
+SIGNATURE_MEMBERS = ("name", "version", "title")
+"""What every 2026-07-28 result says of its server; the rest of it is told by server/discover, once."""
+GLANCED_AT = {"object": dict, "array": list, "int": int, "float": float, "bool": bool}
+"""Kinds of shapes whose values the connection writes at a glance, if they are of exactly that type."""
 
 
 class UnencodableResult(FastrpcError):
     """A tool returned something that JSON cannot hold. The message says what and where."""
 
 
+class BrokenPromise(UnencodableResult):
+    """A tool returned something else than its output schema says. The message names the member."""
+
+
 class Results:
     """Encodes results; knows what a 2026-07-28 result says of the server that gave it."""
 
     def __init__(self, server_info: dict[str, Any]) -> None:
-        self._server_meta = {SERVER_KEY: server_info}
+        said = {name: server_info[name] for name in SIGNATURE_MEMBERS if name in server_info}
+        self._server_meta = {SERVER_KEY: said}
         self._modern_ending = b',"resultType":"complete","_meta":' + dumps(self._server_meta) + b"}"
         self._tails: dict[str, tuple[bytes, ...]] = {}
 
@@ -88,35 +97,43 @@ class Results:
             raise UnencodableResult("the result holds half a surrogate pair, which is no text") from None
 
     def _of(self, tool: Tool, value: Any, version: str) -> bytes:
+        promised = tool.signature.output_schema is not None
+        if isinstance(value, ToolResult):
+            if promised and not value.is_error:
+                check_structured(tool.signature, value.structured)
+            return self._full(value, version)
+        if promised:
+            return self._value(tool, conforming(tool.signature, value), version)
         if isinstance(value, str):
             return _texts([value]) + self.tail(version)
         if value is None:
             return b'{"content":[]' + self.tail(version)
-        if isinstance(value, ToolResult):
-            return self._full(value, version)
         if isinstance(value, Content):
-            return _blocks([value]) + self.tail(version)
-        if isinstance(value, (list, tuple)) and value and all(isinstance(part, Content) for part in value):
-            return _blocks(value) + self.tail(version)
-        return self._value(tool, value, version)
+            return _blocks([value], version) + self.tail(version)
+        if isinstance(value, (list, tuple)) and _holds_content(value):
+            return _blocks(value, version) + self.tail(version)
+        return self._value(tool, tool.signature.to_json(value), version)
 
     def _full(self, result: ToolResult, version: str) -> bytes:
-        content = result.content
+        content, structured, meta = result.content, result.structured, result.meta
+        encoded = b"" if structured is None else to_json(structured)
         parts: Sequence[Any]
         if content is None:
-            parts = []
+            parts = [encoded.decode()] if encoded else []
         elif isinstance(content, (str, Content)):
             parts = [content]
         else:
             parts = content
-        text = _blocks([Text(part) if isinstance(part, str) else part for part in parts])
-        if result.structured is not None and version in STRUCTURED:
-            text += b',"structuredContent":' + to_json(result.structured)
-        return text + self.tail(version, is_error=result.is_error, meta=result.meta)
+        text = _blocks(parts, version)
+        if encoded and version in STRUCTURED:
+            if version not in ANY_STRUCTURED and not encoded.startswith(b"{"):
+                encoded = b'{"result":' + encoded + b"}"
+                meta = {**WRAP_MARK, **(meta or {})}
+            text += b',"structuredContent":' + encoded
+        return text + self.tail(version, is_error=result.is_error, meta=meta)
 
     def _value(self, tool: Tool, value: Any, version: str) -> bytes:
         """Any other value: its JSON as a text, and as structured content where there is a schema for it."""
-        value = tool.signature.to_json(value)
         form = form_of(tool.signature) if version in STRUCTURED else TEXT_FORM
         result = result_of(value, form, self.tails(version)[form])
         return result if result is not None else self._unlikely_value(value, form, version)
@@ -143,15 +160,49 @@ def form_of(signature: Signature) -> int:
 def keeps_plain_values(signature: Signature) -> bool:
     """Say whether `Signature.to_json` returns every plain value as it is, so that it need not be called.
 
-    Plain shapes return whatever they get; msgspec changes only what is not plain; pydantic may
-    have a serializer for anything.
+    Plain shapes return whatever they get; msgspec changes only what is not plain; pydantic may have a
+    serializer for anything.
     """
-    kind = type(signature.result_shape)
-    if kind.to_json is Shape.to_json:
-        return True
-    from fastrpc.schema_types import MsgspecShape  # loaded by now: there are no other shapes elsewhere
+    return signature.output_schema is None or not hasattr(signature.result_shape, "adapter")
 
-    return kind is MsgspecShape
+
+def exact_type_of(signature: Signature) -> type | None:
+    """Return the type that a plain value has to have for the connection to write it; None: any."""
+    return None if signature.output_schema is None else GLANCED_AT.get(signature.result_shape.kind)
+
+
+def plain_check_of(signature: Signature) -> Callable[[Any], bool] | None:
+    """Return what tells whether a plain value keeps the output schema; None where its type has told."""
+    if signature.output_schema is None or signature.result_shape.kind in GLANCED_AT:
+        return None
+    from fastrpc.results_check import plain_check
+
+    return plain_check(signature.result_shape)
+
+
+def conforming(signature: Signature, value: Any) -> Any:
+    """Return a result as a JSON value that keeps what the output schema says. Raises BrokenPromise."""
+    from fastrpc.results_check import conforming
+
+    return conforming(signature, value)
+
+
+def check_structured(signature: Signature, structured: Any) -> None:
+    """Check the structured content that a `ToolResult` brings along. Raises BrokenPromise."""
+    from fastrpc.results_check import check_structured
+
+    check_structured(signature, structured)
+
+
+def _holds_content(values: Sequence[Any]) -> bool:
+    """Whether a list is content, made of helpers and texts, and no value."""
+    found = False
+    for part in values:
+        if isinstance(part, Content):
+            found = True
+        elif not isinstance(part, str):
+            return False
+    return found
 
 
 def _texts(texts: list[str]) -> bytes:
@@ -159,13 +210,11 @@ def _texts(texts: list[str]) -> bytes:
     return b'{"content":[' + blocks + b"]"
 
 
-def _blocks(parts: Sequence[Any]) -> bytes:
-    if all(type(part) is Text for part in parts):
-        return _texts([part.text for part in parts])
+def _blocks(parts: Sequence[Any], version: str) -> bytes:
     for part in parts:
-        if not isinstance(part, Content):
-            raise UnencodableResult(f"content: expected Text, Image or str, got {type(part).__name__}")
-    return b'{"content":' + to_json([part.to_block() for part in parts])
+        if not isinstance(part, (str, Content)):
+            raise UnencodableResult(f"content: expected str or a helper, got {type(part).__name__}")
+    return b'{"content":' + to_json([block_of(part, version) for part in parts])
 
 
 def to_json(value: Any) -> bytes:

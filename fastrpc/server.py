@@ -1,17 +1,19 @@
-"""Server: a name, its tools, and the ways to serve them. Puts all the parts together.
+"""Server: a name, what it offers, and the ways to serve it. Puts all the parts together.
 
 Making one costs nothing but its own attributes: what serving needs is imported when serving begins.
 """
 
 from __future__ import annotations
 
-from fastrpc.registry import Registry
+from fastrpc.catalogue import Catalogue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from types import ModuleType
     from typing import Any, TypeVar, overload
 
+    from fastrpc.catalogue import Registry
     from fastrpc.dispatcher import Dispatcher
     from fastrpc.registry import Tool
 
@@ -23,10 +25,14 @@ class Server:
 
     ``app = Server("demo")``, then ``@app.tool`` on functions, then ``app.run()``.
 
-    `name`, `version` and `title` are what clients are told of it; `instructions` is a text for the
-    model. `page_size` bounds the entries of one page of a list, `max_in_flight` the calls that are
-    worked on at once (one more is refused with error -31001), `threads` the worker threads for
-    synchronous tools.
+    `name`, `version`, `title`, `description`, `website_url` and `icons` are what clients are told of it;
+    `instructions` is a text for the model. `page_size` bounds the entries of one page of a list,
+    `max_in_flight` the calls that are worked on at once (one more is refused with error -31001), `threads`
+    the worker threads for synchronous functions. `ttl_ms` and `cache_scope` (``private`` or ``public``) say
+    for how long, and by whom, lists may be kept (MCP 2026-07-28). `extensions` (settings by the extension's
+    name, from 2026-07-28 on) and `experimental` are further capabilities that clients are told of.
+    `lifespan` is a function of the server that returns an async context manager: entered before the first
+    call, left at the end; its value is `Context.state`.
     """
 
     __fastrpc_server__ = True
@@ -37,23 +43,51 @@ class Server:
         *,
         version: str = "0.0.0",
         title: str | None = None,
+        description: str | None = None,
+        website_url: str | None = None,
+        icons: list[dict[str, Any]] | None = None,
         instructions: str | None = None,
         page_size: int = 1000,
         max_in_flight: int = 16384,
         threads: int = 40,
+        ttl_ms: int = 60_000,
+        cache_scope: str = "private",
+        lifespan: Callable[[Any], Any] | None = None,
+        extensions: dict[str, Any] | None = None,
+        experimental: dict[str, Any] | None = None,
     ) -> None:
         self.name = name
         self.version = version
         self.title = title
+        self.description = description
+        self.website_url = website_url
+        self.icons = icons
         self.instructions = instructions
         self.page_size = page_size
         self.max_in_flight = max_in_flight
         self.threads = threads
-        self.tools = Registry()
+        self.ttl_ms = ttl_ms
+        self.cache_scope = cache_scope
+        self.lifespan = lifespan
+        if extensions:
+            from fastrpc.types import checked_extensions
+
+            checked_extensions(extensions)
+        self.extensions = extensions
+        self.experimental = experimental
+        self.catalogue = Catalogue()
         self._loaders: list[Callable[[], Iterable[Tool]]] = []
+        self._hooks: list[Any] = []
+        self._mounts: list[Server] = []  # what is mounted here
+        self._hosts: list[Server] = []  # where this server is mounted
+        self._source: Any = None  # the server behind a proxy
         self._service: Any = None
 
     # --- tools ----------------------------------------------------------------------------------------
+
+    @property
+    def tools(self) -> Registry:
+        return self.catalogue.tools
 
     if TYPE_CHECKING:
 
@@ -75,11 +109,11 @@ class Server:
 
     def add_tool(self, tool: Any, **options: Any) -> None:
         """Add a function or a `Tool`. Raises DefinitionError as `tool` does."""
-        self.tools.add(tool, **options)
+        self.catalogue.tools.add(tool, **options)
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool. Raises KeyError if there is none of this name."""
-        self.tools.remove(name)
+        self.catalogue.tools.remove(name)
 
     def load_tools_later(self, loader: Callable[[], Iterable[Tool]]) -> None:
         """Add the tools that `loader` returns, before the first request that needs to know them."""
@@ -91,6 +125,135 @@ class Server:
         for loader in loaders:
             for tool in loader():
                 self.add_tool(tool)
+
+    # --- resources, prompts, completion ---------------------------------------------------------------
+
+    def resource(self, uri: str, **options: Any) -> Callable[[Function], Function]:
+        """Make a function a resource: ``@app.resource("docs://guide")`` or, with variables in the address,
+        a template: ``@app.resource("docs://{id}/{path*}")`` (RFC 6570, levels 1 to 3).
+
+        The options are those of `fastrpc.resources.Resource`. Raises DefinitionError.
+        """
+        from fastrpc.resources import is_template
+
+        kind = self.catalogue.templates if is_template(uri) else self.catalogue.resources
+        return _decorator(kind, {"uri": uri, **options})
+
+    def resources(self, scheme: str, **options: Any) -> Callable[[Any], Any]:
+        """Make a class or an object the provider of all resources of a scheme, listed page by page.
+
+        See `fastrpc.resources.Provider` for the methods that it has.
+        """
+        return _decorator(self.catalogue.providers, {"scheme": scheme, **options})
+
+    def add_resource(self, uri: str, content: Any, **options: Any) -> None:
+        """Offer a text, bytes, or a function under this address."""
+        self.resource(uri, **options)(content if callable(content) else lambda: content)
+
+    def remove_resource(self, uri: str) -> None:
+        """Remove a resource or a template. Raises KeyError if there is none at this address."""
+        kind = self.catalogue.resources if uri in self.catalogue.resources else self.catalogue.templates
+        kind.remove(uri)
+
+    def resource_updated(self, uri: str) -> None:
+        """Tell those who subscribed to a resource that it has changed; from whatever thread."""
+        if self._service is not None:
+            self._service.resource_updated(uri)
+        for host in self._hosts:
+            host.resource_updated(uri)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def prompt(self, function: Function) -> Function: ...
+        @overload
+        def prompt(self, function: None = None, **options: Any) -> Callable[[Function], Function]: ...
+
+    def prompt(self, function: Any = None, **options: Any) -> Any:
+        """Make a function a prompt: ``@app.prompt``, with the options of `fastrpc.prompts.Prompt`."""
+        if function is None:
+            return lambda function: self.prompt(function, **options)
+        self.catalogue.prompts.add(function, **options)
+        return function
+
+    def remove_prompt(self, name: str) -> None:
+        """Remove a prompt. Raises KeyError if there is none of this name."""
+        self.catalogue.prompts.remove(name)
+
+    def complete(self, target: Any, argument: str, **options: Any) -> Callable[[Function], Function]:
+        """Make a function complete an argument of a prompt (by name or function) or a template's variable
+        (by the template's address): ``@app.complete("review", "language")``. See `fastrpc.completion`."""
+        from fastrpc.completion import target_of
+
+        target = target_of(self.catalogue, target, argument)
+        return _decorator(self.catalogue.completions, {"target": target, "argument": argument, **options})
+
+    # --- hooks ----------------------------------------------------------------------------------------
+
+    if TYPE_CHECKING:
+
+        @overload
+        def before(self, function: Function) -> Function: ...
+        @overload
+        def before(self, function: None = None, *, tools: str = "*") -> Callable[[Function], Function]: ...
+
+    def before(self, function: Any = None, *, tools: str = "*") -> Any:
+        """Call a function before each call of the tools whose names match. See `fastrpc.hooks`."""
+        return self._hook("before", function, tools)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def after(self, function: Function) -> Function: ...
+        @overload
+        def after(self, function: None = None, *, tools: str = "*") -> Callable[[Function], Function]: ...
+
+    def after(self, function: Any = None, *, tools: str = "*") -> Any:
+        """Call a function with each result of the tools whose names match. See `fastrpc.hooks`."""
+        return self._hook("after", function, tools)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def on_error(self, function: Function) -> Function: ...
+        @overload
+        def on_error(self, function: None = None, *, tools: str = "*") -> Callable[[Function], Function]: ...
+
+    def on_error(self, function: Any = None, *, tools: str = "*") -> Any:
+        """Call a function with each error of the tools whose names match. See `fastrpc.hooks`."""
+        return self._hook("on_error", function, tools)
+
+    def _hook(self, when: str, function: Any, tools: str) -> Any:
+        if function is None:
+            return lambda function: self._hook(when, function, tools)
+        from fastrpc.hooks import Hook
+
+        self._hooks.append(Hook(when, function, tools))
+        self.catalogue.tools.changed()
+        return function
+
+    # --- composition ----------------------------------------------------------------------------------
+
+    def include(self, module: ModuleType) -> None:
+        """Add all tools that a module or package marks. Raises DefinitionError for a name that is taken."""
+        from fastrpc.registry import collect
+
+        for tool in collect(module):
+            self.add_tool(tool)
+
+    def mount(self, other: Server, prefix: str = "") -> None:
+        """Offer what another server offers, its names behind `prefix`. See `fastrpc.composition`."""
+        from fastrpc.composition import mount
+
+        mount(self, other, prefix)
+
+    @classmethod
+    def proxy(cls, command: Iterable[str], **options: Any) -> Server:
+        """Return a server that serves what another MCP server offers, started by `command` and spoken to over
+        its standard input and output. See `fastrpc.composition`."""
+        from fastrpc.composition import proxy
+
+        return proxy(cls, list(command), options)
 
     # --- serving --------------------------------------------------------------------------------------
 
@@ -121,11 +284,24 @@ class Server:
         """Return the serving half of a new connection, for a transport to feed."""
         from fastrpc._core.connection import Connection
         from fastrpc.dispatcher import Dispatcher
-        from fastrpc.session import LATEST_LEGACY, MODERN
+        from fastrpc.versions import LATEST_LEGACY, MODERN
 
         service = self.service
         tails = [service.results.endings(version) for version in (LATEST_LEGACY, MODERN)]
         return Dispatcher(service, Connection(*tails))
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What clients are told of the server (MCP: Implementation)."""
+        said = {
+            "name": self.name,
+            "version": self.version,
+            "title": self.title,
+            "description": self.description,
+            "websiteUrl": self.website_url,
+            "icons": self.icons,
+        }
+        return {name: value for name, value in said.items() if value is not None}
 
     @property
     def service(self) -> Any:
@@ -133,16 +309,30 @@ class Server:
         if self._service is None:
             from fastrpc.service import Service
 
-            info = {"name": self.name, "version": self.version}
-            if self.title is not None:
-                info["title"] = self.title
+            lifespan = self.lifespan
             self._service = Service(
-                self.tools,
-                info,
+                self.catalogue,
+                self.info,
                 instructions=self.instructions,
                 page_size=self.page_size,
                 max_in_flight=self.max_in_flight,
                 threads=self.threads,
+                ttl_ms=self.ttl_ms,
+                cache_scope=self.cache_scope,
+                lifespan=None if lifespan is None else lambda: lifespan(self),
+                hooks=self._hooks,
+                mounts=self._mounts,
+                source=self._source,
+                extensions=self.extensions,
+                experimental=self.experimental,
                 load=self.load_tools,
             )
         return self._service
+
+
+def _decorator(registry: Registry, options: dict[str, Any]) -> Callable[[Any], Any]:
+    def decorate(thing: Any) -> Any:
+        registry.add(thing, **options)
+        return thing
+
+    return decorate

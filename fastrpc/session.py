@@ -3,33 +3,24 @@
 Two eras share a connection. Up to 2025-11-25 a client shakes hands with `initialize` and the session
 keeps the version they agreed on. From 2026-07-28 on there is no session: each request carries its
 version and capabilities in ``params._meta``, and is judged by that alone, before or behind a handshake.
-Which features exist in a version is read off these constants; nothing else compares version strings.
 """
 
 from __future__ import annotations
 
 from fastrpc.errors import InvalidParams, InvalidRequest, UnsupportedProtocolVersion
+from fastrpc.versions import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    LATEST_LEGACY,
+    LEGACY_VERSIONS,
+    LOG_KEY,
+    MODERN,
+    VERSION_KEY,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-LATEST_LEGACY = LEGACY_VERSIONS[-1]
-MODERN = "2026-07-28"
-VERSIONS = (*LEGACY_VERSIONS, MODERN)
-
-BATCHES = ("2025-03-26",)
-"""Versions that know JSON-RPC batches."""
-
-STRUCTURED = ("2025-06-18", "2025-11-25", MODERN)
-"""Versions that know outputSchema and structuredContent."""
-
-ENVELOPE = "io.modelcontextprotocol/"
-VERSION_KEY = ENVELOPE + "protocolVersion"
-CAPABILITIES_KEY = ENVELOPE + "clientCapabilities"
-CLIENT_KEY = ENVELOPE + "clientInfo"
-SERVER_KEY = ENVELOPE + "serverInfo"
 
 NEW = "new"  # nothing has been agreed
 AGREED = "agreed"  # `initialize` is answered
@@ -38,17 +29,46 @@ READY = "ready"  # the client has said `notifications/initialized`
 # Requests without an envelope that may come before the handshake. Everything may come behind it.
 EARLY = ("initialize", "ping")
 
+LOG_LEVELS = {
+    "debug": 0,
+    "info": 1,
+    "notice": 2,
+    "warning": 3,
+    "error": 4,
+    "critical": 5,
+    "alert": 6,
+    "emergency": 7,
+}
+"""The levels of log messages and how grave each is (MCP: LoggingLevel)."""
+
 
 class Session:
     """One peer's lifecycle: its state and, from the handshake on, what it said of itself."""
 
-    __slots__ = ("client_capabilities", "client_info", "state", "version")
+    __slots__ = (
+        "client_capabilities",
+        "client_info",
+        "log_level",
+        "offered",
+        "roots",
+        "state",
+        "subscriptions",
+        "version",
+    )
 
     def __init__(self) -> None:
         self.state = NEW
         self.version: str | None = None
         self.client_info: dict[str, Any] = {}
         self.client_capabilities: dict[str, Any] = {}
+        self.offered: dict[str, Any] = {}
+        """The server's capabilities as the client was told of them."""
+        self.log_level: str | None = None
+        """What `logging/setLevel` has asked for; None: the client has not said."""
+        self.roots: list[dict[str, Any]] | None = None
+        """The client's answer to `roots/list`, until it says that they have changed."""
+        self.subscriptions: set[str] = set()
+        """The URIs of resources whose changes the client wants to hear of."""
 
     def agree(self, params: dict[str, Any]) -> str:
         """Take an `initialize`'s params and return the version to answer with.
@@ -67,6 +87,8 @@ class Session:
         self.version = requested if requested in LEGACY_VERSIONS else LATEST_LEGACY
         self.client_capabilities = capabilities
         self.client_info = client
+        self.log_level = self.roots = None
+        self.subscriptions.clear()
         self.state = AGREED
         return self.version
 
@@ -106,6 +128,9 @@ def check_envelope(meta: dict[str, Any]) -> None:
             raise InvalidParams(f"_meta: {key}: expected {expected}")
     if not isinstance(meta.get(CLIENT_KEY, {}), dict):
         raise InvalidParams(f"_meta: {CLIENT_KEY}: expected an object")
+    level = meta.get(LOG_KEY, "info")
+    if not isinstance(level, str) or level not in LOG_LEVELS:
+        raise InvalidParams(f"_meta: {LOG_KEY}: expected one of {', '.join(LOG_LEVELS)}")
     if meta[VERSION_KEY] != MODERN:
         raise UnsupportedProtocolVersion(
             "Unsupported protocol version", {"supported": [MODERN], "requested": meta[VERSION_KEY]}

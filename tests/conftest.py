@@ -1,16 +1,21 @@
 """What every test may use: the helpers beside this file by their bare names, and the test data.
 
-That this file exists puts `tests/` on the import path, so a test writes `from stdio import serve`.
+That this file exists puts `tests/` on the import path, so a test writes `from stdio import serve`. Behind
+every test stands the recorder: a line of a server's that its version's schema does not allow fails the
+test during which it came, wherever the schemas are at hand.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DATA = os.environ.get("FASTRPC_DATA_DIR") or os.path.join(os.path.dirname(REPOSITORY), "shared", "data")
+RECORDER = pytest.StashKey[Any]()
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +24,39 @@ def data_folder() -> str:
     if not os.path.isdir(DATA):
         pytest.skip(f"no test data in {DATA}; FASTRPC_DATA_DIR names another folder")
     return DATA
+
+
+@pytest.fixture(scope="session")
+def recorder(request: pytest.FixtureRequest) -> Any:
+    """The recorder that sees every line of every server; None without schemas or jsonschema-rs."""
+    folder = os.path.join(DATA, "mcp-schema")
+    try:
+        from recorder import Recorder
+    except ImportError:
+        return None
+    if not os.path.isdir(folder):
+        return None
+    import stdio
+
+    from fastrpc.testing import Client
+
+    recorder = Recorder(folder)
+    request.config.stash[RECORDER] = recorder
+    stdio.Process.watch = staticmethod(lambda: recorder.conversation("process"))
+    Client.watch = staticmethod(lambda client: recorder.conversation(f"Client({client.version})"))
+    return recorder
+
+
+@pytest.fixture(autouse=True)
+def every_line_is_valid(recorder: Any) -> Iterator[None]:
+    """Fail a test to whose client a server has sent a line that is not valid in its version."""
+    yield
+    if recorder is not None:
+        violations = recorder.take_violations()
+        assert not violations, "invalid by the version's schema:\n" + "\n".join(violations)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    recorder = terminalreporter.config.stash.get(RECORDER, None)
+    if recorder is not None and recorder.lines:
+        terminalreporter.write_line(f"{recorder.lines} lines of servers were held against their schemas")

@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 SECONDS = 20.0  # generous: the machine is shared, and a bar on time is another test's business
@@ -64,6 +64,9 @@ def decode(line: bytes) -> Any:
 class Process:
     """A server that runs. `stdin` and `stdout` are our ends of its pipes, None once closed."""
 
+    watch: Callable[[], Any] | None = None
+    """Called for each server of fastrpc's; what it returns sees all bytes, `sent` and `received`."""
+
     def __init__(self, process: subprocess.Popen[bytes], stderr_path: str) -> None:
         self.process = process
         self.stdin = process.stdin.fileno() if process.stdin else None
@@ -72,6 +75,7 @@ class Process:
         self.received = bytearray()  # read from the server, not yet handed out
         self.ended = False  # its stdout has reached the end
         self.last_id = 0
+        self.watcher: Any = None
         for descriptor in (self.stdin, self.stdout):
             if descriptor is not None:
                 os.set_blocking(descriptor, False)  # our ends only: each end of a pipe has its own flags
@@ -87,7 +91,10 @@ class Process:
                 raise AssertionError("standard input is closed")
             self._await("to take bytes", deadline, self.stdin, reading)
             with contextlib.suppress(BlockingIOError):
-                view = view[os.write(self.stdin, view) :]
+                written = os.write(self.stdin, view)
+                if self.watcher is not None:
+                    self.watcher.sent(bytes(view[:written]))
+                view = view[written:]
 
     def receive(self, seconds: float = SECONDS) -> bytes:
         """Return the bytes that have arrived, at least one; b"" at the end of the stream."""
@@ -141,6 +148,8 @@ class Process:
             data = os.read(self.stdout, 1 << 20)
             self.received += data
             self.ended = not data
+            if self.watcher is not None:
+                self.watcher.received(data)
 
     # --- messages ---
 
@@ -309,6 +318,8 @@ def serve(
                 **popen,
             )
         server = Process(process, stderr_path)
+        if Process.watch is not None and list(command[1:3]) == ["-m", "fastrpc"]:
+            server.watcher = Process.watch()
         try:
             yield server
         finally:

@@ -16,6 +16,7 @@ cdef class Connection:
     cdef uint8_t[MOST_PARAMETERS] order  # and their arguments are these of its parameters
     cdef public bint open                # the handshake is done: calls without an envelope are welcome
     cdef readonly dict in_flight         # id text -> whatever the dispatcher keeps of the request
+    cdef readonly dict listening         # the same for requests that stay open and are no work
     cdef public object dispatcher
     cdef public bint structured          # the version of the handshake knows structured content
     cdef tuple tail_texts                # all that follows the text of a result, by era and form
@@ -38,7 +39,7 @@ cdef class Connection:
     cdef int dispatch(self) except -1
     cdef void learn(self, Plan plan) noexcept
     cdef Plan plan_of(self)
-    cdef bint is_in_flight(self, const char* id, Py_ssize_t size)
+    cdef bint is_taken(self, const char* id, Py_ssize_t size)
     cdef int call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known) except -1
     cdef int call_of_long_id(self, Plan plan, bytes id, bint modern, bint known) except -1
     cdef int judge(self, Plan plan) except -1

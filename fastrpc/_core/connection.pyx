@@ -74,6 +74,7 @@ cdef class Connection:
         self.message = Message()
         self.plans = {}
         self.in_flight = {}
+        self.listening = {}
         self.tail_texts = legacy_tails + modern_tails
         for at in range(2 * FORMS):
             tail = self.tail_texts[at]
@@ -92,7 +93,7 @@ cdef class Connection:
             message.kind_code == REQUEST
             and not message.wants_progress
             and (message.era == MODERN or (message.era == LEGACY and self.open))
-            and not (self.in_flight and self.is_in_flight(message.id.data, message.id.size))
+            and not ((self.in_flight or self.listening) and self.is_taken(message.id.data, message.id.size))
         ):
             if message.is_call:
                 plan = self.plan_of()
@@ -121,7 +122,7 @@ cdef class Connection:
         """Call the tool of the known line that the message has just read, and write its answer."""
         cdef Plan plan = self.last
         cdef const Call* call = self.message.call
-        if plan.inline and not (self.in_flight and self.is_in_flight(call.id, call.id_size)):
+        if plan.inline and not ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)):
             return self.call(plan, call.id, call.id_size, self.known_modern, True)
         self.message.take_likely()
         return self.dispatch()
@@ -147,11 +148,13 @@ cdef class Connection:
         self.known = False
         return self.last
 
-    cdef bint is_in_flight(self, const char* id, Py_ssize_t size):
-        """Is a request with this id being worked on? An id with escapes is left to the dispatcher."""
+    cdef bint is_taken(self, const char* id, Py_ssize_t size):
+        """Is a request with this id still open? An id with escapes is left to the dispatcher."""
+        cdef bytes key
         if memchr(id, c"\\", size) != NULL:
             return True
-        return PyDict_Contains(self.in_flight, id[:size])
+        key = id[:size]
+        return PyDict_Contains(self.in_flight, key) or PyDict_Contains(self.listening, key)
 
     # --- a call, now ------------------------------------------------------------------------------------
 
@@ -180,12 +183,17 @@ cdef class Connection:
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
     ) except -1:
         """A result that is no ASCII text."""
-        if type(result) is str:
+        if type(result) is str and plan.form == FORM_TEXT:
             try:
                 return self.put_text(id, id_size, <str> result, modern)
             except UnicodeEncodeError:
                 pass  # the dispatcher has words for it
-        elif plan.form >= 0 and self.put_value(id, id_size, result, plan.form, modern):
+        elif (
+            plan.form >= 0
+            and (plan.exact is None or type(result) is plan.exact)
+            and (plan.check is None or plan.check(result))
+            and self.put_value(id, id_size, result, plan.form, modern)
+        ):
             return 0
         self.now = 0
         self.dispatcher.call_ended(id[:id_size], plan.tool, result, modern)
@@ -280,7 +288,7 @@ cdef inline int call_kept(
         return self.dispatch()
     if plan.judged:
         self.judge(plan)
-    if is_ascii_text(<object> result):
+    if plan.form == FORM_TEXT and is_ascii_text(<object> result):
         done = self.put_text(id, id_size, <str> result, modern)
     else:
         done = self.end_call(plan, id, id_size, modern, <object> result)

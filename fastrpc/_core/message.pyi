@@ -18,6 +18,9 @@ class Message:
     @property
     def params(self) -> dict[str, Any] | None: ...
     @property
+    def value(self) -> dict[str, Any]:
+        """The whole message."""
+    @property
     def error_code(self) -> int:
         """-32700 for ``broken``, -32600 or -32602 for ``invalid``, else 0."""
     @property

@@ -572,6 +572,12 @@ cdef class Message:
         return to_python(inside(self).params) if self.has_params else None
 
     @property
+    def value(self):
+        if self.likely:
+            self.read_whole()
+        return self.members if self.members is not None else to_python(inside(self).root)
+
+    @property
     def error_code(self):
         return self.code
 

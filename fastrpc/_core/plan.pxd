@@ -31,6 +31,8 @@ cdef class Plan:
     cdef readonly bint inline            # may run on the loop's thread, now
     cdef readonly bint judged            # inline or not by its record (run="auto")
     cdef readonly int form               # of a plain value that it returns; -1: the dispatcher decides
+    cdef object exact                    # the type of such a value, or None: any
+    cdef object check                    # says whether it is what was promised, or None: it is
     cdef readonly int quick              # quick calls in a row
 
     cdef PyObject* call(self, Message message) noexcept

@@ -18,6 +18,8 @@ class Plan:
     @property
     def judged(self) -> bool: ...
     @property
+    def form(self) -> int: ...
+    @property
     def quick(self) -> int: ...
     def __init__(
         self,
@@ -28,7 +30,9 @@ class Plan:
         *,
         inline: bool,
         judged: bool,
-        form: int = -1,
+        form: int = 0,
+        exact: type | None = None,
+        check: Callable[[Any], bool] | None = None,
     ) -> None: ...
     def note(self, nanoseconds: int) -> None:
         """Record how long a call took, wherever `inline` let it run."""

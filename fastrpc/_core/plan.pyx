@@ -15,6 +15,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF
 from libc.string cimport memcmp, memcpy
 
 from fastrpc._core.call cimport Call, CallArgument
+from fastrpc._core.encode cimport FORM_TEXT
 from fastrpc._core.message cimport Argument, str_of
 
 cdef extern from "Python.h":
@@ -43,13 +44,26 @@ ctypedef PyObject* (*QuietValue)(Plan plan, Py_ssize_t at, const CallArgument* a
 
 
 cdef class Plan:
-    def __init__(self, tool, str name, function, parameters, *, bint inline, bint judged, int form=-1):
+    def __init__(
+        self,
+        tool,
+        str name,
+        function,
+        parameters,
+        *,
+        bint inline,
+        bint judged,
+        int form=FORM_TEXT,
+        exact=None,
+        check=None,
+    ):
         """Plan calls of `function`, registered as `tool`.
 
         `parameters` are (name, kind, default or REQUIRED, nullable) in positional order, or None where
         the compiled binder cannot serve the tool at all. `inline` lets it run on the loop's thread from
         the start; `judged` lets its record decide. `form` is that of its plain values (`encode`), -1 if
-        they need more than writing.
+        they need more than writing. They are written if they are of the type `exact`, where it is given, and
+        `check`, where it is given, says that they keep the output schema; it must not raise.
         """
         cdef Py_ssize_t at
         cdef bytes key
@@ -77,6 +91,8 @@ cdef class Plan:
         self.inline = inline
         self.judged = judged
         self.form = form
+        self.exact = exact
+        self.check = check
 
     cdef PyObject* call(self, Message message) noexcept:
         """Bind the message's arguments and call.

@@ -11,7 +11,7 @@ What lines mean is the connection's affair, and opening and restoring descriptor
 from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport int64_t
-from posix.unistd cimport read, write
+from posix.unistd cimport close, read, write
 
 from fastrpc._core.connection cimport Connection, clock
 from fastrpc._core.encode cimport Output
@@ -51,14 +51,19 @@ cdef extern from *:
         errno = kept;
     }
 
+    static int fastrpc_make_pipe(int ends[2]) {
+        if (pipe(ends) < 0) { return -1; }
+        for (int end = 0; end < 2; ++end) {
+            fcntl(ends[end], F_SETFD, FD_CLOEXEC);
+            fcntl(ends[end], F_SETFL, O_NONBLOCK);
+        }
+        return 0;
+    }
+
     static int fastrpc_catch_signals(void) {
         struct sigaction action;
         if (fastrpc_signal_pipe[0] < 0) {
-            if (pipe(fastrpc_signal_pipe) < 0) { return -1; }
-            for (int end = 0; end < 2; ++end) {
-                fcntl(fastrpc_signal_pipe[end], F_SETFD, FD_CLOEXEC);
-                fcntl(fastrpc_signal_pipe[end], F_SETFL, O_NONBLOCK);
-            }
+            if (fastrpc_make_pipe(fastrpc_signal_pipe) < 0) { return -1; }
         }
         action.sa_handler = fastrpc_on_signal;
         action.sa_flags = 0;
@@ -100,6 +105,7 @@ cdef extern from *:
     }
     """
     int signal_seen "fastrpc_signal_seen"
+    int make_pipe "fastrpc_make_pipe"(int* ends) nogil
     int c_catch_signals "fastrpc_catch_signals"() nogil
     void c_release_signals "fastrpc_release_signals"() nogil
     void widen "fastrpc_widen"(int descriptor) nogil
@@ -145,6 +151,7 @@ cdef class Stream:
     cdef object loop
     cdef object on_end                   # called once in the loop phase, with END or BROKEN
     cdef list waiting                    # functions for the loop that is not there yet
+    cdef int waker[2]                    # a pipe: another thread has added one
     cdef object trace                    # called with b"<" or b">" and a line, or None
 
     def __init__(self, Connection connection, int input, int output, Py_ssize_t max_line, trace=None):
@@ -155,8 +162,18 @@ cdef class Stream:
         self.sink = output
         self.waiting = []
         self.trace = trace
+        if make_pipe(self.waker) < 0:
+            raise OSError(errno, "no pipe can be made")
         connection.call_in_loop = self.call_in_loop
         connection.flush = self.flush_soon
+
+    def __cinit__(self):
+        self.waker[0] = self.waker[1] = -1
+
+    def __dealloc__(self):
+        if self.waker[0] >= 0:
+            close(self.waker[0])
+            close(self.waker[1])
 
     # --- the pump ---------------------------------------------------------------------------------
 
@@ -304,17 +321,21 @@ cdef class Stream:
 
     cdef int sleep(self, bint blocked, int signals) except -1:
         """Wait for the descriptors. The first quiet moment is used to get ready for what may come."""
-        cdef pollfd watched[2]
+        cdef pollfd watched[3]
         cdef int count
         cdef int timeout = -1 if self.quiet_asked or blocked else QUIET_MILLISECONDS
         watched[0].fd = self.sink if blocked else self.input
         watched[0].events = POLLOUT if blocked else POLLIN
         watched[1].fd = signals
         watched[1].events = POLLIN
+        watched[2].fd = self.waker[0]
+        watched[2].events = POLLIN
         with nogil:
-            count = poll(watched, 2, timeout)
+            count = poll(watched, 3, timeout)
         if count < 0:
             PyErr_CheckSignals()
+        if self.waiting:
+            return LOOP
         if count == 0 and not self.quiet_asked:
             self.quiet_asked = True
             if self.connection.dispatcher.quiet():
@@ -322,12 +343,16 @@ cdef class Stream:
         return IDLE
 
     def call_in_loop(self, function):
-        """Call `function` on the event loop: now if it runs, else as soon as it has been attached."""
+        """Call `function` on the event loop: now if it runs, else as soon as it has been attached.
+
+        Before there is a loop any thread may ask for it.
+        """
         if self.loop is not None:
             function()
             return
         self.waiting.append(function)
         self.wants_loop = True
+        write(self.waker[1], b"", 1)  # a full pipe has woken the reader already
 
     # --- in a loop ------------------------------------------------------------------------------------
 

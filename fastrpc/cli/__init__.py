@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "serve": "serve tools over standard input and output",
+    "dev": "serve a file while it is being written: reload it at each change",
     "tools": "list the tools that would be served",
     "call": "call one tool in a real session and print its result",
     "demo": "show a whole conversation between a client and a server",

@@ -102,7 +102,7 @@ def check_contract(
     report: Report, toolset: str, contract: dict[str, dict[str, Any]], tools: list[Tool]
 ) -> None:
     """Hold each tool against what was published, and the tools together against the published order."""
-    from fastrpc.session import VERSIONS
+    from fastrpc.versions import VERSIONS
 
     if not contract:
         report.good("contract", f"{toolset} has published none")

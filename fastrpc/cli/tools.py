@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     if chosen.json:
         import json
 
-        from fastrpc.session import VERSIONS
+        from fastrpc.versions import VERSIONS
 
         descriptors = [tool.descriptor(VERSIONS[-1]) for tool in tools]
         print(json.dumps(descriptors, ensure_ascii=False, indent=2))
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _row(tool: Tool) -> tuple[str, str, str, str]:
-    from fastrpc.session import VERSIONS
+    from fastrpc.versions import VERSIONS
 
     schema = tool.descriptor(VERSIONS[-1]).get("inputSchema", {})
     required = schema.get("required", ())

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from fastrpc._core.encode import dumps
-from fastrpc.session import MODERN, STRUCTURED
+from fastrpc.versions import MODERN, SERVER_KEY, STRUCTURED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.dispatcher import Dispatcher, Request
-
-DISCOVER_TTL_MS = 60_000
-
-CAPABILITIES: dict[str, Any] = {"tools": {}}
-"""What this server can do, in every version: the same for each client."""
 
 
 def initialize(dispatcher: Dispatcher, request: Request) -> bytes:
@@ -25,10 +20,11 @@ def initialize(dispatcher: Dispatcher, request: Request) -> bytes:
     connection.structured = version in STRUCTURED
     connection.take_plans(connection.plans)  # and forget a list made for another version
     service = dispatcher.service
+    dispatcher.session.offered = service.capabilities(version)
     result: dict[str, Any] = {
         "protocolVersion": version,
-        "capabilities": CAPABILITIES,
-        "serverInfo": service.server_info,
+        "capabilities": dispatcher.session.offered,
+        "serverInfo": service.server_info_of(version),
     }
     if service.instructions is not None:
         result["instructions"] = service.instructions
@@ -39,22 +35,31 @@ def initialized(dispatcher: Dispatcher, params: dict[str, Any]) -> None:
     dispatcher.session.ready()
 
 
+def roots_changed(dispatcher: Dispatcher, params: dict[str, Any]) -> None:
+    """The client's folders are others now: what was asked about them before counts no longer."""
+    dispatcher.session.roots = None
+
+
 def ping(dispatcher: Dispatcher, request: Request) -> bytes:
     return b"{}"
 
 
 def discover(dispatcher: Dispatcher, request: Request) -> bytes:
-    """What the server is and can do, without a handshake (MCP 2026-07-28)."""
+    """What the server is and can do, without a handshake (MCP 2026-07-28).
+
+    Here it says all of itself; its other results give no more than a name.
+    """
     service = dispatcher.service
     result: dict[str, Any] = {
         "supportedVersions": [MODERN],
-        "capabilities": CAPABILITIES,
-        "ttlMs": DISCOVER_TTL_MS,
-        "cacheScope": "private",
+        "capabilities": service.capabilities(MODERN),
+        **service.caching(MODERN),
+        "resultType": "complete",
+        "_meta": {SERVER_KEY: service.server_info_of(MODERN)},
     }
     if service.instructions is not None:
         result["instructions"] = service.instructions
-    return dumps(result)[:-1] + service.results.ending(MODERN)
+    return dumps(result)
 
 
 def cancelled(dispatcher: Dispatcher, params: dict[str, Any]) -> None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from fastrpc.errors import InvalidParams
-from fastrpc.session import MODERN
+from fastrpc.calls import complaint_of
+from fastrpc.errors import ArgumentError, InvalidParams
+from fastrpc.paging import cursor_of
+from fastrpc.versions import MODERN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.registry import Tool
 
 
 def list_tools(dispatcher: Dispatcher, request: Request) -> bytes:
     """Return a page of the tools, in the order in which they were added."""
-    cursor = request.params.get("cursor")
-    if cursor is not None and not isinstance(cursor, str):
-        raise InvalidParams("cursor: expected a string")
-    result = dispatcher.service.tool_list(request.version, cursor)
+    service = dispatcher.service
+    service.load()
+    cursor = cursor_of(request.params)
+    result = service.list_page("tools", list(service.catalogue.tools), request.version, cursor)
     if cursor is None:
         dispatcher.connection.take_list(result, request.version == MODERN)
     return result
@@ -23,4 +28,31 @@ def list_tools(dispatcher: Dispatcher, request: Request) -> bytes:
 
 def call_tool(dispatcher: Dispatcher, request: Request) -> bytes | None:
     """Call a tool. Its failures are results; only a malformed request is an error."""
-    return dispatcher.call_tool(request)
+    params = request.params
+    name = params.get("name")
+    if not isinstance(name, str):
+        raise InvalidParams("name: expected a string" if "name" in params else "name: missing")
+    arguments = params.get("arguments", {})
+    if not isinstance(arguments, dict):
+        raise InvalidParams("arguments: expected an object")
+    plan = dispatcher.plan_of_tool(name)
+    try:
+        bound = plan.tool.signature.bind(arguments)
+    except ArgumentError as error:
+        return dispatcher.service.results.failure(str(error), request.version)
+    return dispatcher.begin(request, plan, bound, ROOM)
+
+
+class Room:
+    """What becomes of a tool's value, and of its failure: a result, either way."""
+
+    @staticmethod
+    def encode(request: Request, tool: Tool, value: Any) -> bytes:
+        return request.dispatcher.service.results.of(tool, value, request.version)
+
+    @staticmethod
+    def failure(request: Request, tool: Tool, error: BaseException) -> bytes:
+        return request.dispatcher.service.results.failure(complaint_of(tool, error), request.version)
+
+
+ROOM = Room()

@@ -6,8 +6,11 @@ with `send`; what the server says is handed, line by line, to `on_line`.
 
 from __future__ import annotations
 
+from asyncio import get_running_loop
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
     from fastrpc._core.connection import Connection
@@ -21,6 +24,9 @@ class MemoryTransport:
         self._on_line = on_line
         connection.call_in_loop = lambda function: function()
         connection.flush = self._flush
+        loop = running_loop()
+        if loop is not None:
+            connection.dispatcher.loop_runs(loop)
 
     def send(self, line: bytes) -> None:
         """Hand a message, without its newline, to the server."""
@@ -34,3 +40,11 @@ class MemoryTransport:
     def close(self) -> None:
         """Stop whatever is in flight."""
         self._connection.dispatcher.close()
+
+
+def running_loop() -> AbstractEventLoop | None:
+    """Return the event loop that this thread runs, if it runs one: inline calls need none."""
+    try:
+        return get_running_loop()
+    except RuntimeError:
+        return None

@@ -183,8 +183,10 @@ class _Ending:
 
     async def serve(self) -> None:
         self.loop.add_reader(self.signals, self.on_signal)
+        self.connection.dispatcher.loop_runs(self.loop)
         self.stream.attach(self.loop, self.on_end)
         await self.ended.wait()
+        self.connection.dispatcher.end_listening()
         if not self.hurry.is_set():
             await self.drain()
         self.loop.remove_reader(self.signals)
@@ -227,6 +229,7 @@ class _Ending:
         import sys
 
         self.connection.dispatcher.close()
+        await self.connection.dispatcher.service.leave()
         rest = {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
         processes = sys.modules.get("fastrpc.processes")
         if processes is not None:

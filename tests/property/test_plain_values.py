@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fastrpc._core.encode import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, Output, dumps, plain_json, result_of
 from fastrpc.results import Results
 from fastrpc.schema import describe
-from fastrpc.session import LATEST_LEGACY, VERSIONS
+from fastrpc.versions import LATEST_LEGACY, VERSIONS
 
 TEXTS = st.one_of(
     st.text(st.characters(codec="utf-8"), max_size=40),
@@ -66,6 +66,7 @@ class Tool:
 
 
 BY_FORM = {TEXT_FORM: Tool(Any), OBJECT_FORM: Tool(dict), WRAPPED_FORM: Tool(list)}
+KIND_OF_FORM = {OBJECT_FORM: dict, WRAPPED_FORM: (list, tuple)}
 
 
 def standard(value: Any) -> bytes:
@@ -117,6 +118,8 @@ def test_doubles_around_each_power_of_two_are_written_as_repr_writes_them(expone
 def test_both_ways_to_a_result_agree(value: Any, form: int, version: str) -> None:
     if value is None or isinstance(value, str):
         return
+    if form in KIND_OF_FORM and not isinstance(value, KIND_OF_FORM[form]):
+        return  # refused: the output schema says otherwise
     of = RESULTS.of(BY_FORM[form], value, version)  # type: ignore[arg-type]
     likely = RESULTS._unlikely_value(value, form, version)
     if version < "2025-06-18":

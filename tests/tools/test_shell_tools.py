@@ -282,9 +282,19 @@ def test_a_cancelled_call_ends_its_processes_and_keeps_no_file(state: str, tmp_p
     run(cancel())
 
 
+class ProgressLink:
+    """As much of a call's link as a tool's progress needs."""
+
+    token = "progress"
+
+    def __init__(self, reports: list[dict[str, Any]]) -> None:
+        self.progress = reports.append
+
+
 def progress_context() -> tuple[Context, list[dict[str, Any]]]:
     reports: list[dict[str, Any]] = []
-    return Context(progress=reports.append), reports
+    link: Any = ProgressLink(reports)
+    return Context(link=link), reports
 
 
 def test_output_is_sent_as_progress_while_the_command_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fastrpc import Context, Image, Server, Text, ToolError, ToolResult
-from fastrpc.session import LEGACY_VERSIONS, MODERN, STRUCTURED, VERSIONS
 from fastrpc.testing import Client, RemoteError
+from fastrpc.versions import LEGACY_VERSIONS, MODERN, STRUCTURED, VERSIONS
 
 
 def with_client(app: Server, conversation: Any, **options: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fastrpc import Server
-from fastrpc.session import LEGACY_VERSIONS, MODERN
 from fastrpc.transports.memory import MemoryTransport
+from fastrpc.versions import LEGACY_VERSIONS, MODERN
 
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -56,7 +56,7 @@ def test_each_version_with_a_handshake_is_agreed_to(version: str) -> None:
     result = Peer(instructions="be kind").initialize(version)["result"]
     assert result == {
         "protocolVersion": version,
-        "capabilities": {"tools": {}},
+        "capabilities": {"logging": {}, "tools": {"listChanged": True}},
         "serverInfo": {"name": "unit", "version": "1.2"},
         "instructions": "be kind",
     }

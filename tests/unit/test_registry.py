@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from fastrpc.catalogue import Catalogue
 from fastrpc.errors import ArgumentError, DefinitionError, UsageError
-from fastrpc.registry import Registry, Tool, collect, load_target, tool
+from fastrpc.registry import Tool, collect, load_target, tool
 
 SCHEMA = {
     "type": "object",
@@ -297,8 +298,8 @@ def test_a_registry_keeps_order_refuses_a_second_name_and_tells_of_changes():
         return ""
 
     changes = []
-    registry = Registry()
-    registry.on_change = lambda: changes.append(len(registry))
+    registry = Catalogue().tools
+    registry.watchers.append(lambda kind: changes.append((kind, len(registry))))
     registry.add(first)
     registry.add(second, name="zweite", effect="read")
     assert [each.name for each in registry] == ["first", "zweite"]
@@ -309,7 +310,7 @@ def test_a_registry_keeps_order_refuses_a_second_name_and_tells_of_changes():
     registry.remove("first")
     with pytest.raises(KeyError):
         registry.remove("first")
-    assert changes == [1, 2, 1]
+    assert changes == [("tool", 1), ("tool", 2), ("tool", 1)]
 
 
 def test_a_method_marked_in_its_class_is_served_for_an_object():
@@ -322,12 +323,12 @@ def test_a_method_marked_in_its_class_is_served_for_an_object():
             """Sell it."""
             return f"{self.name} sells {item}"
 
-    registry = Registry()
+    registry = Catalogue().tools
     added = registry.add(Shop("corner").sell)
     assert added.descriptor("2025-11-25")["title"] == "Sell"
     assert added.signature.call(added.function, added.signature.bind({"item": "tea"})) == "corner sells tea"
     with pytest.raises(DefinitionError, match=r"'self' is a method's own; add the method of an object"):
-        _ = Registry().add(Shop.sell).signature
+        _ = Catalogue().tools.add(Shop.sell).signature
 
 
 def test_a_static_method_can_be_marked_on_either_side():
@@ -343,7 +344,7 @@ def test_a_static_method_can_be_marked_on_either_side():
             return f"{hour}"
 
     for function in (Shop.inside, Shop.outside):
-        mark = Registry().add(function)
+        mark = Catalogue().tools.add(function)
         assert mark.signature.call(mark.function, mark.signature.bind({"hour": 8})) == "8"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import enum
 import json
@@ -15,10 +16,20 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 import pytest
 from pydantic import BaseModel, PlainSerializer
 
+from fastrpc import Server
 from fastrpc._core.encode import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, Output, dumps, plain_json, result_of
-from fastrpc.results import Results, UnencodableResult, form_of, keeps_plain_values
+from fastrpc.results import (
+    BrokenPromise,
+    Results,
+    UnencodableResult,
+    conforming,
+    form_of,
+    keeps_plain_values,
+)
 from fastrpc.schema import Signature, describe
-from fastrpc.session import LATEST_LEGACY, MODERN, STRUCTURED, VERSIONS
+from fastrpc.testing import Client
+from fastrpc.types import ToolResult
+from fastrpc.versions import LATEST_LEGACY, MODERN, SERVER_KEY, STRUCTURED, VERSIONS
 
 RESULTS = Results({"name": "t", "version": "1"})
 TAIL = b'"}],"isError":false}}\n'
@@ -60,6 +71,18 @@ class Row(TypedDict):
 
 class Model(BaseModel):
     x: int
+
+
+@dataclass
+class Checked:
+    """Made by its own rules: to make another of its JSON would break them."""
+
+    x: int
+
+    def __post_init__(self) -> None:
+        if self.x != 1:
+            raise ValueError("made twice")
+        self.x = 2
 
 
 def signature(annotation: Any) -> Signature:
@@ -186,7 +209,6 @@ def test_refusals_say_what_and_where(value: Any, words: str) -> None:
     ("annotation", "value", "text", "structure"),
     [
         (dict, {"a": [1, 0.5, None]}, '{"a":[1,0.5,null]}', {"a": [1, 0.5, None]}),
-        (dict, [1], "[1]", None),
         (list, [1, True], "[1,true]", {"result": [1, True]}),
         (int, 5, "5", {"result": 5}),
         (Any, {"a": 1}, '{"a":1}', None),
@@ -198,6 +220,18 @@ def test_refusals_say_what_and_where(value: Any, words: str) -> None:
         (datetime.date, datetime.date(2026, 1, 2), '"2026-01-02"', {"result": "2026-01-02"}),
         (dict, OrderedDict(a=Text("t")), '{"a":"t"}', {"a": "t"}),
         (list, (1, {2}), "[1,[2]]", {"result": [1, [2]]}),
+        (list, {2}, "[2]", {"result": [2]}),
+        (dict, Point(1), '{"x":1}', {"x": 1}),
+        (dict[str, int], {"x": Number(1)}, '{"x":1}', {"x": 1}),
+        (list[float], [1, Share(0.5)], "[1,0.5]", {"result": [1, 0.5]}),
+        (int, 5.0, "5.0", {"result": 5.0}),
+        (list[int | Literal["all"]], ["all", 5], '["all",5]', {"result": ["all", 5]}),
+        (list[Annotated[str, "a name"]], ["a"], '["a"]', {"result": ["a"]}),
+        (datetime.date, "2026-01-02", '"2026-01-02"', {"result": "2026-01-02"}),
+        (Row, OrderedDict(x=1), '{"x":1}', {"x": 1}),
+        (Model, {"x": 1}, '{"x":1}', {"x": 1}),
+        (list[Point], [], "[]", {"result": []}),
+        (Checked, Checked(1), '{"x":2}', {"x": 2}),
     ],
 )
 def test_each_value_has_its_form(
@@ -228,8 +262,9 @@ def test_endings_are_what_follows_the_text_of_each_form(version: str) -> None:
 @pytest.mark.parametrize(
     ("annotation", "keeps"),
     [
-        (Any, True), (str, True), (None, True), (dict, True), (list[dict[str, int]], True), (int | str, True),
-        (Literal[1, 2], True), (Annotated[dict, "a dict"], True), (Point, True), (Row, True), (Colour, True),
+        (Any, True), (str, True), (None, True), (dict, True), (list, True), (int | str, True), (int, True),
+        (dict[str, Any], True), (Annotated[dict, "a dict"], True), (float, True), (bool, True),
+        (list[dict[str, int]], True), (Literal[1, 2], True), (Point, True), (Row, True), (Colour, True),
         (list[datetime.date], True), (Model, False),
         (Annotated[int, PlainSerializer(lambda number: -number)], False),
     ],
@@ -241,6 +276,159 @@ def test_only_pydantic_may_change_plain_values(annotation: Any, keeps: bool) -> 
         for value in ({"x": [1, 2.5, "t", None, True, 2**70]}, [1, {"a": []}], 5):
             assert described.to_json(value) == value
             assert plain_json(described.to_json(value)) == plain_json(value)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("annotation", "value", "problem"),
+    [
+        (dict, [1], "result: expected object, got an array"),
+        (dict, None, "result: expected object, got null"),
+        (int, "five", 'result: expected integer, got "five"'),
+        (int, True, "result: expected integer, got true"),
+        (int, 0.5, "result: expected integer, got 0.5"),
+        (float, False, "result: expected number, got false"),
+        (list[int], [1, "2"], '$.result[1]: expected integer, got "2"'),
+        (list[float], [0.5, None], "$.result[1]: expected number, got null"),
+        (dict[str, list[int]], {"a": [], "b b": [[]]}, '$.result["b b"][0]: expected integer, got an empty'),
+        (Literal[1, 2], 3, "result: expected one of 1, 2, got 3"),
+        (list[int | Literal["all"]], ["no"], '$.result[0]: expected integer or "all", got "no"'),
+        (Row, {"x": "1"}, '$.result.x: expected integer, got "1"'),
+        (Row, {}, "$.result.x: required, missing"),
+        (list[Row], [{"x": 1}, {"y": 1}], "$.result[1].x: required, missing"),
+        (Point, Point("1"), '$.result.x: expected integer, got "1"'),  # type: ignore[arg-type]
+        (Colour, "blue", 'result: expected "red", got "blue"'),
+        (Model, {"x": "one"}, "$.result.x: expected a valid integer"),
+        (list[Model], [Model(x=1), {}], "$.result[1].x: required, missing"),
+        (list[int], {"1", 2}, "$.result["),
+    ],
+)  # fmt: skip
+def test_a_result_that_breaks_its_schema_is_refused_and_the_member_named(
+    version: str, annotation: Any, value: Any, problem: str
+) -> None:
+    with pytest.raises(BrokenPromise) as caught:
+        result(value, annotation, version)
+    words = "the tool returned something else than its annotation says: "
+    assert str(caught.value).startswith(words + problem)
+
+
+def test_a_large_array_is_handed_on_as_it_is_and_a_wrong_element_found() -> None:
+    numbers = list(range(200_000))
+    described = signature(list[int])
+    assert conforming(described, numbers) is numbers
+    with pytest.raises(BrokenPromise, match=r"\$\.result\[200000\]"):
+        conforming(described, [*numbers, "x"])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_structured_content_that_is_no_object_is_wrapped_where_it_must_be(version: str) -> None:
+    got = result(ToolResult("rows", structured=[1, 2], meta={"k": 1}), Any, version)
+    assert got["content"] == [{"type": "text", "text": "rows"}]
+    if version not in STRUCTURED:
+        assert "structuredContent" not in got
+    elif version == MODERN:
+        assert got["structuredContent"] == [1, 2]
+        assert "fastmcp" not in got["_meta"]
+    else:
+        assert got["structuredContent"] == {"result": [1, 2]}
+        assert got["_meta"]["fastmcp"] == {"wrap_result": True}
+    assert got["_meta"]["k"] == 1
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_structured_content_without_a_text_is_said_in_a_text_too(version: str) -> None:
+    got = result(ToolResult(structured={"a": "\u00fc"}), Any, version)
+    assert got["content"] == [{"type": "text", "text": '{"a":"\u00fc"}'}]
+    assert result(ToolResult([], structured={"a": 1}), Any, version)["content"] == []
+    assert result(ToolResult(), Any, version)["content"] == []
+
+
+@pytest.mark.parametrize(
+    ("annotation", "structured", "problem"),
+    [
+        (Row, {"x": 1}, None),
+        (Row, {"x": "1"}, '$.result.x: expected integer, got "1"'),
+        (Row, None, "result: expected object, got null"),
+        (list[int], {"result": [1]}, None),
+        (list[int], {"result": ["1"]}, '$.result[0]: expected integer, got "1"'),
+        (list[int], [1], 'structured: expected {"result": …}'),
+        (Model, {"x": 1}, None),
+        (Model, {}, "$.result.x: required, missing"),
+    ],
+)
+def test_a_full_result_keeps_the_promise_too(annotation: Any, structured: Any, problem: str | None) -> None:
+    full = ToolResult("t", structured=structured)
+    if problem is None:
+        assert result(full, annotation)["structuredContent"] == structured
+        return
+    with pytest.raises(BrokenPromise) as caught:
+        result(full, annotation)
+    assert problem in str(caught.value)
+    failed = ToolResult("t", structured=structured, is_error=True)
+    assert result(failed, annotation)["isError"] is True
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_results_name_their_server_and_say_no_more_of_it(version: str) -> None:
+    info = {"name": "t", "version": "1", "title": "T", "description": "long", "icons": [{"src": "x:y"}]}
+    results = Results(info)
+    got = json.loads(results.of(Tool(Any), "t", version))  # type: ignore[arg-type]
+    said = got.get("_meta", {}).get(SERVER_KEY)
+    assert said == ({"name": "t", "version": "1", "title": "T"} if version == MODERN else None)
+
+
+def test_what_a_tool_says_in_meta_does_not_hide_the_server() -> None:
+    got = result(ToolResult("t", meta={SERVER_KEY: "me", "example.org/k": 1}), Any, MODERN)
+    assert got["_meta"] == {SERVER_KEY: {"name": "t", "version": "1"}, "example.org/k": 1}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("run", ["inline", "thread", "async"])
+def test_a_broken_promise_fails_the_call_and_kept_ones_go_out(version: str, run: str) -> None:
+    cases: list[tuple[str, Any, Any, str]] = [
+        ("kept", Row, {"x": 1}, ""),
+        ("kept_too", list[int], [1], ""),
+        ("text", dict, "text", "result: expected object"),
+        ("none", dict, None, "result: expected object"),
+        ("array", dict, [1], "result: expected object"),
+        ("number", int, "5", "result: expected integer"),
+        ("member", Row, {"x": "1"}, "$.result.x: expected integer"),
+        ("element", list[int], ["1"], "$.result[0]: expected integer"),
+        ("alone", list[int], "1", "result: expected array"),
+    ]
+    app = Server("t")
+    for name, annotation, value, _ in cases:
+        app.add_tool(giver(annotation, value, run), name=name, **({} if run == "async" else {"run": run}))
+
+    async def scenario() -> None:
+        async with Client(app, version=version) as client:
+            for name, _, value, problem in cases * 2:
+                got = await client.call(name)
+                assert got.is_error == bool(problem), name
+                assert problem in got.text
+                if not problem and version in STRUCTURED:
+                    assert got.structured == (value if isinstance(value, dict) else {"result": value})
+
+    asyncio.run(scenario())
+
+
+def giver(annotation: Any, value: Any, run: str) -> Any:
+    """A function that returns a value, whatever its annotation says."""
+
+    def give():  # type: ignore[no-untyped-def]
+        return value
+
+    async def give_async():  # type: ignore[no-untyped-def]
+        return value
+
+    made: Any = give_async if run == "async" else give
+    made.__annotations__["return"] = annotation
+    return made
+
+
+def test_content_that_is_none_is_refused() -> None:
+    with pytest.raises(UnencodableResult, match="content: expected str or a helper, got int"):
+        result(ToolResult(["a", 5]))  # type: ignore[list-item]
 
 
 def test_a_serializer_of_pydantic_is_heard() -> None:

@@ -1,0 +1,37 @@
+"""Another MCP server behind this one, with a hook before it and a tool beside it.
+
+Serve with `fastrpc serve examples/proxy.py`. The server behind is a child process, whatever it is written in.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fastrpc import Server, ToolError
+from fastrpc.hooks import ToolCall
+
+BEHIND = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "mount.py")]
+
+parts = Server.proxy(BEHIND, name="parts")
+
+
+@parts.before(tools="words_*")
+def not_too_long(call: ToolCall) -> None:
+    """Refuse before the server behind hears of it."""
+    if len(str(call.arguments.get("text", ""))) > 10_000:
+        raise ToolError("text: at most 10,000 characters, please")
+
+
+app = Server("front", version="1.0")
+app.mount(parts)  # without a prefix: names stay as they are behind
+
+
+@app.tool(effect="read")
+def front() -> str:
+    """Say who stands in front."""
+    return "the server in front"
+
+
+if __name__ == "__main__":
+    app.run()

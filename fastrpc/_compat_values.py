@@ -1,0 +1,288 @@
+"""What servers written for FastMCP or the official SDK hand back, turned into what fastrpc sends.
+
+Content, messages and results come as helpers of this file, as fastrpc's own, or as the models of
+``mcp.types``: those are known by their members, so that nothing of another package is imported. All other
+values go their usual way.
+"""
+
+from __future__ import annotations
+
+from fastrpc.errors import DefinitionError
+from fastrpc.prompts import Message as PromptMessage
+from fastrpc.resources import Contents
+from fastrpc.types import Audio as PlainAudio
+from fastrpc.types import Content, EmbeddedResource, annotations_of
+from fastrpc.types import Image as PlainImage
+from fastrpc.types import ToolResult as PlainResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import Any
+
+BLOCKS = ("text", "image", "audio", "resource", "resource_link")
+SCALARS = (str, int, float, bool, type(None))
+
+
+class NotOffered(DefinitionError, AttributeError):
+    """Something that other frameworks have and fastrpc has not. The message names the alternative."""
+
+
+# ------------------------------------------------------------------------------------------- content
+
+
+def _media(kind: Any, path: Any, data: bytes | None, format: str | None) -> tuple[bytes, str]:
+    """Return the bytes and the MIME type of a picture or a sound; `format` is the end of the type."""
+    if (path is None) == (data is None):
+        raise ValueError(f"{kind.__name__}: give either path= or data=")
+    mime_type = f"{kind.kind}/{format.lower()}" if format else None
+    if path is not None:
+        import os
+
+        found = kind.from_file(os.path.expanduser(path), mime_type)
+        return found.data, found.mime_type
+    assert data is not None
+    return data, mime_type or ("image/png" if kind is PlainImage else "audio/wav")
+
+
+class Image(PlainImage):
+    """An image: the `path` of a file, or `data` with its `format` (``png``, ``jpeg`` …)."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        path: str | PathLike[str] | None = None,
+        data: bytes | None = None,
+        format: str | None = None,
+        annotations: Any = None,
+    ) -> None:
+        super().__init__(*_media(PlainImage, path, data, format), annotations=plain(annotations))
+
+
+class Audio(PlainAudio):
+    """A sound: the `path` of a file, or `data` with its `format` (``wav``, ``mp3`` …)."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        path: str | PathLike[str] | None = None,
+        data: bytes | None = None,
+        format: str | None = None,
+        annotations: Any = None,
+    ) -> None:
+        super().__init__(*_media(PlainAudio, path, data, format), annotations=plain(annotations))
+
+
+class File(EmbeddedResource):
+    """A file inside a result: the `path` of one, or `data` with its `format` and `name`."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        path: str | PathLike[str] | None = None,
+        data: bytes | None = None,
+        format: str | None = None,
+        name: str | None = None,
+        annotations: Any = None,
+    ) -> None:
+        import os
+
+        from fastrpc.resources import guessed_type
+
+        if (path is None) == (data is None):
+            raise ValueError("File: give either path= or data=")
+        if path is not None:
+            place = os.path.abspath(os.path.expanduser(path))
+            with open(place, "rb") as file:
+                data = file.read()
+            uri = f"file://{place}"
+        else:
+            uri = f"file:///{name or 'resource'}" + (f".{format}" if format else "")
+        assert data is not None
+        try:
+            text: str | None = (
+                data.decode() if format in (None, "plain", "txt", "text", "md", "json") else None
+            )
+        except UnicodeDecodeError:
+            text = None
+        mime_type = guessed_type(uri, text=text is not None)
+        if mime_type is None:
+            mime_type = "application/octet-stream" if text is None else "text/plain"
+        hints = plain(annotations)
+        if text is not None:
+            super().__init__(uri, text=text, mime_type=mime_type, annotations=hints)
+        else:
+            super().__init__(uri, data=data, mime_type=mime_type, annotations=hints)
+
+
+class Block(Content):
+    """A content block that is there already, as the JSON object of the newest version."""
+
+    __slots__ = ("block",)
+
+    def __init__(self, block: dict[str, Any]) -> None:
+        super().__init__()
+        self.block = block
+
+    def to_block(self) -> dict[str, Any]:
+        return self.block
+
+
+class Message:
+    """A message of a prompt, of the user unless `role` says ``assistant``."""
+
+    role = "user"
+
+    def __init__(self, content: Any, role: str | None = None) -> None:
+        self.content = content
+        self.role = role or type(self).role
+
+
+class UserMessage(Message):
+    """A message of the user."""
+
+
+class AssistantMessage(Message):
+    """A message of the assistant."""
+
+    role = "assistant"
+
+
+class PromptResult:
+    """The messages of a prompt. A `description` of its own is not sent; the prompt's is."""
+
+    def __init__(self, messages: Any, description: str | None = None, meta: Any = None) -> None:
+        self.messages = messages
+        self.description = description
+        self.meta = meta
+
+
+class ToolResult(PlainResult):
+    """A tool's result: `content`, `structured_content` or both, and `meta`."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        content: Any = None,
+        structured_content: Any = None,
+        meta: dict[str, Any] | None = None,
+        is_error: bool = False,
+    ) -> None:
+        found = tool_value(content)
+        if found is not None and not isinstance(found, (str, Content)):
+            found = found if _is_content_list(found) else _json_text(found)
+        super().__init__(found, structured=plain(structured_content), meta=meta, is_error=is_error)
+
+
+class ResourceContent(Contents):
+    """One of the contents of a resource."""
+
+    __slots__ = ()
+
+    def __init__(self, content: Any, mime_type: str | None = None, meta: Any = None) -> None:
+        super().__init__(content, mime_type, meta=meta)
+
+
+class ResourceResult:
+    """The contents of a resource."""
+
+    def __init__(self, contents: Any, meta: Any = None) -> None:
+        self.contents = contents
+
+
+# --------------------------------------------------------------------------------------- conversions
+
+
+def plain(value: Any) -> Any:
+    """Return a model as the dict that it is on the wire; anything else as it is."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def is_model(value: Any, *members: str) -> bool:
+    return hasattr(value, "model_dump") and all(hasattr(value, member) for member in members)
+
+
+def _is_block(value: Any) -> bool:
+    return is_model(value, "type") and value.type in BLOCKS
+
+
+def _is_content_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(isinstance(part, Content) for part in value)
+
+
+def content(value: Any) -> Any:
+    """Return a content block of any origin as one of fastrpc's; anything else as it is."""
+    return Block(plain(value)) if _is_block(value) else value
+
+
+def _json_text(value: Any) -> str:
+    from fastrpc.results import to_json
+
+    return to_json(value).decode()
+
+
+def tool_value(value: Any) -> Any:
+    """Return what a tool returned as what fastrpc knows: a list with content in it is content."""
+    if isinstance(value, (*SCALARS, dict, Content, PlainResult)):
+        return value
+    if isinstance(value, (list, tuple)):
+        parts = [content(part) for part in value]
+        if not _is_content_list(parts):
+            return value
+        return [part if isinstance(part, (str, Content)) else _json_text(part) for part in parts]
+    if _is_block(value):
+        return content(value)
+    if is_model(value, "content") and (hasattr(value, "isError") or hasattr(value, "is_error")):
+        return _call_result(plain(value))
+    return value
+
+
+def _call_result(result: dict[str, Any]) -> PlainResult:
+    """A whole CallToolResult."""
+    return PlainResult(
+        [Block(block) for block in result.get("content", [])],
+        structured=result.get("structuredContent"),
+        is_error=result.get("isError", False),
+        meta=result.get("_meta"),
+    )
+
+
+def prompt_value(value: Any) -> Any:
+    """Return what a prompt returned as what fastrpc knows."""
+    if isinstance(value, PromptResult) or is_model(value, "messages"):
+        value = value.messages
+    if isinstance(value, (list, tuple)):
+        return [_message(part) for part in value]
+    return _message(value)
+
+
+def _message(value: Any) -> Any:
+    if isinstance(value, (Message, PromptMessage)) or is_model(value, "role", "content"):
+        return PromptMessage(value.role, content(value.content))
+    if isinstance(value, dict) and set(value) == {"role", "content"}:
+        return PromptMessage(value["role"], content(value["content"]))
+    if isinstance(value, (str, Content)) or _is_block(value):
+        return content(value)
+    return _json_text(plain(value))
+
+
+def resource_value(value: Any) -> Any:
+    """Return what a resource returned as what fastrpc knows."""
+    if isinstance(value, ResourceResult):
+        return value.contents
+    if isinstance(value, (list, tuple)) and not all(isinstance(part, Contents) for part in value):
+        return _json_text(plain(value))
+    return value
+
+
+def checked_annotations(annotations: Any) -> dict[str, Any] | None:
+    """Return the annotations of a resource as fastrpc takes them."""
+    return None if annotations is None else annotations_of(plain(annotations))

@@ -1,0 +1,241 @@
+"""What `fastrpc dev` knows of a session: enough to hand the client on from one server process to the next.
+
+Sees every line of both directions, keeps the requests in flight and what a new server has to be told again
+(the handshake, the log level, subscriptions), and says what the client has to hear of a change. No I/O.
+The server's own requests get ids that no other process has used: an answer that comes late is then known.
+"""
+
+from __future__ import annotations
+
+import json
+from time import perf_counter
+
+from fastrpc.errors import InternalError
+from fastrpc.versions import CAPABILITIES_KEY, MODERN, SUBSCRIPTION_KEY, VERSION_KEY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+OWN = "fastrpc-dev:"
+"""What the ids of this program's own requests begin with."""
+
+PROBE = OWN + "probe"
+LISTS = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
+"""The lists that can change, and what a 2026-07-28 client calls its wish to hear of that."""
+
+RELOADED = "the server was reloaded while it worked on this request; send it again"
+ENDED = "the server ended while it worked on this request; see its standard error"
+
+
+class Pending:
+    """A request of the client that is not answered yet; `batch` is the same for all of one batch."""
+
+    __slots__ = ("batch", "began", "message")
+
+    def __init__(self, message: dict[str, Any], batch: int) -> None:
+        self.message = message
+        self.batch = batch
+        self.began = perf_counter()
+
+
+class Session:
+    """One client's session, whichever process serves it."""
+
+    def __init__(self) -> None:
+        self.pending: dict[str, Pending] = {}
+        self.answered: Pending | None = None
+        """The request that the last line from the server has answered."""
+        self._handshake: dict[str, Any] | None = None
+        self._initialized = False
+        self._log_level: dict[str, Any] | None = None
+        self._subscribed: dict[str, dict[str, Any]] = {}
+        self._listening: dict[str, dict[str, Any]] = {}  # subscriptions/listen, by key
+        self._asked: dict[str, Any] = {}  # the server's own id for each request under ours
+        self._swallow: set[str] = set()  # keys of answers, and of acknowledgements, that are not the client's
+        self._last = 0
+
+    # --- from the client --------------------------------------------------------------------------------
+
+    def from_client(self, line: bytes) -> bytes | None:
+        """Note a line of the client's; return what the server is to get, None if that is nothing."""
+        self._last += 1
+        message = read(line)
+        if isinstance(message, list):  # a batch, of 2025-03-26
+            for element in message:
+                if isinstance(element, dict):
+                    self._note(element, self._last)
+            return line
+        if not isinstance(message, dict):
+            return line
+        if "method" not in message and "id" in message:
+            return self._answer(message)
+        self._note(message, 0)
+        return line
+
+    def _answer(self, message: dict[str, Any]) -> bytes | None:
+        """The client answers a server: the one that runs, or one that is gone."""
+        key = str(message["id"])
+        if key not in self._asked:
+            return None
+        return encode({**message, "id": self._asked.pop(key)})
+
+    def _note(self, message: dict[str, Any], batch: int) -> None:
+        method, params = message.get("method"), message.get("params")
+        if not isinstance(params, dict):
+            params = {}
+        if "id" in message:
+            self.pending[key_of(message["id"])] = Pending(message, batch)
+        if method == "initialize":
+            self._handshake = message
+        elif method == "notifications/initialized":
+            self._initialized = True
+        elif method == "logging/setLevel":
+            self._log_level = message
+        elif method == "resources/subscribe":
+            self._subscribed[str(params.get("uri"))] = message
+        elif method == "resources/unsubscribe":
+            self._subscribed.pop(str(params.get("uri")), None)
+        elif method == "notifications/cancelled":
+            key = key_of(params.get("requestId"))
+            self.pending.pop(key, None)
+            self._listening.pop(key, None)
+        elif method == "subscriptions/listen" and "id" in message:
+            key = key_of(message["id"])
+            self._listening[key] = message
+            del self.pending[key]  # it is not answered before the end
+
+    # --- from the server --------------------------------------------------------------------------------
+
+    def from_server(self, line: bytes) -> bytes | None:
+        """Note a line of the server's; return what the client is to get, None if that is nothing."""
+        self.answered = None
+        message = read(line)
+        if isinstance(message, list):
+            for element in message:
+                if isinstance(element, dict):
+                    self.pending.pop(key_of(element.get("id")), None)
+            return line
+        if not isinstance(message, dict):
+            return line
+        if "method" in message:
+            return self._said(message, line)
+        key = key_of(message.get("id"))
+        if key in self._swallow:
+            self._swallow.discard(key)
+            return None
+        self.answered = self.pending.pop(key, None)
+        self._listening.pop(key, None)
+        return line
+
+    def _said(self, message: dict[str, Any], line: bytes) -> bytes | None:
+        if "id" in message:
+            self._last += 1
+            id = f"{OWN}{self._last}"
+            self._asked[id] = message["id"]
+            return encode({**message, "id": id})
+        if message["method"] == "notifications/subscriptions/acknowledged":
+            meta = message.get("params", {}).get("_meta", {})
+            key = "acknowledged " + key_of(meta.get(SUBSCRIPTION_KEY))
+            if key in self._swallow:
+                self._swallow.discard(key)
+                return None
+        return line
+
+    # --- one server after the other ---------------------------------------------------------------------
+
+    def probe(self) -> bytes:
+        """Return the request by whose answer a new server shows that it serves."""
+        meta = {VERSION_KEY: MODERN, CAPABILITIES_KEY: {}}
+        return encode({"jsonrpc": "2.0", "id": PROBE, "method": "server/discover", "params": {"_meta": meta}})
+
+    def replay(self) -> list[bytes]:
+        """Return what a new server has to be told; its answers do not reach the client.
+
+        A handshake that the last server has not answered is the exception.
+        """
+        messages = []
+        if self._handshake is not None:
+            asked = self.pending.get(key_of(self._handshake["id"]))
+            waits = asked is not None and asked.message is self._handshake
+            messages.append(self._handshake if waits else self._again(self._handshake))
+            if self._initialized:
+                messages.append({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            if self._log_level is not None:
+                messages.append(self._again(self._log_level))
+            messages += [self._again(message) for message in self._subscribed.values()]
+        for key, message in self._listening.items():
+            self._swallow.add(f"acknowledged {key}")
+            messages.append(message)
+        return [encode(message) for message in messages]
+
+    def _again(self, message: dict[str, Any]) -> dict[str, Any]:
+        self._last += 1
+        id = f"{OWN}{self._last}"
+        self._swallow.add(key_of(id))
+        return {**message, "id": id}
+
+    def give_up(self, reason: str) -> list[bytes]:
+        """The server is gone: return an error for each request in flight, and take its questions back.
+
+        The handshake stays in flight: the next server answers it.
+        """
+        self._swallow.clear()
+        lines = []
+        for id in self._asked:
+            params = {"requestId": id, "reason": reason}
+            lines.append(encode({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
+        self._asked.clear()
+        batches: dict[int, list[dict[str, Any]]] = {}
+        for key, request in list(self.pending.items()):
+            if request.message is not self._handshake:
+                del self.pending[key]
+                batches.setdefault(request.batch, []).append(refusal(request.message["id"], reason))
+        for batch, answers in batches.items():
+            lines += [encode(answers)] if batch else [encode(answer) for answer in answers]
+        return lines
+
+    def changes(self, kinds: set[str]) -> list[bytes]:
+        """Return what tells the client that lists may have changed: those that it may hear of."""
+        lines = []
+        for kind, wish in LISTS.items():
+            message: dict[str, Any] = {"jsonrpc": "2.0", "method": f"notifications/{kind}/list_changed"}
+            if kind in kinds and self._initialized:
+                lines.append(encode(message))
+            for listen in self._listening.values():
+                wishes = listen.get("params", {}).get("notifications", {})
+                if isinstance(wishes, dict) and wishes.get(wish) is True:
+                    meta = {SUBSCRIPTION_KEY: listen["id"]}
+                    lines.append(encode({**message, "params": {"_meta": meta}}))
+        return lines
+
+
+def kinds_of(capabilities: dict[str, Any]) -> set[str]:
+    """Return the lists that a server says it has."""
+    return {kind for kind in LISTS if kind in capabilities}
+
+
+def refusal(id: Any, reason: str) -> dict[str, Any]:
+    """Return the answer to a request that no server works on any more."""
+    return {"jsonrpc": "2.0", "id": id, "error": {"code": InternalError.code, "message": reason}}
+
+
+def read(line: bytes) -> Any:
+    """Return a line as a JSON value; None if it is none, which is the server's to say."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def encode(message: Any) -> bytes:
+    """Return a message as one line."""
+    return (
+        json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        + b"\n"
+    )
+
+
+def key_of(id: Any) -> str:
+    """Return the text by which an id is looked up: 1 and "1" are two."""
+    return json.dumps(id, ensure_ascii=False)

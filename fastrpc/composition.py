@@ -1,0 +1,150 @@
+"""Servers made of servers: `mount` shows in one server what another one offers.
+
+A mounted tool or prompt has the prefix and an underscore before its name; resources and templates keep
+their addresses, which others may have written down. What is shown is a copy of the other's entry that
+knows where it is from: its own server's hooks and lifespan apply to it, calls run under the limits of the
+server that is served. Mounting is live: what the other server gains or loses later, this one does too.
+A call of a mounted tool costs what it costs at home.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+
+from fastrpc.errors import DefinitionError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.catalogue import Registry
+    from fastrpc.server import Server
+
+PREFIXED = ("tool", "prompt")
+"""What is called by a name of its server's choice."""
+
+
+def mount(host: Server, other: Server, prefix: str = "") -> None:
+    """Offer in `host` what `other` offers, from now on.
+
+    Raises DefinitionError for what is no server, for a server that would hold itself, and for a name or
+    an address that is taken: nothing is mounted then.
+    """
+    if not getattr(type(other), "__fastrpc_server__", False):
+        raise DefinitionError(f"mount: expected a Server, got {type(other).__name__}")
+    if host in _within(other):
+        raise DefinitionError(f"mount: {host.name} would be mounted in itself")
+    if not isinstance(prefix, str):
+        raise DefinitionError(f"mount: prefix={prefix!r:.40} is no text")
+    mounts = [_Mounted(kind, host, other, prefix) for kind in reversed([*host.catalogue])]
+    for mounted in mounts:
+        mounted.check()
+    host._mounts.append(other)
+    other._hosts.append(host)
+    for mounted in mounts:
+        mounted.follow()
+
+    def load() -> tuple[()]:
+        other.load_tools()  # what it adds shows here by itself
+        return ()
+
+    host.load_tools_later(load)
+    if host._service is not None:
+        host.load_tools()
+
+
+def _within(server: Server) -> list[Server]:
+    """A server and all that are mounted in it."""
+    found = [server]
+    for inner in found:
+        found += [other for other in inner._mounts if other not in found]
+    return found
+
+
+class _Mounted:
+    """What one registry of a server shows of the same one of another."""
+
+    def __init__(self, target: Registry, host: Server, other: Server, prefix: str) -> None:
+        self.target = target
+        self.other = other
+        self.prefix = prefix
+        self.source: Registry = next(kind for kind in other.catalogue if kind.kind == target.kind)
+        self.shown: dict[int, tuple[Any, Any]] = {}  # original and copy, by the original's identity
+
+    def check(self) -> None:
+        """Raise DefinitionError if something cannot be shown."""
+        for original in self.source:
+            shown = self.copy_of(original)
+            present = self.target.get(shown.key)
+            if present is not None:
+                cure = (
+                    "give another prefix" if self.target.kind in PREFIXED else "a prefix does not change it"
+                )
+                both = f"{self.other.name} and this server both have the {self.target.kind} {shown.key}"
+                raise DefinitionError(f"mount: {both}; {cure}")
+
+    def follow(self) -> None:
+        """Show what there is, and from now on what there will be."""
+        self.changed(self.source.kind)
+        self.source.watchers.append(self.changed)
+
+    def changed(self, kind: str) -> None:
+        """The other server has changed: show what is new, drop what is gone."""
+        originals = {id(original): original for original in self.source}
+        gone = [key for key in self.shown if key not in originals]
+        new = {
+            key: (original, self.copy_of(original))
+            for key, original in originals.items()
+            if key not in self.shown
+        }
+        if not gone and not new and not originals:
+            return
+        self.target.replace([self.shown[key][1].key for key in gone], [shown for _, shown in new.values()])
+        for key in gone:
+            del self.shown[key]
+        self.shown.update(new)
+
+    def copy_of(self, original: Any) -> Any:
+        """Return the entry as this server shows it."""
+        if self.target.kind == "provider":
+            return self._provider_of(original)
+        shown = self._from_there(original)
+        if self.prefix:
+            _rename(shown, self.prefix)
+        return shown
+
+    def _from_there(self, handler: Any) -> Any:
+        shown = copy(handler)
+        shown.origin = ((self.other, handler.name), *handler.origin)
+        return shown
+
+    def _provider_of(self, provider: Any) -> Any:
+        """Return a provider whose methods know where they are from."""
+        shown = copy(provider)
+        for name in ("lister", "reader"):
+            method = getattr(provider, name)
+            if method is not None:
+                method = self._from_there(method)
+                method.provider = shown
+                setattr(shown, name, method)
+        return shown
+
+
+def _rename(entry: Any, prefix: str) -> None:
+    """Put a prefix before the name of what is called by its name."""
+    if entry.kind in PREFIXED:
+        entry.name = f"{prefix}_{entry.name}"
+        if entry.kind == "tool":
+            entry._check_options()
+    elif entry.kind == "completion" and "{" not in entry.target:
+        from fastrpc.completion import key_of
+
+        entry.target = f"{prefix}_{entry.target}"
+        entry.name = key_of(entry.target, entry.argument)
+
+
+def proxy(make: type[Server], command: list[str], options: dict[str, Any]) -> Server:
+    """Return a server that serves what another MCP server offers. See `fastrpc.proxy`."""
+    from fastrpc.proxy import proxy
+
+    return proxy(make, command, options)

@@ -1,0 +1,112 @@
+"""Sends what a program logs through Python's own `logging` to the client of the call that logs it.
+
+``bridge()`` once, before the server runs; from then on each record that is made while a handler runs goes
+to its client as a log message, if the client wants to hear of its level. Records of nobody's call go where
+they went before. Nothing is ever written to standard output.
+
+While a bridge is there every call takes the longer way through `fastrpc.calls`, which knows who asked: some
+µs a call. Without one, nothing of this is loaded.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from contextvars import ContextVar
+from threading import local
+
+from fastrpc import calls
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc.calls import Call
+
+OWN = "fastrpc"
+"""The logger of fastrpc itself: what it says of a client's messages is not sent to that client."""
+
+_call: ContextVar[Call | None] = ContextVar("fastrpc_call", default=None)
+
+_bridges: set[Bridge] = set()
+
+
+class Bridge(logging.Handler):
+    """The handler that `bridge` adds; `close` takes it away again."""
+
+    def __init__(self, logger: logging.Logger, level: int | str) -> None:
+        super().__init__(level)
+        self.logger = logger
+        self._sending = local()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        call = _call.get()
+        if call is None or record.name == OWN or getattr(self._sending, "now", False):
+            return
+        self._sending.now = True  # whatever is logged by the sending itself stays here
+        try:
+            self._send(call, record)
+        except Exception:
+            self.handleError(record)
+        finally:
+            self._sending.now = False
+
+    def _send(self, call: Call, record: logging.LogRecord) -> None:
+        from fastrpc.link import Link
+
+        request = call.request
+        link = request.link or Link(request)
+        text = record.getMessage() if self.formatter is None else self.format(record)
+        link.log(level_of(record.levelno), text, record.name)
+
+    def close(self) -> None:
+        """Send nothing any more."""
+        self.logger.removeHandler(self)
+        _bridges.discard(self)
+        if not _bridges:
+            calls.within = None
+        super().close()
+
+
+def bridge(logger: logging.Logger | str | None = None, level: int | str = logging.INFO) -> Bridge:
+    """Send the records of `logger` and those below it, the root logger unless given, from `level` on.
+
+    The logger's own level is lowered to `level` where it is higher. A logger that nobody listens to keeps
+    telling standard error of warnings. A message is sent without its traceback, unless the handler that is
+    returned is given a formatter. Call it before the server runs.
+    """
+    target = logger if isinstance(logger, logging.Logger) else logging.getLogger(logger)
+    if not target.hasHandlers():
+        to_stderr = logging.StreamHandler(sys.stderr)
+        to_stderr.setLevel(logging.WARNING)
+        target.addHandler(to_stderr)
+    handler = Bridge(target, level)
+    if target.getEffectiveLevel() > handler.level:
+        target.setLevel(handler.level)
+    target.addHandler(handler)
+    _bridges.add(handler)
+    calls.within = _within
+    return handler
+
+
+def level_of(number: int) -> str:
+    """Return the name that MCP has for a level of Python's."""
+    if number >= logging.CRITICAL:
+        return "critical"
+    if number >= logging.ERROR:
+        return "error"
+    if number >= logging.WARNING:
+        return "warning"
+    if number > logging.INFO:
+        return "notice"
+    return "info" if number == logging.INFO else "debug"
+
+
+def _within(call: Call, function: Callable[[], Any]) -> Any:
+    """Call a function; what it logs, and what the tasks log that it begins, belongs to the call."""
+    before = _call.set(call)
+    try:
+        return function()
+    finally:
+        _call.reset(before)

@@ -1,0 +1,122 @@
+"""completion/complete (MCP, utilities: completion).
+
+An argument is completed by the function that ``@app.complete`` has put there, else by the choices of its
+type, else by nothing. At most 100 values are sent.
+"""
+
+from __future__ import annotations
+
+from fastrpc.completion import Completions, choices_of, key_of, matching
+from fastrpc.dispatcher import nearest
+from fastrpc.errors import InvalidParams
+from fastrpc.methods.prompts import encoded, refusal, text_member, texts_member
+from fastrpc.results import UnencodableResult
+from fastrpc.schema_shapes import shorten
+from fastrpc.versions import COMPLETION_CONTEXT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.completion import Completion
+    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.schema import Parameter
+
+MOST_VALUES = 100
+"""The protocol's own bound on the values of one answer."""
+
+
+def complete(dispatcher: Dispatcher, request: Request) -> bytes | None:
+    """Suggest values for an argument of a prompt or a variable of a template."""
+    params = request.params
+    entry = _referred(dispatcher, params)
+    argument = _object(params, "argument")
+    name = text_member(argument, "name", "argument.name")
+    value = text_member(argument, "value", "argument.value")
+    others = _others(params) if request.version in COMPLETION_CONTEXT else {}
+    parameter = _parameter(entry, name)
+    service = dispatcher.service
+    completion = service.catalogue.completions.get(key_of(entry.key, name))
+    if completion is None:
+        return _answer(request, Completions(matching(value, choices_of(parameter.schema))))
+    bound = [value, others][: len(completion.signature.parameters)]
+    return dispatcher.begin(request, service.plan_for(completion), bound, ROOM)
+
+
+def _referred(dispatcher: Dispatcher, params: dict[str, Any]) -> Any:
+    """Return the prompt or template that is spoken of. Raises InvalidParams if there is none."""
+    reference = _object(params, "ref")
+    kind = reference.get("type")
+    catalogue = dispatcher.service.catalogue
+    if kind == "ref/prompt":
+        registry, key = catalogue.prompts, text_member(reference, "name", "ref.name")
+    elif kind == "ref/resource":
+        registry, key = catalogue.templates, text_member(reference, "uri", "ref.uri")
+    else:
+        raise InvalidParams(f"ref.type: expected ref/prompt or ref/resource, got {shorten(kind)}")
+    entry = registry.get(key)
+    if entry is None:
+        hint = nearest(key, [entry.key for entry in registry])
+        raise InvalidParams(f"ref: unknown {registry.kind}: {key:.128}{hint}")
+    return entry
+
+
+def _object(params: dict[str, Any], name: str) -> dict[str, Any]:
+    value = params.get(name)
+    if not isinstance(value, dict):
+        got = f"expected an object, got {shorten(value)}" if name in params else "missing, expected an object"
+        raise InvalidParams(f"{name}: {got}")
+    return value
+
+
+def _others(params: dict[str, Any]) -> dict[str, str]:
+    """Return the arguments that the client has values for already."""
+    context = _object(params, "context") if "context" in params else {}
+    return texts_member(context, "arguments", "context.arguments")
+
+
+def _parameter(entry: Any, name: str) -> Parameter:
+    parameters: dict[str, Parameter] = {parameter.name: parameter for parameter in entry.signature.parameters}
+    if name not in parameters:
+        known = ", ".join(parameters) or "none"
+        raise InvalidParams(f"argument.name: {entry.key:.128} has no argument {name:.128}; it has {known}")
+    return parameters[name]
+
+
+class Room:
+    """What becomes of a completion's value, and of its failure."""
+
+    @staticmethod
+    def encode(request: Request, completion: Completion, value: Any) -> bytes:
+        if not isinstance(value, Completions):
+            if value is not None and not isinstance(value, (list, tuple)):
+                raise UnencodableResult(f"expected a list of str or Completions, got {shorten(value)}")
+            value = Completions(value or ())
+        return _answer(request, value)
+
+    @staticmethod
+    def failure(request: Request, completion: Completion, error: BaseException) -> bytes:
+        raise refusal(completion, error)
+
+
+ROOM = Room()
+
+
+def _answer(request: Request, found: Completions) -> bytes:
+    """Return the result that holds the first of the values. Raises UnencodableResult."""
+    values = found.values
+    for at, value in enumerate(values[:MOST_VALUES]):
+        if not isinstance(value, str):
+            raise UnencodableResult(f"[{at}]: expected str, got {shorten(value)}")
+    sent = values[:MOST_VALUES]
+    total = found.total
+    if total is None and not found.has_more:
+        total = len(values)
+    result: dict[str, Any] = {"values": sent}
+    if total is not None:
+        result["total"] = max(total, len(values))
+    more = bool(found.has_more) or len(values) > len(sent)
+    if found.has_more is None and total is not None:
+        more = more or total > len(sent)
+    result["hasMore"] = more
+    return encoded(request, {"completion": result})

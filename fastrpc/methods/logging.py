@@ -1,0 +1,69 @@
+"""logging/setLevel and notifications/message (MCP, utilities: logging).
+
+Up to 2025-11-25 the client sets a level for its session, and hears of ``info`` and above until it does. In
+2026-07-28 each request says what it wants to hear of; without a word it hears nothing. Messages belong to
+the call that writes them: none comes behind its answer.
+"""
+
+from __future__ import annotations
+
+from fastrpc._core.encode import quoted
+from fastrpc.errors import InvalidParams
+from fastrpc.results import UnencodableResult, to_json
+from fastrpc.session import LOG_LEVELS
+from fastrpc.versions import LOG_KEY, MODERN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.link import Link
+
+DEFAULT_LEVEL = "info"
+
+
+def set_level(dispatcher: Dispatcher, request: Request) -> bytes:
+    """Note from which level on the session's client wants to hear."""
+    level = request.params.get("level")
+    if not isinstance(level, str) or level not in LOG_LEVELS:
+        raise InvalidParams(f"level: expected one of {', '.join(LOG_LEVELS)}")
+    dispatcher.session.log_level = level
+    return b"{}"
+
+
+def log(link: Link, level: str, data: Any, logger: str | None) -> None:
+    """Send a message that a call writes, if its client wants it. Raises ValueError for an unknown level.
+
+    `data` is taken as it is now: what the call does with it later does not show. What JSON cannot hold is
+    sent as its `repr`.
+    """
+    severity = LOG_LEVELS.get(level)
+    if severity is None:
+        raise ValueError(f"level={level!r} is none of {', '.join(LOG_LEVELS)}")
+    least = least_level(link.request)
+    if least is None or severity < LOG_LEVELS[least]:
+        return
+    params = b'"level":"%b","data":%b' % (level.encode(), _written(data))
+    if logger is not None:
+        params += b',"logger":' + _text(logger)
+    link.send_line(b'{"jsonrpc":"2.0","method":"notifications/message","params":{' + params + b"}}")
+
+
+def least_level(request: Request) -> str | None:
+    """Return the least level that a request's client wants to hear of, None for none at all."""
+    if request.version == MODERN:
+        wanted: str | None = request.meta.get(LOG_KEY)
+        return wanted
+    return request.dispatcher.session.log_level or DEFAULT_LEVEL
+
+
+def _written(data: Any) -> bytes:
+    try:
+        return to_json(data)
+    except (UnencodableResult, UnicodeEncodeError):
+        return _text(data if isinstance(data, str) else repr(data))
+
+
+def _text(text: str) -> bytes:
+    return quoted(text.encode("utf-8", "backslashreplace").decode())

@@ -1,0 +1,137 @@
+"""prompts/list and prompts/get (MCP: prompts).
+
+A prompt's function may return a text, a `Message`, a content helper or block, a dict with ``role`` and
+``content``, or a list of these; what says no role is the user's.
+"""
+
+from __future__ import annotations
+
+from fastrpc import log
+from fastrpc.dispatcher import nearest
+from fastrpc.errors import ArgumentError, InternalError, InvalidParams, ProtocolError, ToolError
+from fastrpc.paging import cursor_of
+from fastrpc.prompts import ROLES, Message
+from fastrpc.results import UnencodableResult, to_json
+from fastrpc.schema_shapes import quote, shorten
+from fastrpc.types import Content, block_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.handlers import Handler
+    from fastrpc.prompts import Prompt
+
+
+def list_prompts(dispatcher: Dispatcher, request: Request) -> bytes:
+    """Return a page of the prompts, in the order in which they were added."""
+    service = dispatcher.service
+    prompts = list(service.catalogue.prompts)
+    return service.list_page("prompts", prompts, request.version, cursor_of(request.params))
+
+
+def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
+    """Call a prompt's function with the arguments that came."""
+    params = request.params
+    name = text_member(params, "name", "name")
+    arguments = texts_member(params, "arguments", "arguments")
+    prompts = dispatcher.service.catalogue.prompts
+    prompt = prompts.get(name)
+    if prompt is None:
+        raise InvalidParams(f"Unknown prompt: {name:.128}{nearest(name, [prompt.key for prompt in prompts])}")
+    try:
+        bound = prompt.signature.bind(arguments)
+    except ArgumentError as error:
+        raise InvalidParams(f"arguments: {error}") from None
+    return dispatcher.begin(request, dispatcher.service.plan_for(prompt), bound, ROOM)
+
+
+def text_member(holder: dict[str, Any], name: str, path: str) -> str:
+    """Return a member that must be a string. Raises InvalidParams."""
+    value = holder.get(name)
+    if not isinstance(value, str):
+        got = f"expected a string, got {shorten(value)}" if name in holder else "missing, expected a string"
+        raise InvalidParams(f"{path}: {got}")
+    return value
+
+
+def texts_member(holder: dict[str, Any], name: str, path: str) -> dict[str, str]:
+    """Return a member that may be left out and else is an object of strings. Raises InvalidParams."""
+    value = holder.get(name, {})
+    if not isinstance(value, dict):
+        raise InvalidParams(f"{path}: expected an object of strings, got {shorten(value)}")
+    for key, text in value.items():
+        if not isinstance(text, str):
+            raise InvalidParams(f"{path}: {quote(key)}: expected a string, got {shorten(text)}")
+    return value
+
+
+# ------------------------------------------------------------------------------------------ messages
+
+
+def messages_of(value: Any, version: str) -> list[dict[str, Any]]:
+    """Return the messages that a prompt's return value makes. Raises UnencodableResult."""
+    if isinstance(value, (list, tuple)):
+        return [message_of(part, version) for part in value]
+    return [message_of(value, version)]
+
+
+def message_of(value: Any, version: str) -> dict[str, Any]:
+    if isinstance(value, Message):
+        return {"role": value.role, "content": content_of(value.content, version)}
+    if isinstance(value, dict) and "role" in value and "content" in value:
+        if value["role"] not in ROLES:
+            raise UnencodableResult(f"role: expected user or assistant, got {shorten(value['role'])}")
+        return {"role": value["role"], "content": content_of(value["content"], version)}
+    if isinstance(value, (str, Content)) or (isinstance(value, dict) and "type" in value):
+        return {"role": "user", "content": content_of(value, version)}
+    raise UnencodableResult(
+        f"a prompt returns str, Message, content or a list of these, this one {shorten(value)}"
+    )
+
+
+def content_of(content: Any, version: str) -> dict[str, Any]:
+    """Return a message's content as the block that a version knows. Raises UnencodableResult."""
+    try:
+        return block_of(content, version)
+    except TypeError as error:
+        raise UnencodableResult(str(error)) from None
+
+
+class Room:
+    """What becomes of a prompt's value, and of its failure."""
+
+    @staticmethod
+    def encode(request: Request, prompt: Prompt, value: Any) -> bytes:
+        result: dict[str, Any] = {"messages": messages_of(value, request.version)}
+        if prompt.description is not None:
+            result = {"description": prompt.description, **result}
+        return encoded(request, result)
+
+    @staticmethod
+    def failure(request: Request, prompt: Prompt, error: BaseException) -> bytes:
+        raise refusal(prompt, error)
+
+
+ROOM = Room()
+
+
+def encoded(request: Request, result: dict[str, Any]) -> bytes:
+    """Return a result's JSON with the ending of its version. Raises UnencodableResult."""
+    try:
+        text = to_json(result)
+    except UnicodeEncodeError:
+        raise UnencodableResult("the result holds half a surrogate pair, which is no text") from None
+    return text[:-1] + request.dispatcher.service.results.ending(request.version)
+
+
+def refusal(handler: Handler, error: BaseException) -> ProtocolError:
+    """Return the error that tells of a handler's failure: in its own words where it chose them, else the
+    log has them, for they may hold what is no client's business."""
+    if isinstance(error, (ArgumentError, ToolError)):
+        return InternalError(str(error))
+    if isinstance(error, UnencodableResult):
+        return InternalError(f"{handler.kind} {handler.name}: {error}")
+    log.write("error", f"{handler.kind} {handler.name} failed: {type(error).__name__}", error)
+    return InternalError(f"{handler.kind} {handler.name} failed; see the server's log")

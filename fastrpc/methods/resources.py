@@ -1,0 +1,321 @@
+"""resources/list, templates/list, read, subscribe and unsubscribe (MCP: resources).
+
+A URI is served by the resource at it, else by the most specific template that it fits, else by a provider.
+The list has the resources first and then what each provider lists, page by page; a cursor says how far
+the client has come in either.
+"""
+
+from __future__ import annotations
+
+from fastrpc._core.encode import dumps
+from fastrpc.calls import complaint_of
+from fastrpc.errors import ArgumentError, InternalError, InvalidParams, ResourceNotFound, ToolError
+from fastrpc.paging import cursor_of, decode_cursor, encode_cursor, page_of
+from fastrpc.resources import Contents, ProviderMethod, Resource, entry_of, guessed_type
+from fastrpc.results import UnencodableResult, to_json
+from fastrpc.types import Content
+from fastrpc.uri_templates import normal
+from fastrpc.versions import MODERN, known
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from fastrpc.catalogue import Catalogue
+    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.link import Link
+    from fastrpc.resources import Provider, ResourceTemplate
+
+    Reader = Resource | ResourceTemplate | ProviderMethod
+
+_MARK = "\0"
+"""Begins what a cursor holds of a provider: no URI has this character."""
+
+
+# ------------------------------------------------------------------------------------------- lists
+
+
+def list_resources(dispatcher: Dispatcher, request: Request) -> bytes | None:
+    """Return a page of the resources, those of the providers behind all others."""
+    service = dispatcher.service
+    cursor = cursor_of(request.params)
+    resources = list(service.catalogue.resources)
+    providers = [provider for provider in service.catalogue.providers if provider.lister is not None]
+    if not providers:
+        return service.list_page("resources", resources, request.version, cursor)
+    key = _MARK + providers[0].scheme if cursor is None and not resources else ""
+    if cursor is not None:
+        key = decode_cursor(cursor)[1]
+    if key.startswith(_MARK):
+        return _ask_provider(dispatcher, request, providers, key[len(_MARK) :])
+    start, end, following = page_of([entry.key for entry in resources], cursor, service.page_size)
+    if following is None:
+        following = _cursor_at(providers[0])
+    return _list_result(request, resources[start:end], following)
+
+
+def _ask_provider(
+    dispatcher: Dispatcher, request: Request, providers: list[Provider], place: str
+) -> bytes | None:
+    """Have a provider list its next page: `place` is its scheme and, but for the first page, its cursor."""
+    scheme, mark, cursor = place.partition(_MARK)
+    lister = next((provider.lister for provider in providers if provider.scheme == scheme), None)
+    if lister is None:
+        raise InvalidParams("cursor: what it continues is gone; list again from the start")
+    plan = dispatcher.service.plan_for(lister)
+    return dispatcher.begin(request, plan, lister.bind(cursor if mark else None), LIST_ROOM)
+
+
+def _cursor_at(provider: Provider, cursor: str | None = None) -> str:
+    return encode_cursor(0, _MARK + provider.scheme + ("" if cursor is None else _MARK + cursor))
+
+
+def _list_result(request: Request, entries: Sequence[Any], following: str | None) -> bytes:
+    service, version = request.dispatcher.service, request.version
+    result: dict[str, Any] = {"resources": [entry.descriptor(version) for entry in entries]}
+    if following is not None:
+        result["nextCursor"] = following
+    return to_json(result | service.caching(version))[:-1] + service.results.ending(version)
+
+
+class ListRoom:
+    """What becomes of a page that a provider has listed."""
+
+    @staticmethod
+    def encode(request: Request, lister: ProviderMethod, value: Any) -> bytes:
+        entries, cursor = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
+        if not isinstance(entries, (list, tuple)) or not (cursor is None or isinstance(cursor, str)):
+            raise UnencodableResult("expected a list of entries and the next cursor, a str or None")
+        if cursor is not None:
+            following: str | None = _cursor_at(lister.provider, cursor)
+        else:
+            providers = [found for found in request.dispatcher.service.catalogue.providers if found.lister]
+            behind = providers[providers.index(lister.provider) + 1 :] if lister.provider in providers else []
+            following = _cursor_at(behind[0]) if behind else None
+        return _list_result(request, [entry_of(entry) for entry in entries], following)
+
+    @staticmethod
+    def failure(request: Request, lister: ProviderMethod, error: BaseException) -> bytes:
+        raise InternalError(f"{lister.name}: {complaint_of(lister, error)}")
+
+
+LIST_ROOM = ListRoom()
+
+
+def list_templates(dispatcher: Dispatcher, request: Request) -> bytes:
+    """Return a page of the templates, in the order in which they were added."""
+    service = dispatcher.service
+    templates = list(service.catalogue.templates)
+    return service.list_page("resourceTemplates", templates, request.version, cursor_of(request.params))
+
+
+# ------------------------------------------------------------------------------------------ reading
+
+
+def read_resource(dispatcher: Dispatcher, request: Request) -> bytes | None:
+    """Read what is at a URI."""
+    uri = _uri_of(request.params)
+    reader, arguments = _reader_of(dispatcher.service.catalogue, uri, request.version)
+    return dispatcher.begin(request, dispatcher.service.plan_for(reader), arguments, ROOM)
+
+
+def _uri_of(params: dict[str, Any]) -> str:
+    uri = params.get("uri")
+    if not isinstance(uri, str):
+        raise InvalidParams("uri: expected a string" if "uri" in params else "uri: missing")
+    return uri
+
+
+def _reader_of(catalogue: Catalogue, uri: str, version: str) -> tuple[Reader, list[Any]]:
+    """Return what serves a URI, and the arguments to call it with.
+
+    Of templates that fit equally well the one that has the most variables in the URI is meant, then the
+    first. One whose parameters cannot take the values is passed over. Raises ResourceNotFound, and
+    InvalidParams if some template fits but for a value.
+    """
+    meant = normal(uri)
+    resource = catalogue.resources.get(meant)
+    if resource is not None:
+        return resource, resource.signature.bind({})
+    matches = [(found, values) for found in catalogue.templates if (values := found.match(meant)) is not None]
+    matches.sort(key=lambda match: (match[0].template.rank, len(match[1])), reverse=True)
+    refusal = None
+    for template, values in matches:
+        try:
+            return template, template.signature.bind(values)
+        except ArgumentError as error:
+            refusal = refusal or error
+    owners = [found for found in catalogue.providers if found.reader and meant.startswith(found.prefix)]
+    if owners:
+        reader = max(owners, key=lambda found: len(found.prefix)).reader
+        return reader, reader.bind(meant)
+    if refusal is not None:
+        raise InvalidParams(f"{uri:.256}: {refusal}", {"uri": uri})
+    raise _not_found(catalogue, uri, version)
+
+
+def _not_found(catalogue: Catalogue, uri: str, version: str) -> ResourceNotFound:
+    from fastrpc.dispatcher import nearest
+
+    hint = nearest(uri, [resource.uri for resource in catalogue.resources])
+    return ResourceNotFound(uri, hint, legacy=version != MODERN)
+
+
+class Room:
+    """What becomes of what was read, and of a failure: an error, since this result cannot tell of one."""
+
+    @staticmethod
+    def encode(request: Request, reader: Reader, value: Any) -> bytes:
+        service, version = request.dispatcher.service, request.version
+        uri = request.params["uri"]
+        if value is None:
+            raise ResourceNotFound(uri, legacy=version != MODERN)
+        result: dict[str, Any] = {
+            "contents": [_block(part, version) for part in contents_of(value, uri, reader.mime_type)]
+        }
+        if version == MODERN:
+            result["ttlMs"] = 0 if reader.ttl is None else round(reader.ttl * 1000)
+            result["cacheScope"] = reader.cache_scope or service.cache_scope
+        try:
+            return dumps(result)[:-1] + service.results.ending(version)
+        except UnicodeEncodeError:
+            raise UnencodableResult("the text holds half a surrogate pair, which is no text") from None
+
+    @staticmethod
+    def failure(request: Request, reader: Reader, error: BaseException) -> bytes:
+        uri = request.params["uri"]
+        raise InternalError(f"Error reading {uri:.256}: {complaint_of(reader, error)}", {"uri": uri})
+
+
+ROOM = Room()
+
+
+def contents_of(value: Any, uri: str, mime_type: str | None) -> list[Contents]:
+    """Return what a function read as contents, each with its URI and MIME type. Raises UnencodableResult."""
+    uri = normal(uri)
+    several = isinstance(value, (list, tuple)) and any(isinstance(part, Contents) for part in value)
+    return [_contents(part, uri, mime_type) for part in (value if several else (value,))]
+
+
+def _contents(value: Any, uri: str, mime_type: str | None) -> Contents:
+    meta = None
+    if isinstance(value, Contents):
+        uri, meta = value.uri or uri, value.meta
+        mime_type = value.mime_type or mime_type
+        value = value.content
+    elif isinstance(value, Content):
+        return _contents(_of_block(value), uri, mime_type)
+    if isinstance(value, str):
+        mime_type = mime_type or guessed_type(uri, text=True) or "text/plain"
+    elif isinstance(value, (bytes, bytearray, memoryview)):
+        value = bytes(value)
+        mime_type = mime_type or guessed_type(uri, text=False) or "application/octet-stream"
+    else:
+        value = to_json(value).decode()
+        mime_type = mime_type or "application/json"
+    return Contents(value, mime_type, uri=uri, meta=meta)
+
+
+def _of_block(block: Content) -> Contents:
+    """Return what a tool's content helper holds: a text, a picture, a sound or another resource's content."""
+    content = getattr(block, "text", None)
+    if content is None:
+        content = getattr(block, "data", None)
+    if content is None:
+        raise UnencodableResult(f"a {type(block).__name__} has no content; return what is behind it")
+    mime_type, uri = getattr(block, "mime_type", None), getattr(block, "uri", None)
+    return Contents(content, mime_type, uri=uri, meta=block.meta)
+
+
+def _block(part: Contents, version: str) -> dict[str, Any]:
+    """Return contents as they go over the wire (MCP: TextResourceContents, BlobResourceContents)."""
+    block = {"uri": part.uri, "mimeType": part.mime_type, "_meta": part.meta or None}
+    if isinstance(part.content, str):
+        block["text"] = part.content
+    else:
+        from binascii import b2a_base64
+
+        block["blob"] = b2a_base64(part.content, newline=False).decode("ascii")
+    return known("ResourceContents", block, version)
+
+
+# ---------------------------------------------------------------------------------- from a handler
+
+
+async def read_inside(link: Link, uri: str) -> list[Contents]:
+    """Read a resource for a handler that is being called. Raises ToolError if there is none at the URI.
+
+    What the function raises is raised here. It shares the call's context, and so its client.
+    """
+    request = link.request
+    catalogue = request.dispatcher.service.catalogue
+    try:
+        reader, arguments = _reader_of(catalogue, uri, request.version)
+    except (ResourceNotFound, InvalidParams) as error:
+        raise ToolError(error.message) from None
+    value = await _called(link, reader, arguments)
+    if value is None:
+        raise ToolError(f"Resource not found: {uri:.256}")
+    return contents_of(value, uri, reader.mime_type)
+
+
+async def _called(link: Link, reader: Reader, arguments: list[Any]) -> Any:
+    """Call a reader's function where it would run for a client, for as long as it may."""
+    import asyncio
+
+    from fastrpc.context import Context
+    from fastrpc.dispatcher import id_value
+
+    request = link.request
+    service = request.dispatcher.service
+    if service.awaited_by(reader) is not None:
+        raise ToolError(f"{reader.name} is of a server whose lifespan no call of its own has begun yet")
+    way = _link_for(link, reader)
+    context = request.call.context if way is link and request.call is not None else None
+    if context is None:
+        context = Context(id_value(request.id), request.version, request.client_info, way)
+
+    def call() -> Any:
+        return reader.signature.call(reader.function, arguments, context)
+
+    if not reader.is_async and service.plan_for(reader).inline:
+        return call()
+    waiting = call() if reader.is_async else link.in_thread(call)
+    try:
+        return await asyncio.wait_for(waiting, reader.timeout_seconds)
+    except asyncio.TimeoutError:
+        if reader.timeout_seconds is None:
+            raise
+        raise ToolError(f"{reader.name} did not end within {reader.timeout_seconds:g} s") from None
+
+
+def _link_for(link: Link, reader: Reader) -> Link:
+    """Return the caller's own link, or one with the state of the server that the reader is mounted from."""
+    server = reader.origin[-1][0] if reader.origin else None
+    if server is link.server:
+        return link
+    from copy import copy
+
+    inner = copy(link)
+    inner.server = server
+    inner.token = None  # progress is the caller's to report
+    return inner
+
+
+# ----------------------------------------------------------------------------------- subscriptions
+
+
+def subscribe(dispatcher: Dispatcher, request: Request) -> bytes:
+    """Tell the client from now on when a resource changes. Raises ResourceNotFound for what there is not."""
+    uri = _uri_of(request.params)
+    _reader_of(dispatcher.service.catalogue, uri, request.version)
+    dispatcher.session.subscriptions.add(normal(uri))
+    dispatcher.service.watch(uri)
+    return b"{}"
+
+
+def unsubscribe(dispatcher: Dispatcher, request: Request) -> bytes:
+    """Tell the client no more; one that has not subscribed hears nothing anyway."""
+    dispatcher.session.subscriptions.discard(normal(_uri_of(request.params)))
+    return b"{}"

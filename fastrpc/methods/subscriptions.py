@@ -1,0 +1,152 @@
+"""Changes of what the server offers, and those who hear of them (MCP: list changes, subscriptions).
+
+Up to 2025-11-25 a session is told of changed lists once it is ready, and of the resources to which it has
+subscribed. In 2026-07-28 only streams are told: requests that are held open (`Dispatcher.listening`), each
+with a filter that says of what. Whatever is sent on a stream carries its id.
+
+Changes of lists in one turn of the event loop are told once. Nothing here runs before the first change or
+the first stream. All functions are to be called on the connection's own thread.
+"""
+
+from __future__ import annotations
+
+from fastrpc._core.encode import dumps
+from fastrpc.dispatcher import id_value
+from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded
+from fastrpc.session import READY
+from fastrpc.versions import MODERN, SUBSCRIPTION_KEY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.service import Service
+
+LISTS = {
+    "tool": "tools",
+    "resource": "resources",
+    "template": "resources",
+    "provider": "resources",
+    "prompt": "prompts",
+}
+"""The list in which each kind of entry stands. Completions stand in none."""
+
+UPDATED = "notifications/resources/updated"
+
+
+# --- changes ------------------------------------------------------------------------------------------
+
+
+def list_changed(dispatcher: Dispatcher, kind: str) -> None:
+    """Tell the client, once this turn of the loop is over, that a list is another now."""
+    name = LISTS.get(kind)
+    if name is None:
+        return
+    due = bool(dispatcher.untold)
+    dispatcher.untold[name] = None
+    if due:
+        return
+    if dispatcher.loop is not None:
+        dispatcher.loop.call_soon(tell, dispatcher)
+    else:
+        dispatcher.connection.call_in_loop(lambda: tell(dispatcher))
+
+
+def tell(dispatcher: Dispatcher) -> None:
+    """Tell of the changes that have not been told yet."""
+    names, dispatcher.untold = dispatcher.untold, {}
+    session = dispatcher.session
+    for name in names:
+        method = f"notifications/{name}/list_changed"
+        if session.state == READY and name in session.offered:
+            dispatcher.notify(method)
+        for request in list(dispatcher.listening.values()):
+            if request.params["notifications"].get(f"{name}ListChanged"):
+                _send(dispatcher, request, method)
+
+
+def resource_updated(dispatcher: Dispatcher, uri: str) -> None:
+    """Tell the client that a resource has changed, if it wants to hear of this one."""
+    session = dispatcher.session
+    if session.state == READY and uri in session.subscriptions:
+        dispatcher.notify(UPDATED, {"uri": uri})
+    for request in list(dispatcher.listening.values()):
+        if uri in request.params["notifications"].get("resourceSubscriptions", ()):
+            _send(dispatcher, request, UPDATED, b'"uri":' + dumps(uri) + b",")
+
+
+def _send(dispatcher: Dispatcher, request: Request, method: str, members: bytes = b"") -> None:
+    """Send a notification on the stream that a request has opened."""
+    meta = b'"_meta":{"%b":%b}' % (SUBSCRIPTION_KEY.encode(), request.id)
+    dispatcher.connection.output.line(
+        b'{"jsonrpc":"2.0","method":"%b","params":{%b%b}}' % (method.encode(), members, meta)
+    )
+    dispatcher.connection.wrote()
+
+
+# --- streams ------------------------------------------------------------------------------------------
+
+
+def listen(dispatcher: Dispatcher, request: Request) -> None:
+    """Open a stream: acknowledge it, and hold its request until it is cancelled or the server ends."""
+    if request.batch is not None:
+        raise InvalidRequest("subscriptions/listen: not allowed in a batch")
+    wanted = _filter_of(request.params)
+    if len(dispatcher.listening) >= dispatcher.service.max_in_flight:
+        raise Overloaded(f"Server busy: {len(dispatcher.listening)} streams are open")
+    tell(dispatcher)  # what has changed before is no news for this stream
+    honoured = _honoured(dispatcher.service, wanted)
+    request.params = {"notifications": honoured}
+    _send(
+        dispatcher,
+        request,
+        "notifications/subscriptions/acknowledged",
+        b'"notifications":' + dumps(honoured) + b",",
+    )
+    dispatcher.listening[request.key] = request
+    for uri in honoured.get("resourceSubscriptions", ()):
+        dispatcher.service.watch(uri)
+    # Changes may come from any thread, while the client is silent: only the loop hears of them in time.
+    dispatcher.connection.call_in_loop(_wake)
+
+
+def end(dispatcher: Dispatcher, request: Request) -> None:
+    """End a stream from our side: tell what is still to be told, then answer its request."""
+    tell(dispatcher)
+    del dispatcher.listening[request.key]
+    ending = dispatcher.service.results.ending(MODERN, {SUBSCRIPTION_KEY: id_value(request.id)})
+    dispatcher.answer(request, b"{" + ending[1:])
+
+
+def _wake() -> None:
+    """What the loop is asked for when it is wanted for itself."""
+
+
+def _filter_of(params: dict[str, Any]) -> dict[str, Any]:
+    """Return what a stream shall tell of (MCP: SubscriptionFilter). Raises InvalidParams."""
+    wanted = params.get("notifications")
+    if not isinstance(wanted, dict):
+        raise InvalidParams(
+            f"notifications: {'expected an object' if 'notifications' in params else 'missing'}"
+        )
+    for name in ("toolsListChanged", "promptsListChanged", "resourcesListChanged"):
+        if not isinstance(wanted.get(name, False), bool):
+            raise InvalidParams(f"notifications.{name}: expected a boolean")
+    uris = wanted.get("resourceSubscriptions", [])
+    if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
+        raise InvalidParams("notifications.resourceSubscriptions: expected a list of strings")
+    return wanted
+
+
+def _honoured(service: Service, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of a filter for which this server has anything."""
+    offered = service.capabilities(MODERN)
+    found: dict[str, Any] = {
+        f"{name}ListChanged": True
+        for name in ("tools", "prompts", "resources")
+        if name in offered and wanted.get(f"{name}ListChanged")
+    }
+    if "resources" in offered and wanted.get("resourceSubscriptions"):
+        found["resourceSubscriptions"] = list(dict.fromkeys(wanted["resourceSubscriptions"]))
+    return found

@@ -1,0 +1,92 @@
+"""The protocol's versions, and what each of them knows: data, so that no rule compares version strings.
+
+Nothing here does anything. A test holds the tables against the published schemas.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+LATEST_LEGACY = LEGACY_VERSIONS[-1]
+MODERN = "2026-07-28"
+VERSIONS = (*LEGACY_VERSIONS, MODERN)
+
+BATCHES = ("2025-03-26",)
+"""Versions that know JSON-RPC batches."""
+
+COMPLETION_CONTEXT = ("2025-06-18", "2025-11-25", MODERN)
+"""Versions in which a client says what an argument's neighbours are (CompleteRequest: context)."""
+
+PROGRESS_MESSAGES = ("2025-03-26", "2025-06-18", "2025-11-25", MODERN)
+"""Versions in which a progress report may have a message."""
+
+STRUCTURED = ("2025-06-18", "2025-11-25", MODERN)
+"""Versions that know outputSchema and structuredContent."""
+
+ANY_STRUCTURED = (MODERN,)
+"""Versions in which structuredContent need not be an object."""
+
+ELICITATION = ("2025-06-18", "2025-11-25", MODERN)
+"""Versions in which a server may put a form to a person."""
+
+RICH_QUESTIONS = ("2025-11-25", MODERN)
+"""Versions that know elicitation by URL, the choice of several, choices with titles, sampling with tools."""
+
+ENVELOPE = "io.modelcontextprotocol/"
+VERSION_KEY = ENVELOPE + "protocolVersion"
+CAPABILITIES_KEY = ENVELOPE + "clientCapabilities"
+CLIENT_KEY = ENVELOPE + "clientInfo"
+SERVER_KEY = ENVELOPE + "serverInfo"
+LOG_KEY = ENVELOPE + "logLevel"
+SUBSCRIPTION_KEY = ENVELOPE + "subscriptionId"
+"""Keys of ``_meta`` that 2026-07-28 defines."""
+
+_FIRST, _SECOND, _THIRD, _FOURTH = LEGACY_VERSIONS
+
+SINCE = {
+    "Implementation": {
+        "title": _THIRD,
+        "icons": _FOURTH,
+        "description": _FOURTH,
+        "websiteUrl": _FOURTH,
+    },
+    "Tool": {
+        "annotations": _SECOND,
+        "title": _THIRD,
+        "outputSchema": _THIRD,
+        "_meta": _THIRD,
+        "icons": _FOURTH,
+    },
+    "Resource": {"title": _THIRD, "_meta": _THIRD, "icons": _FOURTH},
+    "ResourceTemplate": {"title": _THIRD, "_meta": _THIRD, "icons": _FOURTH},
+    "Prompt": {"title": _THIRD, "_meta": _THIRD, "icons": _FOURTH},
+    "PromptArgument": {"title": _THIRD},
+    "Annotations": {"lastModified": _THIRD},
+    "TextContent": {"_meta": _THIRD},
+    "ImageContent": {"_meta": _THIRD},
+    "AudioContent": {"_meta": _THIRD},
+    "EmbeddedResource": {"_meta": _THIRD},
+    "ResourceContents": {"_meta": _THIRD},
+    "ResourceLink": {"icons": _FOURTH},
+    "ServerCapabilities": {"completions": _SECOND, "extensions": MODERN},
+}
+"""The version with which a member of an object came; members that are not named have been there always."""
+
+CONTENT_SINCE = {"audio": _SECOND, "resource_link": _THIRD}
+"""The same for types of content."""
+
+
+def known(kind: str, entry: dict[str, Any], version: str) -> dict[str, Any]:
+    """Return an object of a kind without what a version does not know, and without members that are None."""
+    since = SINCE[kind]
+    return {
+        name: value for name, value in entry.items() if value is not None and version >= since.get(name, "")
+    }
+
+
+def knows_content(kind: str, version: str) -> bool:
+    """Say whether a version knows a type of content."""
+    return version >= CONTENT_SINCE.get(kind, "")

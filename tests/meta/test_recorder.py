@@ -1,0 +1,182 @@
+"""The recorder sees what a version's schema does not allow, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from typing import Any
+
+import pytest
+from stdio import LEGACY, MODERN, MODERN_META, encode, serve
+
+from fastrpc import Server
+from fastrpc.testing import Client
+
+pytest.importorskip("jsonschema_rs", reason="needs the extra 'schema'")
+
+from recorder import Recorder
+
+OLDEST, SECOND, THIRD, FOURTH = LEGACY
+SERVER_INFO = {"name": "s", "version": "1"}
+COMPLETE = {"resultType": "complete"}
+TOOL = {"name": "a", "inputSchema": {"type": "object"}}
+
+
+@pytest.fixture
+def own(data_folder: str) -> Recorder:
+    return Recorder(os.path.join(data_folder, "mcp-schema"))
+
+
+def judged(
+    own: Recorder, version: str, answer: dict[str, Any], method: str = "ping", id: Any = 1
+) -> list[str]:
+    """Return what is found wrong in one answer, or in what the server says by itself."""
+    conversation = own.conversation("test")
+    if version != MODERN:
+        conversation.sent(encode({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}}))
+        agreed = {"protocolVersion": version, "capabilities": {}, "serverInfo": SERVER_INFO}
+        conversation.received(encode({"jsonrpc": "2.0", "id": 0, "result": agreed}))
+    assert own.take_violations() == []
+    params = {"_meta": {**MODERN_META, "progressToken": "t"}} if version == MODERN else {}
+    conversation.sent(encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+    conversation.received(encode({"jsonrpc": "2.0", **answer}))
+    return own.take_violations()
+
+
+@pytest.mark.parametrize(
+    ("version", "method", "result"),
+    [
+        (OLDEST, "tools/call", {"content": [{"type": "text", "text": "a"}]}),
+        (SECOND, "tools/call", {"content": [{"type": "audio", "data": "AA==", "mimeType": "audio/wav"}]}),
+        (THIRD, "tools/call", {"content": [], "structuredContent": {}}),
+        (FOURTH, "ping", {}),
+        (MODERN, "tools/call", {"content": [], "structuredContent": [1], **COMPLETE}),
+        (MODERN, "tools/call", {"resultType": "input_required", "requestState": "s"}),
+        (MODERN, "tools/list", {"tools": [], "ttlMs": 1, "cacheScope": "private", **COMPLETE}),
+    ],
+)
+def test_what_a_version_allows_passes(own: Recorder, version: str, method: str, result: Any) -> None:
+    assert judged(own, version, {"id": 1, "result": result}, method) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "method", "result", "complaint"),
+    [
+        (OLDEST, "tools/call", {"isError": True}, "content"),
+        (OLDEST, "tools/call", {"content": [{"type": "audio", "data": "", "mimeType": "a/b"}]}, "content/0"),
+        (OLDEST, "tools/call", {"content": [], "structuredContent": {}}, "CallToolResult.structuredContent"),
+        (OLDEST, "tools/list", {"tools": [{**TOOL, "title": "A"}]}, "Tool.title"),
+        (SECOND, "tools/list", {"tools": [{"name": "a"}]}, "inputSchema"),
+        (THIRD, "tools/call", {"content": [], "structuredContent": [1]}, "structuredContent"),
+        (FOURTH, "ping", [], "object"),
+        (FOURTH, "tools/list", {"tools": [], "ttlMs": 1}, "ListToolsResult.ttlMs"),
+        (MODERN, "tools/list", {"tools": [], "ttlMs": 1, **COMPLETE}, "cacheScope"),
+        (MODERN, "tools/call", {"content": []}, "resultType"),
+        (MODERN, "prompts/list", {"resultType": "input_required", "requestState": "s"}, "prompts"),
+    ],
+)  # fmt: skip
+def test_what_a_version_does_not_allow_is_seen(
+    own: Recorder, version: str, method: str, result: Any, complaint: str
+) -> None:
+    (violation,) = judged(own, version, {"id": 1, "result": result}, method)
+    assert complaint in violation
+
+
+def test_errors_are_judged(own: Recorder) -> None:
+    fine = {"code": -32601, "message": "no"}
+    for version in (*LEGACY, MODERN):
+        assert judged(own, version, {"id": 1, "error": fine}) == []
+        assert judged(own, version, {"id": None, "error": fine}) == []
+        assert judged(own, version, {"id": 1, "error": {"code": "x", "message": "no"}})
+        assert judged(own, version, {"id": 1.5, "error": fine})
+        assert (
+            judged(own, version, {"id": 1, "error": {"code": -32002, "message": "no"}}) == []
+            or version == MODERN
+        )
+    unsupported = {"code": -32022, "message": "no", "data": {"supported": [], "requested": "x"}}
+    assert judged(own, MODERN, {"id": 1, "error": unsupported}) == []
+    assert judged(own, MODERN, {"id": 1, "error": {**unsupported, "data": {}}})
+    assert "must not" in judged(own, MODERN, {"id": 1, "error": {"code": -32002, "message": "no"}})[0]
+
+
+def test_notifications_and_requests_are_judged(own: Recorder) -> None:
+    report = {"progressToken": "t", "progress": 1, "message": "m"}
+    say = {"method": "notifications/progress", "params": report}
+    assert judged(own, FOURTH, say) == []
+    assert judged(own, MODERN, say) == []
+    assert "message" in judged(own, OLDEST, say)[0]
+    assert (
+        "progress"
+        in judged(own, FOURTH, {"method": "notifications/progress", "params": {"progressToken": 1}})[0]
+    )
+    assert "ServerNotification" in judged(own, FOURTH, {"method": "notifications/nonsense"})[0]
+    assert judged(own, FOURTH, {"id": 7, "method": "roots/list"}) == []
+    assert "ServerRequest" in judged(own, MODERN, {"id": 7, "method": "roots/list"})[0]
+    assert "ServerRequest" in judged(own, SECOND, {"id": 7, "method": "elicitation/create", "params": {}})[0]
+
+
+def test_lines_are_judged_wherever_they_are_cut(own: Recorder) -> None:
+    conversation = own.conversation("test")
+    for byte in b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n':
+        conversation.sent(bytes([byte]))
+    for byte in b'{"jsonrpc":"2.0","id":1,"result":{}}\n{"jsonrpc":"2.0","id":1}\nfree text\n':
+        conversation.received(bytes([byte]))
+    assert len(own.take_violations()) == 2
+    assert own.lines == 3
+
+
+def test_a_batch_is_judged_element_by_element(own: Recorder) -> None:
+    conversation = own.conversation("test")
+    conversation.received(b'[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":1}]\n[]\n')
+    assert len(own.take_violations()) == 2
+
+
+def test_a_line_is_judged_in_little_time(own: Recorder) -> None:
+    """Or nobody would leave the recorder on. The bar is wide: the machine is shared."""
+    conversation = own.conversation("test")
+    sent = encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"_meta": MODERN_META}})
+    result = {
+        "content": [{"type": "text", "text": "a" * 100}],
+        "structuredContent": {"a": [1, 2]},
+        **COMPLETE,
+    }
+    answer = encode({"jsonrpc": "2.0", "id": 1, "result": result})
+    began = time.perf_counter()
+    for _ in range(1000):
+        conversation.sent(sent)
+        conversation.received(answer)
+    assert time.perf_counter() - began < 2.0
+    assert own.take_violations() == []
+
+
+# --- it stands behind the helpers of every test ---
+
+
+def test_it_sees_what_a_real_process_sends(recorder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if recorder is None:
+        pytest.skip("no schemas")
+    before = recorder.lines
+    with serve("from fastrpc import Server\napp = Server('t')\n") as server:
+        server.initialize(OLDEST)
+        server.request("tools/list")
+    assert recorder.lines == before + 2
+
+
+def test_it_sees_what_a_server_in_memory_sends(recorder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result that lacks what the schema requires is a violation of the test that caused it."""
+    if recorder is None:
+        pytest.skip("no schemas")
+    from fastrpc.methods import METHODS, Method
+
+    monkeypatch.setitem(METHODS, "tools/list", Method((FOURTH,), lambda dispatcher, request: b'{"tool":[]}'))
+
+    async def run() -> None:
+        async with Client(Server("t"), version=FOURTH) as client:
+            await client.request("tools/list")
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+    (violation,) = recorder.take_violations()
+    assert "tools" in violation
+    assert json.dumps({"tool": []}).replace(" ", "") in violation
