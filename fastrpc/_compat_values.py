@@ -11,7 +11,7 @@ from fastrpc.errors import DefinitionError
 from fastrpc.prompts import Message as PromptMessage
 from fastrpc.resources import Contents
 from fastrpc.types import Audio as PlainAudio
-from fastrpc.types import Content, EmbeddedResource, annotations_of
+from fastrpc.types import Block, Content, EmbeddedResource, annotations_of
 from fastrpc.types import Image as PlainImage
 from fastrpc.types import ToolResult as PlainResult
 
@@ -116,19 +116,6 @@ class File(EmbeddedResource):
             super().__init__(uri, text=text, mime_type=mime_type, annotations=hints)
         else:
             super().__init__(uri, data=data, mime_type=mime_type, annotations=hints)
-
-
-class Block(Content):
-    """A content block that is there already, as the JSON object of the newest version."""
-
-    __slots__ = ("block",)
-
-    def __init__(self, block: dict[str, Any]) -> None:
-        super().__init__()
-        self.block = block
-
-    def to_block(self) -> dict[str, Any]:
-        return self.block
 
 
 class Message:

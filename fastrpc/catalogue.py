@@ -87,40 +87,13 @@ class Registry:
         return key in self._entries
 
 
-def _tool(thing: Any, options: dict[str, Any]) -> Any:
-    from fastrpc.registry import tool_of
+def _made_by(module: str, factory: str) -> Callable[[Any, dict[str, Any]], Any]:
+    """A registry's `make`, from a module that is imported for the first entry."""
 
-    return tool_of(thing, options)
+    def make(thing: Any, options: dict[str, Any]) -> Any:
+        return getattr(__import__(module, fromlist=[factory]), factory)(thing, options)
 
-
-def _resource(thing: Any, options: dict[str, Any]) -> Any:
-    from fastrpc.resources import resource_of
-
-    return resource_of(thing, options)
-
-
-def _template(thing: Any, options: dict[str, Any]) -> Any:
-    from fastrpc.resources import template_of
-
-    return template_of(thing, options)
-
-
-def _provider(thing: Any, options: dict[str, Any]) -> Any:
-    from fastrpc.resources import provider_of
-
-    return provider_of(thing, options)
-
-
-def _prompt(thing: Any, options: dict[str, Any]) -> Any:
-    from fastrpc.prompts import prompt_of
-
-    return prompt_of(thing, options)
-
-
-def _completion(thing: Any, options: dict[str, Any]) -> Any:
-    from fastrpc.completion import completion_of
-
-    return completion_of(thing, options)
+    return make
 
 
 class Catalogue:
@@ -129,12 +102,12 @@ class Catalogue:
     __slots__ = ("completions", "prompts", "providers", "resources", "templates", "tools")
 
     def __init__(self) -> None:
-        self.tools = Registry("tool", _tool)
-        self.resources = Registry("resource", _resource)
-        self.templates = Registry("template", _template)
-        self.providers = Registry("provider", _provider)
-        self.prompts = Registry("prompt", _prompt)
-        self.completions = Registry("completion", _completion)
+        self.tools = Registry("tool", _made_by("fastrpc.registry", "tool_of"))
+        self.resources = Registry("resource", _made_by("fastrpc.resources", "resource_of"))
+        self.templates = Registry("template", _made_by("fastrpc.resources", "template_of"))
+        self.providers = Registry("provider", _made_by("fastrpc.resources", "provider_of"))
+        self.prompts = Registry("prompt", _made_by("fastrpc.prompts", "prompt_of"))
+        self.completions = Registry("completion", _made_by("fastrpc.completion", "completion_of"))
 
     def __iter__(self) -> Iterator[Registry]:
         return (getattr(self, name) for name in self.__slots__)

@@ -54,7 +54,7 @@ class Batch:
 class Request:
     """One request: what the client asked, and whom to answer.
 
-    `room` is the module of `fastrpc.methods` that serves it, where a handler's call has to be waited for;
+    `room` is the one of `fastrpc.methods` that serves it, where a handler's call has to be waited for;
     `asking` what it remembers of questions to the client.
     """
 
@@ -306,7 +306,7 @@ class Dispatcher:
     def begin(self, request: Request, plan: Plan, arguments: list[Any], room: Any) -> bytes | None:
         """Call a handler: answer at once, or put the request in flight and return None.
 
-        `room` is a module of `fastrpc.methods` with two functions: ``encode(request, handler, value)``
+        `room` is one of `fastrpc.methods`, with two functions: ``encode(request, handler, value)``
         makes the result, ``failure(request, handler, error)`` makes the result that tells of an error, or
         raises the ProtocolError to answer with.
         """

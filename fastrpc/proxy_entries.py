@@ -16,7 +16,7 @@ from fastrpc.registry import Tool
 from fastrpc.resources import Contents, Resource, ResourceTemplate
 from fastrpc.schema import Parameter, Signature
 from fastrpc.schema_shapes import ANY
-from fastrpc.types import Content, ToolResult
+from fastrpc.types import Block, ToolResult
 from fastrpc.uri_templates import Template
 from fastrpc.versions import LEGACY_VERSIONS, known
 
@@ -69,19 +69,6 @@ def _adopt(handler: Any, function: Through, name: str, raw: dict[str, Any]) -> N
     handler.meta = raw.get("_meta")
 
 
-class _PassedBlock(Content):
-    """A block of content as it came."""
-
-    __slots__ = ("block",)
-
-    def __init__(self, block: dict[str, Any]) -> None:
-        super().__init__()
-        self.block = block
-
-    def to_block(self) -> dict[str, Any]:
-        return self.block
-
-
 class PassedTool(Tool):
     """A tool of the server behind."""
 
@@ -94,7 +81,7 @@ class PassedTool(Tool):
             params = {"name": there, "arguments": arguments}
             result = await source.request("tools/call", params, context)
             passed = ToolResult(
-                [_PassedBlock(block) for block in result.get("content", ())],
+                [Block(block) for block in result.get("content", ())],
                 structured=result.get("structuredContent"),
                 is_error=bool(result.get("isError")),
             )

@@ -230,6 +230,19 @@ class ResourceLink(Content):
         }
 
 
+class Block(Content):
+    """A content block that is there already, as the JSON object of the newest version."""
+
+    __slots__ = ("block",)
+
+    def __init__(self, block: dict[str, Any]) -> None:
+        super().__init__()
+        self.block = block
+
+    def to_block(self) -> dict[str, Any]:
+        return self.block
+
+
 class ToolResult:
     """Full control over a tool's result.
 
