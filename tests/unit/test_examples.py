@@ -53,6 +53,15 @@ async def changes(client: Client) -> None:
         assert "colour" not in [tool["name"] for tool in await client.tools()]
 
 
+async def compat(client: Client) -> None:
+    assert (await client.call("lend", title="Emma", reader="Ada")).text == "Emma goes to Ada"
+    second = await client.call("lend", title="Emma", reader="Bob")
+    assert second.is_error
+    assert "Ada has it" in second.text
+    assert (await client.read("shelf://Emma")).text == "Ada"
+    assert "tired" in (await client.prompt("recommend", mood="tired")).text
+
+
 async def content(client: Client) -> None:
     assert [block["type"] for block in (await client.call("pixel")).content] == ["text", "image"]
     assert (await client.call("beep")).content[0]["mimeType"] == "audio/wav"
@@ -126,6 +135,7 @@ async def resources(client: Client) -> None:
 CHECKS: dict[str, Check] = {
     "asking": asking,
     "changes": changes,
+    "compat": compat,
     "content": content,
     "hooks": hooks,
     "lifespan": lifespan,
@@ -147,7 +157,7 @@ def load(name: str) -> Any:
     module = importlib.util.module_from_spec(specification)
     sys.modules[specification.name] = module
     specification.loader.exec_module(module)
-    return module.app
+    return module.mcp if name == "compat" else module.app
 
 
 @pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
