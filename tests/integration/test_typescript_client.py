@@ -1,7 +1,9 @@
-"""The official TypeScript client, in both of its lines, talks to a real server.
+"""The official TypeScript client, in both of its lines, talks to real servers: every feature and version.
 
 Needs Node and the packages of ``tests/typescript/package.json``; `npm install` is run once into a
-cache folder. Without Node the test skips on a user's machine, and fails in CI.
+cache folder. Without Node the test skips on a user's machine, and fails in CI. One Node process for
+each line and version reports its checks one by one; which of them there must be is said here. The
+servers write traces, whose lines the recorder holds against the version's schema.
 """
 
 from __future__ import annotations
@@ -15,10 +17,137 @@ import sys
 from typing import Any
 
 import pytest
-from test_official_client import SERVER
+from features import FEATURES
+from stdio import LEGACY, MODERN
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCE = os.path.join(TESTS, "typescript")
+
+PLAIN = '''
+import asyncio
+
+from fastrpc import Context, Server
+
+app = Server("plain")
+log = []
+
+
+@app.tool
+def echo(text: str) -> str:
+    """Say it again."""
+    return text
+
+
+@app.tool
+async def steps(count: int, ctx: Context) -> str:
+    for step in range(count):
+        await ctx.progress(step + 1, total=count, message=f"step {step + 1}")
+        await asyncio.sleep(0.1)  # a client forgets whom to tell of progress once the answer has come
+    return "done"
+
+
+@app.tool
+async def endless() -> str:
+    log.append("begun")
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        log.append("cancelled")
+        raise
+    return "never"
+
+
+@app.tool
+def begun() -> str:
+    return str(log.count("begun"))
+
+
+@app.tool
+def cancelled() -> str:
+    return str(log.count("cancelled"))
+
+
+@app.tool
+def touch() -> None:
+    app.resource_updated("docs://guide")
+
+
+@app.resource("docs://guide")
+def guide() -> str:
+    return "Begin"
+'''
+
+ASKING = """
+from fastrpc import Context, Server
+
+app = Server("asking", page_size=2, ttl_ms=7000, cache_scope="public")
+
+
+@app.prompt
+async def greet(ctx: Context) -> str:
+    return "Greet " + (await ctx.sample("Whom?")).text
+
+
+@app.resource("own://name")
+async def own(ctx: Context) -> str:
+    return (await ctx.sample("Name yourself")).text
+
+
+@app.tool
+def first() -> None:
+    app.add_tool(lambda: "new", name="added")
+
+
+@app.tool
+def second() -> str:
+    return "2"
+
+
+@app.tool
+def third() -> str:
+    return "3"
+"""
+
+SERVERS = {
+    "features.py": FEATURES,
+    "plain.py": PLAIN,
+    "asking.py": ASKING,
+    "bare.py": "from fastrpc import Server\napp = Server('bare')\n",
+}
+CHECKS = {
+    "the server is described with what a version knows",
+    "tools are listed with what a version knows",
+    "a result is structured where a version knows it",
+    "a tool that fails says so, and one that is not there is refused",
+    "content has the types that a version knows",
+    "resources and templates are listed",
+    "resources are read, and one that is not there is refused",
+    "prompts are listed and filled in",
+    "arguments are completed",
+    "log messages come from the level that was asked for",
+    "the client is asked for a sample",
+    "the client is asked for its roots",
+    "the client is asked to fill in a form where a version knows it",
+    "the client is asked to open a page where a version knows it",
+    "one call asks for several things",
+    "changes are told",
+    "what another version has is refused",
+    "a ping is answered where a version has one",
+    "many calls at once are each answered",
+    "progress comes in its order",
+    "a call that is given up ends on the server too",
+    "a subscription holds until it is ended",
+    "a client that cannot be asked is not",
+    "closing takes no time",
+    "lists come in pages",
+    "lists say for how long they hold where a version knows it",
+    "prompts and resources ask too",
+    "the client fetches a list anew that has changed",
+    "what a server has not is neither promised nor served",
+    "the client has nothing to complain of",
+}
+LEGACY_CHECKS = {"the level can be raised, and only to one there is"}
+MODERN_CHECKS = {"a request without a level brings no log messages"}
 
 
 @pytest.fixture(scope="module")
@@ -44,21 +173,24 @@ def folder() -> str:
 
 
 @pytest.mark.timeout(360)
-@pytest.mark.parametrize("line", ["v1", "v2"])
-def test_the_typescript_client_is_served(line: str, folder: str, tmp_path: Any) -> None:
-    (tmp_path / "server.py").write_text(SERVER)
-    server = [sys.executable, "-m", "fastrpc", "serve", str(tmp_path / "server.py")]
-    done = subprocess.run(
-        ["node", "client.mjs", line, *server], cwd=folder, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout)
-    assert seen["server"]["name"] == "official"
-    assert seen["tools"] == ["echo", "add", "steps", "endless", "picture", "fail"]
-    assert seen["echo"] == [{"type": "text", "text": "héllo 漢 🎉"}]
-    assert seen["sum"] == {"result": 5}
-    assert seen["failed"] is True
-    assert seen["many"] is True
-    assert seen["aborted"] is True
-    assert seen["after"] == "still here"
-    assert seen["closed_ms"] < 1500
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [*(("v1", version) for version in LEGACY), *(("v2", version) for version in (*LEGACY, MODERN))],
+)
+def test_the_typescript_client_is_served_every_feature(
+    line: str, version: str, folder: str, tmp_path: Any, recorder: Any
+) -> None:
+    for name, source in SERVERS.items():
+        (tmp_path / name).write_text(source)
+    command = ["node", "client.mjs", line, version, sys.executable, str(tmp_path)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    checks = [json.loads(check) for check in done.stdout.splitlines()]
+    failed = [f"{check['name']}: {check['detail']}" for check in checks if not check["ok"]]
+    assert not failed, "\n".join(failed) + "\n" + done.stderr
+    expected = CHECKS | (MODERN_CHECKS if version == MODERN else LEGACY_CHECKS)
+    assert sorted(check["name"] for check in checks) == sorted(expected)
+    for name in SERVERS if recorder is not None else ():
+        before = recorder.lines
+        recorder.replay(str(tmp_path / f"{name}.trace"))
+        assert recorder.lines > before, f"{name} has written no trace"
