@@ -209,8 +209,7 @@ class Dispatcher:
             self._answer_error(request.id, error, batch)
             return
         except Exception as error:
-            log.write("error", f"{request.method} failed inside fastrpc", error)
-            self._answer_error(request.id, InternalError("Internal error; see the server's log"), batch)
+            self._answer_error(request.id, own_fault(request, error), batch)
             return
         if result is not None:
             self._answer(request.id, result, batch)
@@ -354,10 +353,7 @@ class Dispatcher:
         self._handle(request)
         if ready and request.method == "initialize":  # which has agreed once more
             self.session.ready()
-        if request.batch is not None:
-            self._settle(request.batch)
-        if not self.in_flight and self.on_idle is not None:
-            self.on_idle()
+        self._over(request)
 
     # --- what calls say -------------------------------------------------------------------------------
 
@@ -391,10 +387,7 @@ class Dispatcher:
             self._answer_error(request.id, problem, request.batch)
             self._forget(request)
         except Exception as problem:
-            log.write("error", f"{request.method} failed inside fastrpc", problem)
-            self._answer_error(
-                request.id, InternalError("Internal error; see the server's log"), request.batch
-            )
+            self._answer_error(request.id, own_fault(request, problem), request.batch)
             self._forget(request)
         else:
             self._answer_late(request, result)
@@ -409,6 +402,10 @@ class Dispatcher:
 
     def _forget(self, request: Request) -> None:
         del self.in_flight[request.key]
+        self._over(request)
+
+    def _over(self, request: Request) -> None:
+        """A request has left those in flight: who waited for it?"""
         if request.batch is not None:
             self._settle(request.batch)
         if not self.in_flight and self.on_idle is not None:
@@ -418,14 +415,15 @@ class Dispatcher:
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Send a notification. To be called on the connection's own thread: see `post`."""
-        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
-        if params is not None:
-            message["params"] = params
-        self.send(message)
+        self.send_line(notification(method, params))
 
     def send(self, message: dict[str, Any]) -> None:
         """Send a message, on the connection's own thread."""
-        self.connection.output.line(to_json(message))
+        self.send_line(to_json(message))
+
+    def send_line(self, line: bytes) -> None:
+        """Send a message that is JSON text, on the connection's own thread."""
+        self.connection.output.line(line)
         self.connection.wrote()
 
     def post(self, function: Callable[[], object]) -> None:
@@ -499,6 +497,20 @@ class Dispatcher:
         if self._questions is not None:
             self._questions.close()
         self.service.dispatchers.discard(self)
+
+
+def notification(method: str, params: dict[str, Any] | None = None) -> bytes:
+    """Return a notification as JSON text (JSON-RPC 2.0, section 4.1)."""
+    message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        message["params"] = params
+    return to_json(message)
+
+
+def own_fault(request: Request, error: BaseException) -> InternalError:
+    """Return what a client is told of a failure inside fastrpc; the log has the rest."""
+    log.write("error", f"{request.method} failed inside fastrpc", error)
+    return InternalError("Internal error; see the server's log")
 
 
 def key_of(id: bytes) -> bytes:

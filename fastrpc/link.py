@@ -11,7 +11,7 @@ from _thread import RLock
 from time import monotonic
 
 from fastrpc.calls import RUNNING
-from fastrpc.results import to_json
+from fastrpc.dispatcher import notification
 from fastrpc.versions import PROGRESS_MESSAGES
 
 TYPE_CHECKING = False
@@ -111,7 +111,7 @@ class Link:
             else:
                 del report["message"]
         params = {"progressToken": self.token, **report}
-        line = to_json({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+        line = notification("notifications/progress", params)
 
         def tell() -> None:
             # Two threads may have come here in either order, and progress must grow on the wire.
@@ -125,17 +125,16 @@ class Link:
 
     def send(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification that belongs to the call, while it runs; from whatever thread."""
-        self.send_line(to_json({"jsonrpc": "2.0", "method": method, "params": params}))
+        self.send_line(notification(method, params))
 
     def send_line(self, line: bytes) -> None:
         """Send a message that belongs to the call, as JSON text, while it runs; from whatever thread."""
         self.request.dispatcher.post(lambda: self._write(line))
 
     def _write(self, line: bytes) -> None:
-        call, connection = self.request.call, self.request.dispatcher.connection
+        call = self.request.call
         if call is not None and call.state == RUNNING:
-            connection.output.line(line)
-            connection.wrote()
+            self.request.dispatcher.send_line(line)
 
     def in_thread(self, function: Callable[[], Any]) -> Awaitable[Any]:
         """Call a function on a worker thread; for what runs in the loop."""

@@ -8,11 +8,17 @@ every client that may know of a change is told of it.
 from __future__ import annotations
 
 from fastrpc import calls
-from fastrpc._core.encode import dumps
 from fastrpc._core.plan import REQUIRED, Plan
 from fastrpc.errors import Overloaded
 from fastrpc.paging import page_of
-from fastrpc.results import Results, exact_type_of, form_of, keeps_plain_values, plain_check_of
+from fastrpc.results import (
+    Results,
+    exact_type_of,
+    form_of,
+    keeps_plain_values,
+    plain_check_of,
+    to_json,
+)
 from fastrpc.versions import MODERN, known
 
 TYPE_CHECKING = False
@@ -336,13 +342,17 @@ class Service:
         if cursor is None and (known_page := self._lists.get(name)) is not None:
             return known_page
         start, end, following = page_of([entry.key for entry in entries], cursor, self.page_size)
-        result: dict[str, Any] = {member: [entry.descriptor(version) for entry in entries[start:end]]}
-        if following is not None:
-            result["nextCursor"] = following
-        page = dumps(result | self.caching(version))[:-1] + self.results.ending(version)
+        page = self.list_result(member, entries[start:end], following, version)
         if cursor is None:
             self._lists[name] = page
         return page
+
+    def list_result(self, member: str, entries: Sequence[Any], following: str | None, version: str) -> bytes:
+        """Return the JSON of a list's result: entries, and the cursor of the next page, None at the end."""
+        result: dict[str, Any] = {member: [entry.descriptor(version) for entry in entries]}
+        if following is not None:
+            result["nextCursor"] = following
+        return to_json(result | self.caching(version))[:-1] + self.results.ending(version)
 
     def resource_updated(self, uri: str) -> None:
         """Tell every client that wants to know that a resource has changed."""

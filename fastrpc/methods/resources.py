@@ -72,11 +72,7 @@ def _cursor_at(provider: Provider, cursor: str | None = None) -> str:
 
 
 def _list_result(request: Request, entries: Sequence[Any], following: str | None) -> bytes:
-    service, version = request.dispatcher.service, request.version
-    result: dict[str, Any] = {"resources": [entry.descriptor(version) for entry in entries]}
-    if following is not None:
-        result["nextCursor"] = following
-    return to_json(result | service.caching(version))[:-1] + service.results.ending(version)
+    return request.dispatcher.service.list_result("resources", entries, following, request.version)
 
 
 class ListRoom:

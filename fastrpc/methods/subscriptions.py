@@ -79,10 +79,9 @@ def resource_updated(dispatcher: Dispatcher, uri: str) -> None:
 def _send(dispatcher: Dispatcher, request: Request, method: str, members: bytes = b"") -> None:
     """Send a notification on the stream that a request has opened."""
     meta = b'"_meta":{"%b":%b}' % (SUBSCRIPTION_KEY.encode(), request.id)
-    dispatcher.connection.output.line(
+    dispatcher.send_line(
         b'{"jsonrpc":"2.0","method":"%b","params":{%b%b}}' % (method.encode(), members, meta)
     )
-    dispatcher.connection.wrote()
 
 
 # --- streams ------------------------------------------------------------------------------------------
