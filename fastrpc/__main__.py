@@ -61,13 +61,14 @@ def _other_command(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from fastrpc.cli import COMMANDS, nearest, unknown_option, version
+    from fastrpc.cli import COMMANDS, nearest, toolset_commands, unknown_option, version
 
     if not arguments:
         raise UsageError(f"a command is needed: {', '.join(COMMANDS)} (see 'fastrpc --help')")
     word = arguments[0]
     if word in ("--help", "-h", "help"):
-        listed = "\n".join(f"  {name:<11} {text}" for name, text in COMMANDS.items())
+        commands = {**COMMANDS, **{name: text for name, (text, _) in toolset_commands().items()}}
+        listed = "\n".join(f"  {name:<13} {text}" for name, text in commands.items())
         print(HELP.format(commands=listed), end="")
         return 0
     if word in ("--version", "-V"):
@@ -75,13 +76,19 @@ def _dispatch(arguments: list[str]) -> int:
         return 0
     if word.startswith("-"):
         raise unknown_option(word, ("--help", "--version"))
-    if word not in COMMANDS:
-        hint = nearest(word, COMMANDS) or f"; the commands are {', '.join(COMMANDS)}"
-        raise UsageError(f"unknown command {word!r}{hint}")
     from importlib import import_module
 
+    if word in COMMANDS:
+        command = import_module(f"fastrpc.cli.{word}").main
+    else:
+        others = toolset_commands()
+        if word not in others:
+            known = [*COMMANDS, *others]
+            hint = nearest(word, known) or f"; the commands are {', '.join(known)}"
+            raise UsageError(f"unknown command {word!r}{hint}")
+        command = others[word][1]
     try:
-        code = import_module(f"fastrpc.cli.{word}").main(arguments[1:])
+        code = command(arguments[1:])
     except SystemExit as leaving:  # argparse, after --help
         code = leaving.code
     return int(code or 0)

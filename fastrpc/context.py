@@ -60,6 +60,11 @@ class Context:
         return None if self._link is None else self._link.state
 
     @property
+    def server(self) -> Any:
+        """The `Server` that the handler belongs to; None for a context that was made by hand."""
+        return None if self._link is None else self._link.server
+
+    @property
     def client_capabilities(self) -> dict[str, Any]:
         """What the client says it can do (MCP: ClientCapabilities)."""
         return {} if self._link is None else self._link.capabilities

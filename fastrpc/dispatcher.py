@@ -444,6 +444,13 @@ class Dispatcher:
         """The connection is served by this loop from now on."""
         self.loop = loop
         self.thread = get_ident()
+        self.watch()
+
+    def watch(self) -> None:
+        """If a loop serves the connection, have it call what watches for changes; from whatever thread."""
+        loop = self.loop
+        if loop is not None:
+            self.post(lambda: self.service.watch_in(loop))
 
     @property
     def questions(self) -> Questions:
@@ -497,6 +504,8 @@ class Dispatcher:
         if self._questions is not None:
             self._questions.close()
         self.service.dispatchers.discard(self)
+        if self.loop is not None:
+            self.service.watch_no_longer_in(self.loop)
 
 
 def notification(method: str, params: dict[str, Any] | None = None) -> bytes:

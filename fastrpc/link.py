@@ -39,8 +39,8 @@ class Link:
         self.token = request.progress_token
         call = request.call
         origin = call.plan.tool.origin if call is not None else ()
-        self.server: Any = origin[-1][0] if origin else None
-        """The server that the handler belongs to, if it is mounted in the one that is served."""
+        self.server: Any = origin[-1][0] if origin else request.dispatcher.service.server
+        """The server that the handler belongs to: the one that is served, or one that is mounted there."""
         self._reached: float | None = None
         self._told: float | None = None
         self._paid_until = 0.0  # each report that is sent takes its time from here
@@ -50,8 +50,7 @@ class Link:
     @property
     def state(self) -> Any:
         """What the lifespan gave, of the server that the handler belongs to."""
-        service = self.request.dispatcher.service if self.server is None else self.server.service
-        return service.state
+        return self.server.service.state
 
     @property
     def capabilities(self) -> dict[str, Any]:

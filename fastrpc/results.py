@@ -57,6 +57,8 @@ class Results:
         self._server_meta = {SERVER_KEY: said}
         self._modern_ending = b',"resultType":"complete","_meta":' + dumps(self._server_meta) + b"}"
         self._tails: dict[str, tuple[bytes, ...]] = {}
+        self.notes: Sequence[Callable[[], list[str]]] = ()
+        """Called with each result: the texts that they give follow its content (`Server.set_note`)."""
 
     def tails(self, version: str) -> tuple[bytes, ...]:
         """Return what follows a plain value's text, the text's own end included, by the result's form."""
@@ -87,14 +89,27 @@ class Results:
     def failure(self, message: str, version: str) -> bytes:
         """Return a result that tells the model what went wrong."""
         encoded = quoted(message.encode("utf-8", "backslashreplace").decode())
-        return b'{"content":[{"type":"text","text":' + encoded + b"}]" + self.tail(version, is_error=True)
+        result = b'{"content":[{"type":"text","text":' + encoded + b"}]" + self.tail(version, is_error=True)
+        return self._noted(result) if self.notes else result
 
     def of(self, tool: Tool, value: Any, version: str) -> bytes:
         """Return the result that `tool`'s return value makes. Raises UnencodableResult."""
         try:
-            return self._of(tool, value, version)
+            result = self._of(tool, value, version)
         except UnicodeEncodeError:
             raise UnencodableResult("the result holds half a surrogate pair, which is no text") from None
+        return self._noted(result) if self.notes else result
+
+    def _noted(self, result: bytes) -> bytes:
+        """Return a result with the texts behind its content that somebody wants to add."""
+        texts = [text for note in self.notes for text in note()]
+        if not texts:
+            return result
+        from json import loads
+
+        members = loads(result)
+        members["content"] += [{"type": "text", "text": text} for text in texts]
+        return to_json(members)
 
     def _of(self, tool: Tool, value: Any, version: str) -> bytes:
         promised = tool.signature.output_schema is not None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fastrpc.catalogue import Registry
     from fastrpc.dispatcher import Dispatcher
     from fastrpc.registry import Tool
+    from fastrpc.watching import Watch
 
     Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -82,6 +83,8 @@ class Server:
         self._hosts: list[Server] = []  # where this server is mounted
         self._source: Any = None  # the server behind a proxy
         self._service: Any = None
+        self.watching: Watch | None = None
+        self._note: Callable[[], list[str]] | None = None
 
     # --- tools ----------------------------------------------------------------------------------------
 
@@ -229,17 +232,92 @@ class Server:
         from fastrpc.hooks import Hook
 
         self._hooks.append(Hook(when, function, tools))
-        self.catalogue.tools.changed()
+        self._plan_anew()
         return function
+
+    def remove_hook(self, function: Any) -> None:
+        """Call a function around tools no longer. Does nothing if it is no hook."""
+        self._hooks[:] = [hook for hook in self._hooks if hook.function != function]
+        self._plan_anew()
+
+    def set_note(self, function: Callable[[], list[str]] | None) -> None:
+        """Add to each result of a tool, errors included, the texts that `function()` gives; None: no longer.
+
+        While there is one, calls take the longer way through the dispatcher.
+        """
+        self._note = function
+        self._plan_anew()
+
+    def _notes(self) -> list[Callable[[], list[str]]]:
+        found = [] if self._note is None else [self._note]
+        for mounted in self._mounts:
+            found += mounted._notes()
+        return found
+
+    def _plan_anew(self) -> None:
+        """What is around the calls of tools has changed: here, and where this server is mounted."""
+        if self._service is not None:
+            self._service.results.notes = self._notes()
+            self._service.forget_plans()
+        for host in self._hosts:
+            host._plan_anew()
+
+    # --- watching and telling -------------------------------------------------------------------------
+
+    def watch(self, function: Callable[[], object], every_seconds: float = 2.0) -> None:
+        """Call a function before each list of tools and, while a client is connected, every few seconds.
+
+        For what must be noticed: a folder that has changed, a time that has come. It is called on the thread
+        that serves a connection and must be quick. See `fastrpc.watching`.
+        """
+        if self.watching is None:
+            from fastrpc.watching import Watch
+
+            self.watching = Watch()
+        self.watching.add(function, every_seconds)
+        for service in self._services():
+            service.watch_soon()
+
+    def unwatch(self, function: Callable[[], object]) -> None:
+        """Call a function of `watch` no longer."""
+        if self.watching is not None:
+            self.watching.remove(function)
+
+    def log(self, data: Any, level: str = "info", logger: str | None = None) -> int:
+        """Send a log message that belongs to no call to each client that has asked for its level by
+        logging/setLevel (MCP, utilities: logging); from whatever thread. Returns to how many it went.
+
+        Clients of 2026-07-28 hear only of their calls. Raises ValueError for an unknown level.
+        """
+        from fastrpc.methods.logging import log_to_session
+
+        dispatchers = [found for service in self._services() for found in list(service.dispatchers)]
+        return sum(log_to_session(dispatcher, level, data, logger) for dispatcher in dispatchers)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call is being worked on: one that waits, or that runs on a thread."""
+        return any(service.in_flight > 0 for service in self._services())
+
+    def _services(self) -> list[Any]:
+        """The serving halves of this server, if it is served, and of those where it is mounted."""
+        found = [] if self._service is None else [self._service]
+        for host in self._hosts:
+            found += host._services()
+        return found
 
     # --- composition ----------------------------------------------------------------------------------
 
     def include(self, module: ModuleType) -> None:
-        """Add all tools that a module or package marks. Raises DefinitionError for a name that is taken."""
-        from fastrpc.registry import collect
+        """Add all tools that a module or package marks. Raises DefinitionError for a name that is taken.
+
+        If the module has a function ``attach(server)`` it is called then, to look after more than calls.
+        """
+        from fastrpc.targets import attach, collect
 
         for tool in collect(module):
             self.add_tool(tool)
+        attach(module, self)
 
     def mount(self, other: Server, prefix: str = "") -> None:
         """Offer what another server offers, its names behind `prefix`. See `fastrpc.composition`."""
@@ -311,8 +389,7 @@ class Server:
 
             lifespan = self.lifespan
             self._service = Service(
-                self.catalogue,
-                self.info,
+                self,
                 instructions=self.instructions,
                 page_size=self.page_size,
                 max_in_flight=self.max_in_flight,
@@ -327,6 +404,7 @@ class Server:
                 experimental=self.experimental,
                 load=self.load_tools,
             )
+            self._service.results.notes = self._notes()
         return self._service
 
 

@@ -23,6 +23,7 @@ from fastrpc.versions import MODERN, known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
@@ -45,8 +46,7 @@ class Service:
 
     def __init__(
         self,
-        catalogue: Catalogue,
-        server_info: dict[str, Any],
+        server: Any,
         *,
         instructions: str | None = None,
         ttl_ms: int = LIST_TTL_MS,
@@ -62,8 +62,10 @@ class Service:
         threads: int = 40,
         load: Callable[[], object] | None = None,
     ) -> None:
-        self.catalogue = catalogue
-        self.server_info = server_info
+        self.server = server
+        """The `Server` whose half this is."""
+        self.catalogue: Catalogue = server.catalogue
+        self.server_info: dict[str, Any] = server.info
         self.instructions = instructions
         self.ttl_ms = ttl_ms
         self.cache_scope = cache_scope
@@ -83,7 +85,7 @@ class Service:
             from fastrpc.lifespan import Lifespan
 
             self.lifespan = Lifespan(lifespan, self)
-        self.results = Results(server_info)
+        self.results = Results(self.server_info)
         self.page_size = page_size
         self.max_in_flight = max_in_flight
         self.threads = threads
@@ -98,7 +100,7 @@ class Service:
         self._lists: dict[str, bytes] = {}
         self._workers: Workers | None = None
         self._loading = False
-        for registry in catalogue:
+        for registry in self.catalogue:
             registry.watchers.append(self._changed)
 
     def _changed(self, kind: str) -> None:
@@ -107,11 +109,15 @@ class Service:
         All that was made from the catalogue is forgotten now, and again on each connection's own thread:
         what that one is making at this moment may know nothing of the change.
         """
+        self._forget_everywhere(kind)
+        if not self._loading:
+            for dispatcher in list(self.dispatchers):
+                dispatcher.list_changed(kind)
+
+    def _forget_everywhere(self, kind: str) -> None:
         self._forget(kind)
         for dispatcher in list(self.dispatchers):
             self._forget_for(dispatcher, kind)
-            if not self._loading:
-                dispatcher.list_changed(kind)
 
     def _forget(self, kind: str) -> None:
         self._lists.clear()
@@ -263,13 +269,11 @@ class Service:
         awaited = self.awaited_by(tool)
         for lifespan in self._lifespans_of(tool):
             lifespan.watchers.add(self.forget_plans)
-        return plan_of(tool, direct=awaited is None)
+        return plan_of(tool, direct=awaited is None and not self.results.notes)
 
     def forget_plans(self) -> None:
-        """Make the plans anew, at the next call."""
-        self._plans = None
-        for dispatcher in list(self.dispatchers):
-            dispatcher.connection.take_plans({})
+        """Make the plans anew, at the next call; from whatever thread."""
+        self._forget_everywhere("tool")
 
     def plan_for(self, handler: Handler) -> Plan:
         """Return the plan of a handler that is no tool: where it runs, by its record."""
@@ -353,6 +357,37 @@ class Service:
         if following is not None:
             result["nextCursor"] = following
         return to_json(result | self.caching(version))[:-1] + self.results.ending(version)
+
+    def look(self) -> bool:
+        """Call what watches for changes, on this server and those that are mounted; False if nothing does."""
+        watches = list(self._watches())
+        for watch in watches:
+            watch.look()
+        return bool(watches)
+
+    def _watches(self) -> Iterator[Any]:
+        if self.server.watching is not None:
+            yield self.server.watching
+        for mounted in self.mounts:
+            yield from mounted.service._watches()
+
+    def watch_in(self, loop: AbstractEventLoop) -> None:
+        """Call the watching functions from time to time in this loop, unless another one does."""
+        for watch in self._watches():
+            watch.begin(loop)
+
+    def watch_soon(self) -> None:
+        """Begin to watch in the loop of some connection."""
+        for dispatcher in list(self.dispatchers):
+            dispatcher.watch()
+
+    def watch_no_longer_in(self, loop: AbstractEventLoop) -> None:
+        """A connection of this loop is over: go on with another one's."""
+        watches = [watch for watch in self._watches() if watch.loop is loop]
+        for watch in watches:
+            watch.end()
+        if watches:
+            self.watch_soon()
 
     def resource_updated(self, uri: str) -> None:
         """Tell every client that wants to know that a resource has changed."""

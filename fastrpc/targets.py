@@ -37,6 +37,13 @@ def collect(module: ModuleType) -> list[Tool]:
     return list(tools.values())
 
 
+def attach(module: ModuleType, server: Any) -> None:
+    """Tell a module, or a package, that its tools have been added to a server: its ``attach(server)``."""
+    function = getattr(module, "attach", None)
+    if function is not None:
+        function(server)
+
+
 def _defined_in(function: Any, module: ModuleType) -> bool:
     return not hasattr(function, "__code__") or function.__module__ == module.__name__
 

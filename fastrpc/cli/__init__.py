@@ -15,7 +15,7 @@ from fastrpc.errors import UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from fastrpc.config import Configuration
 
@@ -64,6 +64,39 @@ def configuration(options: dict[str, str] | None = None) -> Configuration:
     for warning in loaded.warnings:
         say(f"fastrpc: warning: {warning}")
     return loaded
+
+
+def toolset_commands() -> dict[str, tuple[str, Callable[[list[str]], int]]]:
+    """Return the commands that the toolset brings, by name: what each does, and its ``main(arguments)``.
+
+    They stand in the toolset's module ``_commands``: ``COMMANDS`` holds texts and ``module:function``.
+    The settings of this process are exported before one runs, as for a server.
+    """
+    import os
+
+    from fastrpc.cli._contract import load_companion
+
+    settings = configuration()
+    settings.export(os.environ)
+    toolset = settings["FASTRPC_TOOLSET"]
+    companion = load_companion(toolset, "_commands")
+    return {
+        name: (text, _late(toolset, place))
+        for name, (text, place) in getattr(companion, "COMMANDS", {}).items()
+    }
+
+
+def _late(toolset: str, place: str) -> Callable[[list[str]], int]:
+    """Return a function of a toolset's module, which is imported when it is called."""
+    module, _, name = place.partition(":")
+
+    def main(arguments: list[str]) -> int:
+        from importlib import import_module
+
+        code: int = getattr(import_module(f"{toolset}.{module}"), name)(arguments)
+        return code
+
+    return main
 
 
 def parser(command: str, arguments: str, examples: str) -> ArgumentParser:

@@ -14,7 +14,7 @@ from fastrpc.errors import DefinitionError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from fastrpc.config import Configuration
@@ -35,7 +35,7 @@ def assemble(
     toolset = settings["FASTRPC_TOOLSET"]
     if not targets and later and settings.origin("FASTRPC_TOOLSET") == "default":
         server = _new_server(name or "fastrpc")
-        server.load_tools_later(lambda: switched_on(load_toolset(toolset), settings))
+        server.load_tools_later(lambda: _load_late(server, toolset, settings))
     else:
         loaded = [
             (target, load_toolset(target) if target == toolset else load_target(target))
@@ -49,6 +49,18 @@ def assemble(
     if settings["FASTRPC_THREADS"] is not None:
         server.threads = settings["FASTRPC_THREADS"]
     return server
+
+
+def _load_late(server: Server, toolset: str, settings: Configuration) -> Iterator[Tool]:
+    yield from switched_on(load_toolset(toolset), settings)
+    _attach(toolset, server)  # whoever asked for the next one has added all of them
+
+
+def _attach(toolset: str, server: Server) -> None:
+    from fastrpc.targets import attach
+
+    if toolset in sys.modules:
+        attach(sys.modules[toolset], server)
 
 
 def load_toolset(name: str) -> list[Tool]:
@@ -79,7 +91,11 @@ def _merge(loaded: list[tuple[str, Any]], toolset: str, settings: Configuration,
         server = _new_server(name)
         for target, found in loaded:
             tools = _tools_of(found)
-            _add_all(server, target, switched_on(tools, settings) if target == toolset else tools)
+            if target == toolset:
+                _add_all(server, target, switched_on(tools, settings))
+                _attach(toolset, server)
+            else:
+                _add_all(server, target, tools)
     if not settings["TOOLS"]:
         for tool in list(server.tools):
             server.remove_tool(tool.name)

@@ -38,16 +38,31 @@ def log(link: Link, level: str, data: Any, logger: str | None) -> None:
     `data` is taken as it is now: what the call does with it later does not show. What JSON cannot hold is
     sent as its `repr`.
     """
+    if _wanted(level, least_level(link.request)):
+        link.send_line(_message(level, data, logger))
+
+
+def log_to_session(dispatcher: Dispatcher, level: str, data: Any, logger: str | None) -> bool:
+    """Send a message that belongs to no call, if the client has asked for its level; say whether."""
+    if not _wanted(level, dispatcher.session.log_level):
+        return False
+    line = _message(level, data, logger)
+    dispatcher.post(lambda: dispatcher.send_line(line))
+    return True
+
+
+def _wanted(level: str, least: str | None) -> bool:
     severity = LOG_LEVELS.get(level)
     if severity is None:
         raise ValueError(f"level={level!r} is none of {', '.join(LOG_LEVELS)}")
-    least = least_level(link.request)
-    if least is None or severity < LOG_LEVELS[least]:
-        return
+    return least is not None and severity >= LOG_LEVELS[least]
+
+
+def _message(level: str, data: Any, logger: str | None) -> bytes:
     params = b'"level":"%b","data":%b' % (level.encode(), _written(data))
     if logger is not None:
         params += b',"logger":' + _text(logger)
-    link.send_line(b'{"jsonrpc":"2.0","method":"notifications/message","params":{' + params + b"}}")
+    return b'{"jsonrpc":"2.0","method":"notifications/message","params":{' + params + b"}}"
 
 
 def least_level(request: Request) -> str | None:

@@ -288,7 +288,7 @@ async def _called(link: Link, reader: Reader, arguments: list[Any]) -> Any:
 
 def _link_for(link: Link, reader: Reader) -> Link:
     """Return the caller's own link, or one with the state of the server that the reader is mounted from."""
-    server = reader.origin[-1][0] if reader.origin else None
+    server = reader.origin[-1][0] if reader.origin else link.request.dispatcher.service.server
     if server is link.server:
         return link
     from copy import copy

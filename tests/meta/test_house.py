@@ -59,6 +59,7 @@ LAYERS = {
     "fastrpc.asking": 5,
     "fastrpc.log_bridge": 5,
     "fastrpc.lifespan": 5,
+    "fastrpc.watching": 5,
     "fastrpc.dispatcher": 5,
     "fastrpc.transports": 6,
     "fastrpc.trace": 6,
@@ -190,7 +191,7 @@ def test_nothing_in_the_framework_names_a_tool() -> None:
 
 
 def test_tools_use_public_names_only() -> None:
-    allowed = {"fastrpc", "fastrpc.processes"} | {f"fastrpc.{name}" for name in fastrpc.__all__}
+    allowed = {"fastrpc", "fastrpc.processes", "fastrpc.ask"} | {f"fastrpc.{name}" for name in fastrpc.__all__}
     for path in sources("tools"):
         for name in imports_of(path):
             if not name.startswith("fastrpc.tools") and not name.startswith("fastrpc.processes"):
