@@ -135,7 +135,7 @@ async def _answers_from_client(link: Link, questions: dict[str, Question]) -> di
             answers[key] = known
         else:
             put[key] = {"method": question.method, "params": question.params(request.version)}
-    results = await dispatcher.questions.put(put) if put else {}
+    results = await dispatcher.questions.put(dispatcher, put) if put else {}
     for key, result in results.items():
         try:
             answers[key] = questions[key].read(result, link)
@@ -147,11 +147,10 @@ async def _answers_from_client(link: Link, questions: dict[str, Question]) -> di
 class Questions:
     """What a server has asked one client and not been answered yet.
 
-    The table belongs to the connection's thread; whoever asks may wait in another.
+    The table belongs to the session's thread; whoever asks may wait in another.
     """
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self) -> None:
         self._waiting: dict[int, tuple[_Asked, str]] = {}
         self._last_id = 0
         self._closed = False
@@ -159,8 +158,10 @@ class Questions:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    async def put(self, requests: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Send requests to the client and return its results, by key.
+    async def put(
+        self, dispatcher: Dispatcher, requests: dict[str, dict[str, Any]]
+    ) -> dict[str, dict[str, Any]]:
+        """Send requests to the client, by the connection of the call that asks, and return its results, by key.
 
         Raises ToolError when the client answers one with an error, is gone, or takes too long. What is not
         answered by then, or when the caller is cancelled, is withdrawn.
@@ -168,16 +169,16 @@ class Questions:
         import asyncio
 
         loop = asyncio.get_running_loop()
-        asked = _Asked(loop, requests)
+        asked = _Asked(dispatcher, loop, requests)
         timer = loop.call_later(
             ANSWER_SECONDS, asked.fail, f"the client did not answer within {ANSWER_SECONDS:g} s"
         )
-        self._dispatcher.post(lambda: self._send(asked))
+        dispatcher.post(lambda: self._send(asked))
         try:
             return await asked.future
         finally:
             timer.cancel()
-            self._dispatcher.post(lambda: self._withdraw(asked))
+            dispatcher.post(lambda: self._withdraw(asked))
 
     def _send(self, asked: _Asked) -> None:
         if self._closed:
@@ -186,7 +187,7 @@ class Questions:
         for key, request in asked.requests.items():
             self._last_id += 1
             self._waiting[self._last_id] = asked, key
-            self._dispatcher.send({"jsonrpc": "2.0", "id": self._last_id, **request})
+            asked.dispatcher.send({"jsonrpc": "2.0", "id": self._last_id, **request})
 
     def answered(self, message: dict[str, Any]) -> None:
         """Take a response of the client, with its text or integer id; one that answers nothing is dropped."""
@@ -204,7 +205,7 @@ class Questions:
         for id in [id for id, (other, _) in self._waiting.items() if other is asked]:
             del self._waiting[id]
             params = {"requestId": id, "reason": "the answer is no longer waited for"}
-            self._dispatcher.notify("notifications/cancelled", params)
+            asked.dispatcher.notify("notifications/cancelled", params)
 
     def close(self) -> None:
         """The connection has ended: nothing will be answered any more."""
@@ -217,7 +218,10 @@ class Questions:
 class _Asked:
     """Requests that went out together; its future has the results once all are there."""
 
-    def __init__(self, loop: AbstractEventLoop, requests: dict[str, dict[str, Any]]) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, loop: AbstractEventLoop, requests: dict[str, dict[str, Any]]
+    ) -> None:
+        self.dispatcher = dispatcher
         self.loop = loop
         self.requests = requests
         self.results: dict[str, dict[str, Any]] = {}

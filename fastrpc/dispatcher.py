@@ -126,15 +126,24 @@ class Request:
 
 
 class Dispatcher:
-    """Serves one connection. The connection calls what is public here; see each method."""
+    """Serves one connection. The connection calls what is public here; see each method.
 
-    def __init__(self, service: Service, connection: Connection) -> None:
+    A session may have several connections (MCP: Streamable HTTP has one for each POST): the dispatchers of
+    the others are given the `main` one, which hears of what belongs to no request, and share what it knows.
+    """
+
+    def __init__(self, service: Service, connection: Connection, main: Dispatcher | None = None) -> None:
         self.service = service
         self.connection = connection
-        self.session = Session()
+        self.main = main or self
+        self.session = Session() if main is None else main.session
+        if main is not None:
+            connection.in_flight = main.in_flight
         self.in_flight: dict[bytes, Any] = connection.in_flight
         self.on_idle: Callable[[], object] | None = None
         """Called when the last call in flight has ended."""
+        self.on_dropped: Callable[[], object] | None = None
+        """Called when a call has been cancelled, which is not answered."""
         self.thread = get_ident()
         """The thread that serves the connection: nobody else may write to it."""
         self.loop: AbstractEventLoop | None = None
@@ -144,7 +153,8 @@ class Dispatcher:
         """Names of lists that have changed, of which the client has not been told yet."""
         self._questions: Questions | None = None
         connection.dispatcher = self
-        service.dispatchers.add(self)
+        if main is None:
+            service.dispatchers.add(self)
 
     # --- what the connection calls ------------------------------------------------------------------
 
@@ -242,8 +252,8 @@ class Dispatcher:
 
     def _take_response(self, message: Message) -> None:
         """The client has answered a question of ours; an answer to nothing is dropped."""
-        if self._questions is not None:
-            self._questions.answered(message.value)
+        if self.main._questions is not None:
+            self.main._questions.answered(message.value)
 
     def _take_batch(self, message: Message, outer: Batch | None) -> None:
         """A batch is read element by element; its answers go out together (MCP 2025-03-26)."""
@@ -395,6 +405,8 @@ class Dispatcher:
     def call_dropped(self, call: Call) -> None:
         """A cancelled request is not answered; a batch does not wait for it."""
         self._forget(call.request)
+        if self.on_dropped is not None:
+            self.on_dropped()
 
     def _answer_late(self, request: Request, result: bytes) -> None:
         self._answer(request.id, result, request.batch)
@@ -422,9 +434,13 @@ class Dispatcher:
         self.send_line(to_json(message))
 
     def send_line(self, line: bytes) -> None:
-        """Send a message that is JSON text, on the connection's own thread."""
-        self.connection.output.line(line)
-        self.connection.wrote()
+        """Send a message that is JSON text and no answer, on the connection's own thread."""
+        connection = self.connection
+        if connection.tell is not None:
+            connection.tell(line)
+            return
+        connection.output.line(line)
+        connection.wrote()
 
     def post(self, function: Callable[[], object]) -> None:
         """Call `function` on the connection's own thread: now if this is it, else soon."""
@@ -455,11 +471,12 @@ class Dispatcher:
     @property
     def questions(self) -> Questions:
         """What the server has asked this client and not been answered yet."""
-        if self._questions is None:
+        main = self.main
+        if main._questions is None:
             from fastrpc.asking import Questions
 
-            self._questions = Questions(self)
-        return self._questions
+            main._questions = Questions()
+        return main._questions
 
     # --- ends -----------------------------------------------------------------------------------------
 

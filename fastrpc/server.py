@@ -358,15 +358,32 @@ class Server:
                 writer.close()
         dispatcher.service.leave_threads_behind()
 
-    def connect(self) -> Dispatcher:
-        """Return the serving half of a new connection, for a transport to feed."""
+    def asgi(self, **options: Any) -> Any:
+        """Return an ASGI application that serves this server over HTTP (MCP: Streamable HTTP).
+
+        `token`, a text or several, opens it; ``auth=None`` says that nobody need have one. See
+        `fastrpc.transports.http`. Raises UsageError without either.
+        """
+        from fastrpc.transports.http import application
+
+        return application(self.connect, self._input_schema_of, options)
+
+    def _input_schema_of(self, name: str) -> dict[str, Any] | None:
+        self.load_tools()
+        tool = self.catalogue.tools.get(name)
+        return None if tool is None else tool.descriptor("2026-07-28")["inputSchema"]
+
+    def connect(self, main: Dispatcher | None = None) -> Dispatcher:
+        """Return the serving half of a new connection, for a transport to feed; `main` is the one of the
+        session that it belongs to, if there is one.
+        """
         from fastrpc._core.connection import Connection
         from fastrpc.dispatcher import Dispatcher
         from fastrpc.versions import LATEST_LEGACY, MODERN
 
         service = self.service
         tails = [service.results.endings(version) for version in (LATEST_LEGACY, MODERN)]
-        return Dispatcher(service, Connection(*tails))
+        return Dispatcher(service, Connection(*tails), main)
 
     @property
     def info(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ cdef class Connection:
     cdef bint known_modern               # and are of this era
     cdef uint8_t[MOST_PARAMETERS] order  # and their arguments are these of its parameters
     cdef public bint open                # the handshake is done: calls without an envelope are welcome
-    cdef readonly dict in_flight         # id text -> whatever the dispatcher keeps of the request
+    cdef public dict in_flight           # id text -> whatever the dispatcher keeps of the request
     cdef readonly dict listening         # the same for requests that stay open and are no work
     cdef public object dispatcher
     cdef public bint structured          # the version of the handshake knows structured content
@@ -25,6 +25,7 @@ cdef class Connection:
     cdef bytes legacy_list               # the first page of tools/list, once it has been asked for
     cdef bytes modern_list
     cdef public object flush             # called after writing outside of a pump, or None
+    cdef public object tell              # takes messages that answer nothing; None: they go among the answers
     cdef public object call_in_loop      # calls a function on the event loop, as soon as there is one
     cdef bint pumping
     cdef int64_t now                     # the ticks when the last timed call ended; 0: count anew

@@ -18,15 +18,15 @@ class Connection:
     @property
     def message(self) -> Message: ...
     @property
-    def in_flight(self) -> dict[bytes, Any]: ...
-    @property
     def listening(self) -> dict[bytes, Any]: ...
     @property
     def plans(self) -> dict[str, Plan]: ...
+    in_flight: dict[bytes, Any]
     open: bool
     structured: bool
     dispatcher: Any
     flush: Callable[[], object] | None
+    tell: Callable[[bytes], object] | None
     call_in_loop: Callable[[Callable[[], object]], object]
     def __init__(self, legacy_tails: tuple[bytes, ...], modern_tails: tuple[bytes, ...]) -> None: ...
     def answer_text(self, id: bytes, text: str, modern: bool) -> None:

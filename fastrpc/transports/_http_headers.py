@@ -1,0 +1,106 @@
+"""The headers that a 2026-07-28 request says once more what it is with, held against its body.
+
+What stands between client and server (a router, a rate limit) reads the headers, the server reads the body:
+they must say the same (MCP 2026-07-28, transports: Streamable HTTP, request headers). Pure functions.
+"""
+
+from __future__ import annotations
+
+from fastrpc.errors import ProtocolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""The parameter that the header ``Mcp-Name`` repeats, by method."""
+
+_OPEN, _CLOSE = "=?base64?", "?="
+
+
+class HeaderMismatch(ProtocolError):
+    """A header is missing, or does not say what the body says."""
+
+    code = -32020
+
+
+def check_headers(
+    headers: dict[bytes, list[bytes]], method: str, params: dict[str, Any], version: str
+) -> None:
+    """Raise HeaderMismatch unless method, name and version are the same in headers and body."""
+    _check(headers, "MCP-Protocol-Version", version)
+    _check(headers, "Mcp-Method", method)
+    name = params.get(NAMED.get(method, ""))
+    if isinstance(name, str):
+        _check(headers, "Mcp-Name", name)
+
+
+def check_parameters(
+    headers: dict[bytes, list[bytes]], schema: dict[str, Any], arguments: dict[str, Any]
+) -> None:
+    """Hold the headers ``Mcp-Param-…`` that a tool's input schema asks for against a call's arguments."""
+    for header, path in parameter_headers(schema):
+        value: Any = arguments
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None:
+            _check_value(headers, f"Mcp-Param-{header}", value)
+
+
+def parameter_headers(
+    schema: dict[str, Any], path: tuple[str, ...] = ()
+) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the ``x-mcp-header`` marks of a schema's properties, each with the way to its argument."""
+    found = []
+    for key, member in schema.get("properties", {}).items():
+        if isinstance(member, dict):
+            mark = member.get("x-mcp-header")
+            if isinstance(mark, str):
+                found.append((mark, (*path, key)))
+            found += parameter_headers(member, (*path, key))
+    return found
+
+
+def _check(headers: dict[bytes, list[bytes]], name: str, expected: str) -> None:
+    given = _value_of(headers, name)
+    if given != expected:
+        raise HeaderMismatch(f"{name}: the header says {given!r:.80}, the body {expected!r:.80}")
+
+
+def _check_value(headers: dict[bytes, list[bytes]], name: str, expected: Any) -> None:
+    given = _value_of(headers, name)
+    if isinstance(expected, bool):
+        same = given == ("true" if expected else "false")
+    elif isinstance(expected, int):
+        same = _is_integer(given) and int(given) == expected
+    else:
+        same = given == expected
+    if not same:
+        raise HeaderMismatch(f"{name}: the header says {given!r:.80}, the body {expected!r:.80}")
+
+
+def _is_integer(text: str) -> bool:
+    return len(text) < 40 and text.lstrip("-").isdigit() and text.isascii()
+
+
+def _value_of(headers: dict[bytes, list[bytes]], name: str) -> str:
+    values = headers.get(name.lower().encode(), [])
+    if not values:
+        raise HeaderMismatch(f"{name}: the header is missing")
+    if len(values) > 1:
+        raise HeaderMismatch(f"{name}: the header stands there {len(values)} times")
+    return decoded(name, values[0].decode("latin-1").strip(" \t"))
+
+
+def decoded(name: str, text: str) -> str:
+    """Return a header's text; ``=?base64?…?=`` holds UTF-8. Raises HeaderMismatch."""
+    if not (text.startswith(_OPEN) and text.endswith(_CLOSE) and len(text) >= len(_OPEN) + len(_CLOSE)):
+        return text
+    from base64 import b64decode
+
+    try:
+        return b64decode(text[len(_OPEN) : -len(_CLOSE)].encode("ascii"), validate=True).decode("utf-8")
+    except (ValueError, UnicodeError):
+        raise HeaderMismatch(
+            f"{name}: what stands between {_OPEN} and {_CLOSE} is no base64 of UTF-8"
+        ) from None
