@@ -260,6 +260,25 @@ cdef class Connection:
         else:
             self.legacy_list = result
 
+    def receive_named(self, bytes line, bytes method, bytes name):
+        """Handle a request of 2026-07-28 if it is what somebody else says it is: a call of the tool `name`, or
+        a list. Say whether; if not, nothing has happened.
+        """
+        cdef Message message = self.message
+        self.now = 0
+        message.read_line(message.keep(line), len(line))
+        if message.kind_code != REQUEST or message.era != MODERN or message.wants_progress:
+            return False
+        if message.is_call:
+            if method != b"tools/call" or message.tool_name.size != len(name) or memcmp(
+                message.tool_name.data, <char*> name, len(name)
+            ) != 0:
+                return False
+        elif not (message.is_list and method == b"tools/list"):
+            return False
+        self.handle_message()
+        return True
+
     def receive(self, bytes line):
         """Handle one line that came by another way than a stream."""
         self.now = 0

@@ -60,8 +60,8 @@ class HttpApp:
         max_body: int = MAX_BODY,
     ) -> None:
         self._connect = connect
-        self._guard = guard
-        self._tool_schema = tool_schema
+        self.guard = guard
+        self.tool_schema = tool_schema
         self._sessions = sessions or Sessions(connect)
         self._max_body = max_body
         self._idle: list[Exchange] = []
@@ -98,18 +98,18 @@ class HttpApp:
     async def route(self, request: Request) -> None:
         path = request.path
         if path in ("/healthz", "/readyz"):
-            self._guard.check_place(request.headers)
+            self.guard.check_place(request.headers)
             ready = path == "/healthz" or not self._stopping
             await request.answer(
                 200 if ready else 503, b'{"status":"ok"}' if ready else b'{"status":"stopping"}'
             )
             return
-        request.origin = self._guard.check_place(request.headers)
+        request.origin = self.guard.check_place(request.headers)
         if request.method == "OPTIONS" and request.origin is not None:
             await request.answer(204, b"", preflight_headers(request.origin))
             return
         serve = self._routes.get(path)
-        request.principal = self._guard.principal_of(request.headers)
+        request.principal = self.guard.principal_of(request.headers)
         if serve is None:
             raise Refused(404, f"There is nothing at {path[:200]}")
         await serve(request)
@@ -208,7 +208,7 @@ class HttpApp:
         check_headers(request.headers, method, params, version)
         if method == "tools/call":
             name, arguments = params.get("name"), params.get("arguments", {})
-            schema = self._tool_schema(name) if isinstance(name, str) else None
+            schema = self.tool_schema(name) if isinstance(name, str) else None
             if schema is not None and isinstance(arguments, dict):
                 check_parameters(request.headers, schema, arguments)
 
