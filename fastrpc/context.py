@@ -113,6 +113,16 @@ class Context:
     def error(self, data: Any, logger: str | None = None) -> Done:
         return self.log(data, "error", logger)
 
+    def close_stream(self) -> Done:
+        """Let the client's connection go and have it come back later for the rest of this call, result
+        included: for one that takes long (MCP 2025-11-25, Streamable HTTP: polling).
+
+        Does nothing where a client cannot come back: over stdio, and in the other versions.
+        """
+        if self._link is not None and not self.cancelled:
+            self._link.pause()
+        return DONE
+
     # --- asking ---------------------------------------------------------------------------------------
 
     async def elicit(self, message: str, form: Any = None, *, key: str | None = None) -> Any:

@@ -25,7 +25,7 @@ from fastrpc.errors import (
 from fastrpc.methods import METHODS, NOTIFICATIONS, tools
 from fastrpc.results import error_object, to_json
 from fastrpc.session import NEW, READY, Session
-from fastrpc.versions import BATCHES, CAPABILITIES_KEY, CLIENT_KEY, MODERN
+from fastrpc.versions import BATCHES, CAPABILITIES_KEY, CLIENT_KEY, MODERN, STRUCTURED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class Dispatcher:
         self.service = service
         self.connection = connection
         self.main = main or self
-        self.session = Session() if main is None else main.session
+        self.session: Session = Session() if main is None else main.session
         if main is not None:
             connection.in_flight = main.in_flight
         self.in_flight: dict[bytes, Any] = connection.in_flight
@@ -144,6 +144,8 @@ class Dispatcher:
         """Called when the last call in flight has ended."""
         self.on_dropped: Callable[[], object] | None = None
         """Called when a call has been cancelled, which is not answered."""
+        self.on_paused: Callable[[], object] | None = None
+        """Called when a call wants its client to come back later for the rest (MCP 2025-11-25: polling)."""
         self.thread = get_ident()
         """The thread that serves the connection: nobody else may write to it."""
         self.loop: AbstractEventLoop | None = None
@@ -180,12 +182,34 @@ class Dispatcher:
             self._answer_error(id, error, None)
             return
         version = self._version_of(modern)
-        self._answer(id, self.service.results.failure(complaint_of(tool, error), version), None)
+        try:
+            result = self.service.results.failure(complaint_of(tool, error), version)
+        except Exception as problem:  # an error whose words cannot be had
+            self._answer_error(id, own_fault("tools/call", problem), None)
+        else:
+            self._answer(id, result, None)
 
     def quiet(self) -> bool:
         """The client has paused for the first time: get ready, and say whether the loop will be needed."""
         self.connection.take_plans(self.service.plans)
         return self.session.state != NEW and self.service.needs_loop()
+
+    def assume(self, version: str) -> None:
+        """Serve requests of a version without a handshake, for a client of which nothing is known."""
+        self.session.agree({"protocolVersion": version})
+        self.session.ready()
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Take over what the session has agreed on and what there is to call.
+
+        Only a session's main dispatcher hears of changes.
+        """
+        connection = self.connection
+        connection.open = self.session.version is not None
+        connection.structured = self.session.version in STRUCTURED
+        if connection.plans is not self.service.plans:
+            connection.take_plans(self.service.plans)
 
     # --- messages -------------------------------------------------------------------------------------
 
@@ -219,7 +243,7 @@ class Dispatcher:
             self._answer_error(request.id, error, batch)
             return
         except Exception as error:
-            self._answer_error(request.id, own_fault(request, error), batch)
+            self._answer_error(request.id, own_fault(request.method, error), batch)
             return
         if result is not None:
             self._answer(request.id, result, batch)
@@ -397,7 +421,7 @@ class Dispatcher:
             self._answer_error(request.id, problem, request.batch)
             self._forget(request)
         except Exception as problem:
-            self._answer_error(request.id, own_fault(request, problem), request.batch)
+            self._answer_error(request.id, own_fault(request.method, problem), request.batch)
             self._forget(request)
         else:
             self._answer_late(request, result)
@@ -533,9 +557,9 @@ def notification(method: str, params: dict[str, Any] | None = None) -> bytes:
     return to_json(message)
 
 
-def own_fault(request: Request, error: BaseException) -> InternalError:
+def own_fault(method: str, error: BaseException) -> InternalError:
     """Return what a client is told of a failure inside fastrpc; the log has the rest."""
-    log.write("error", f"{request.method} failed inside fastrpc", error)
+    log.write("error", f"{method} failed inside fastrpc", error)
     return InternalError("Internal error; see the server's log")
 
 

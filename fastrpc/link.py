@@ -135,6 +135,17 @@ class Link:
         if call is not None and call.state == RUNNING:
             self.request.dispatcher.send_line(line)
 
+    def pause(self) -> None:
+        """Have the client come back later for the rest, where it can; from whatever thread."""
+        dispatcher = self.request.dispatcher
+
+        def pause() -> None:
+            call = self.request.call
+            if dispatcher.on_paused is not None and call is not None and call.state == RUNNING:
+                dispatcher.on_paused()
+
+        dispatcher.post(pause)
+
     def in_thread(self, function: Callable[[], Any]) -> Awaitable[Any]:
         """Call a function on a worker thread; for what runs in the loop."""
         import asyncio

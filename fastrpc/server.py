@@ -6,6 +6,7 @@ Making one costs nothing but its own attributes: what serving needs is imported 
 from __future__ import annotations
 
 from fastrpc.catalogue import Catalogue
+from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -335,13 +336,37 @@ class Server:
 
     # --- serving --------------------------------------------------------------------------------------
 
-    def run(self, *, drain_seconds: float = 1.0, trace: str | None = None) -> None:
+    def run(
+        self,
+        *,
+        drain_seconds: float | None = None,
+        trace: str | None = None,
+        http: str | None = None,
+        **options: Any,
+    ) -> None:
         """Serve over standard input and output until the client is gone or a signal comes.
 
-        At the end of input, calls in flight have `drain_seconds` to end. `trace` names a file to which
+        At the end of input, calls in flight have `drain_seconds` (1) to end. `trace` names a file to which
         both directions of the wire are written, secrets masked. Raises UsageError if that file cannot
         be written or a standard descriptor is closed.
+
+        With `http`, an address like ``127.0.0.1:8000``, serve over HTTP instead, until a signal comes: calls in
+        flight then have `drain_seconds` (5) to end. `options` are those of `asgi`, and ``workers``, ``tls_cert``,
+        ``tls_key`` and ``secret`` (see docs/http.md).
         """
+        if http is not None:
+            if trace is not None:
+                raise UsageError("trace: over standard input and output only")
+            from fastrpc.transports._http_run import run
+            from fastrpc.transports._http_settings import Settings
+
+            run(lambda: self, Settings(http, drain_seconds=drain_seconds, **options))
+            return
+        if options:
+            raise UsageError(f"run: {next(iter(options))} is an option of HTTP: give http= too")
+        self._run_stdio(1.0 if drain_seconds is None else drain_seconds, trace)
+
+    def _run_stdio(self, drain_seconds: float, trace: str | None) -> None:
         from fastrpc.transports import stdio
 
         writer = None
@@ -361,12 +386,13 @@ class Server:
     def asgi(self, **options: Any) -> Any:
         """Return an ASGI application that serves this server over HTTP (MCP: Streamable HTTP).
 
-        `token`, a text or several, opens it; ``auth=None`` says that nobody need have one. See
-        `fastrpc.transports.http`. Raises UsageError without either.
+        `token`, a text or several, opens it; ``auth=None`` says that nobody need have one. See docs/http.md.
+        Raises UsageError without either.
         """
+        from fastrpc.transports._http_application import Application
         from fastrpc.transports.http import application
 
-        return application(self.connect, self._input_schema_of, options)
+        return Application(lambda: application(self.connect, self._input_schema_of, options))
 
     def _input_schema_of(self, name: str) -> dict[str, Any] | None:
         self.load_tools()

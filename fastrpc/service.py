@@ -90,6 +90,8 @@ class Service:
         self.max_in_flight = max_in_flight
         self.threads = threads
         self.dispatchers: set[Dispatcher] = set()
+        self.share_update: Callable[[str], object] | None = None
+        """Tells the other processes that serve the same clients that a resource has changed."""
         self.in_flight = 0
         """Calls that are being worked on, of all connections."""
         self._running: dict[Handler, int] = {}  # calls of one with a `max_running`
@@ -390,7 +392,13 @@ class Service:
             self.watch_soon()
 
     def resource_updated(self, uri: str) -> None:
-        """Tell every client that wants to know that a resource has changed."""
+        """Tell every client that wants to know that a resource has changed, of other processes too."""
+        self.tell_of_update(uri)
+        if self.share_update is not None:
+            self.share_update(uri)
+
+    def tell_of_update(self, uri: str) -> None:
+        """Tell every client of this process that wants to know."""
         for dispatcher in list(self.dispatchers):
             dispatcher.resource_updated(uri)
 

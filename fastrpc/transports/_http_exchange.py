@@ -1,7 +1,7 @@
 """One POST on its way through a connection of its own: its answer, and what is said before that.
 
 An exchange is used again when it is over. Knows nothing of HTTP: whoever reads it decides how things go out.
-Costs two objects a request, and none where one is used again.
+What nobody reads is kept up to a limit. Costs two objects a request, and none where one is used again.
 """
 
 from __future__ import annotations
@@ -14,17 +14,50 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-ANSWER, MESSAGE, DROPPED = "answer", "message", "dropped"
+ANSWER, MESSAGE, DROPPED, STOPPED, PAUSED = "answer", "message", "dropped", "stopped", "paused"
+"""What an exchange says: its answer; a message before that; that there is no answer, since the client has
+cancelled; an error, since the server ends; and that the client shall come back later for the rest."""
+
+ENDS = (ANSWER, DROPPED, STOPPED)
 
 UNREAD_LIMIT = 4 * 1024 * 1024
 """Bytes that wait for a reader at most; one that lets more wait is given up."""
 
+LARGEST_KEPT = 256 * 1024
+"""A connection keeps room for the longest message that it has read; beyond this it is not used again."""
+
+
+class Bell:
+    """Wakes the one coroutine that waits for it."""
+
+    __slots__ = ("_loop", "_waiting")
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: Future[bool] | None = None
+
+    def ring(self) -> None:
+        self._end(True)
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait until somebody rings; False when the time is over."""
+        self._end(True)  # nobody waits forever because a second one has come
+        waiting = self._waiting = self._loop.create_future()
+        timer = self._loop.call_later(seconds, self._end, False)
+        try:
+            rung: bool = await waiting
+            return rung
+        finally:
+            timer.cancel()
+
+    def _end(self, rung: bool) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(rung)
+
 
 class Exchange:
-    """A connection for one request at a time.
-
-    `take` may be set: it is then called with each item instead of keeping it for `next`.
-    """
+    """A connection for one request, or one batch, at a time."""
 
     def __init__(self, dispatcher: Any, loop: AbstractEventLoop) -> None:
         self.dispatcher = dispatcher
@@ -32,17 +65,25 @@ class Exchange:
         self.connection.flush = self._flush
         self.connection.tell = self._tell
         self.connection.call_in_loop = lambda function: function()
-        dispatcher.on_dropped = lambda: self._put(DROPPED, b"")
+        dispatcher.on_dropped = self._dropped
+        dispatcher.on_paused = lambda: self.put(PAUSED, b"")
         dispatcher.loop_runs(loop)
-        self.take: Callable[[str, bytes], object] | None = None
+        self.bell = Bell(loop)
+        self.id = b"null"
+        """The id of the request, for an error that takes its answer's place."""
+        self.on_end: Callable[[Exchange], object] | None = None
+        """Called when a request that was in flight is over."""
         self.overflown = False
-        self._loop = loop
+        self.reusable = True
+        self._take: Callable[[str, bytes], object] | None = None
         self._items: deque[tuple[str, bytes]] = deque()
         self._waiting_bytes = 0
-        self._waiter: Future[None] | None = None
+        self._owes = False
 
     def receive(self, body: bytes) -> bytes | None:
         """Take a message; return its answer if it is there at once and nothing else was said."""
+        self.reusable = self.reusable and len(body) <= LARGEST_KEPT
+        self._owes = True
         self.connection.flush = None  # what is written now is the answer at once
         try:
             self.connection.receive(body)
@@ -52,41 +93,91 @@ class Exchange:
         if not answer:
             return None
         if self._items:
-            self._put(ANSWER, answer)
+            self.put(ANSWER, answer)
             return None
+        self._owes = False
         return answer
 
-    async def next(self) -> tuple[str, bytes]:
-        """Wait for what is said next, and return its kind and its line."""
-        while not self._items:
-            self._waiter = self._loop.create_future()
-            await self._waiter
+    def next(self) -> tuple[str, bytes] | None:
+        """Return what is said next, its kind and its line; None if that is still to come (`bell` rings)."""
+        if not self._items:
+            return None
         kind, line = self._items.popleft()
         self._waiting_bytes -= len(line)
         return kind, line
 
-    def cancel(self) -> None:
-        """Stop the request that is in flight; nothing more of it is said (MCP 2026-07-28: closing the stream)."""
+    def peek(self) -> tuple[str, bytes] | None:
+        """Return what `next` would."""
+        return self._items[0] if self._items else None
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is something to wait for: said and not read, or a request of its own in flight."""
+        return bool(self._items) or self._has_requests()
+
+    def _has_requests(self) -> bool:
+        dispatcher = self.dispatcher
+        return any(request.dispatcher is dispatcher for request in dispatcher.in_flight.values()) or bool(
+            dispatcher.listening
+        )
+
+    def hand_over(self, take: Callable[[str, bytes], object] | None) -> None:
+        """Have all that is said and not read yet, now and later, go to a function; None: to `next`."""
+        self._take = take
+        while take is not None and self._items:
+            item = self.next()
+            if item is not None:
+                take(*item)
+
+    def interrupt(self, line: bytes) -> None:
+        """Stop what is in flight and answer with an error, as text."""
+        self.reusable = False
         self.dispatcher.on_dropped = None
-        self.dispatcher.cancel_all()
+        for request in list(self.dispatcher.in_flight.values()):
+            if request.dispatcher is self.dispatcher and request.call is not None:
+                request.call.cancel()
+        if self._owes:
+            self.put(STOPPED, line)
+
+    def close(self) -> None:
+        """Stop what is in flight; nothing more is said (MCP 2026-07-28: closing the stream cancels)."""
+        self.reusable = False
+        self.dispatcher.on_dropped = None
+        self._take = _ignore
+        self._items.clear()
+        if self.dispatcher.main is self.dispatcher:
+            self.dispatcher.close()
+
+    def put(self, kind: str, line: bytes) -> None:
+        """Say something."""
+        if kind in ENDS:
+            self._owes = False
+            on_end, self.on_end = self.on_end, None
+            if on_end is not None:
+                on_end(self)
+        if self._take is not None:
+            self._take(kind, line)
+            return
+        if self._waiting_bytes > UNREAD_LIMIT:
+            self.overflown = True
+        else:
+            self._items.append((kind, line))
+            self._waiting_bytes += len(line)
+        self.bell.ring()
 
     def _flush(self) -> None:
         answer = self.connection.output.take()
         if answer:
-            self._put(ANSWER, answer)
+            self.put(ANSWER, answer)
 
     def _tell(self, line: bytes) -> None:
-        self._put(MESSAGE, line)
+        self.put(MESSAGE, line)
 
-    def _put(self, kind: str, line: bytes) -> None:
-        if self.take is not None:
-            self.take(kind, line)
-            return
-        self._waiting_bytes += len(line)
-        if self._waiting_bytes > UNREAD_LIMIT and kind == MESSAGE:
-            self.overflown = True
-            return
-        self._items.append((kind, line))
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+    def _dropped(self) -> None:
+        """A call was cancelled: there is no answer, unless the rest of a batch still makes one."""
+        if self._owes and not self._has_requests():
+            self.put(DROPPED, b"")
+
+
+def _ignore(kind: str, line: bytes) -> None:
+    """What is said to somebody who has gone."""

@@ -1,23 +1,32 @@
 """Who may speak to the server over HTTP: hosts, origins and tokens, checked before a byte of a body is read.
 
 Browsers let any page send requests to addresses on the user's own machine; so the Host must be one that we
-answer to (DNS rebinding), and an Origin one that we know. A token is compared in constant time; what was sent
-is kept nowhere. Pure functions of a request's head: no I/O.
+answer to (DNS rebinding), an Origin one that we know, and a browser that says it asks for a page elsewhere is
+refused without an Origin too. Pure functions of a request's head, but for tokens, which `_http_auth` judges.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
+import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
-CORS_METHODS = "GET, POST, DELETE, OPTIONS"
-CORS_HEADERS = "Authorization, Content-Type, Accept, Last-Event-ID, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name"
+    from fastrpc.transports._http_auth import Authenticator
+
+    Headers = dict[bytes, list[bytes]]
+
+CORS_METHODS = b"GET, POST, DELETE, OPTIONS"
+CORS_HEADERS = (
+    "Authorization, Content-Type, Accept, Last-Event-ID, Mcp-Session-Id, MCP-Protocol-Version, "
+    "Mcp-Method, Mcp-Name"
+)
+PARAMETER = re.compile(r"mcp-param-[a-z0-9!#$%&'*+.^_`|~-]{1,64}\Z")
+HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._~!$&'()*+;=%-]{1,255}?)\.?(?::([0-9]{0,5}))?\Z")
+LOOPBACK = re.compile(r"localhost\Z|\[::1\]\Z|127(?:\.(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}\Z")
+OWN_SITE = (b"same-origin", b"none")
 
 
 class Refused(Exception):
@@ -33,82 +42,107 @@ class Refused(Exception):
         self.headers = list(headers)
 
 
+class Unsettled(Exception):
+    """Whose a token is cannot be told at once: `Guard.authenticate` finds out."""
+
+
+class Admission:
+    """Who asks, and until when (of `time.monotonic`; None: for good) nobody has to be asked again."""
+
+    __slots__ = ("principal", "until")
+
+    def __init__(self, principal: str, until: float | None) -> None:
+        self.principal = principal
+        self.until = until
+
+
 class Guard:
     """The rules of one server.
 
-    `tokens`: those that open it, None for no authentication; `hosts` and `origins`: names that are answered
-    to besides the loopback ones, which are for a loopback bind alone. With `loopback` false and no `hosts`
-    every Host is taken.
+    `authenticator` says whose a token is, None that nobody needs one. `hosts` (``name`` or ``name:port``) and
+    `origins` are answered to besides the loopback ones, which are for a loopback bind alone. With `loopback`
+    false and no `hosts` every Host is taken.
     """
 
     def __init__(
         self,
-        tokens: Iterable[str] | None,
+        authenticator: Authenticator | None,
         *,
         loopback: bool = True,
         hosts: Iterable[str] = (),
         origins: Iterable[str] = (),
-        metadata_url: str | None = None,
     ) -> None:
-        self._digests = None if tokens is None else [_digest(token.encode()) for token in tokens]
+        self.authenticator = authenticator
         self._loopback = loopback
-        self._hosts = {host.lower() for host in hosts}
-        self._origins = {origin.lower().rstrip("/") for origin in origins}
-        self._metadata_url = metadata_url
+        self._hosts = {_host_entry(host) for host in hosts}
+        self._origins = {_origin_entry(origin) for origin in origins}
 
-    def check_place(self, headers: dict[bytes, list[bytes]]) -> str | None:
-        """Hold Host and Origin against the rules; return the origin, if it is one that CORS lets read.
+    # --- where a request comes from -----------------------------------------------------------------------
 
-        Raises Refused.
+    def check_place(self, headers: Headers) -> str | None:
+        """Hold Host and Origin against the rules; return the origin, which CORS then lets read.
+
+        Raises Refused: 400 for a Host that is none (RFC 9112, 3.2), 421 for one that is not ours, 403 for an
+        Origin that is not ours (MCP 2025-11-25, transports).
         """
-        hosts = headers.get(b"host", [])
-        if len(hosts) > 1 or (hosts and not self._is_our_host(hosts[0].decode("latin-1").lower())):
-            raise Refused(421 if len(hosts) == 1 else 400, "Host: this server does not answer to that name")
-        origins = headers.get(b"origin", [])
-        if not origins:
+        hosts = headers.get(b"host", ())
+        match = HOST.match(hosts[0].decode("latin-1").lower()) if len(hosts) == 1 else None
+        if match is None:
+            raise Refused(400, "Host: expected one, a name and perhaps a port")
+        if not self._is_our_host(match[1], match[2]):
+            raise Refused(421, "Host: this server does not answer to that name")
+        origins = headers.get(b"origin")
+        if origins is None:
+            sites = headers.get(b"sec-fetch-site")
+            if sites is not None and any(site not in OWN_SITE for site in sites):
+                raise Refused(403, "Sec-Fetch-Site: pages from elsewhere may not use this server")
             return None
-        origin = origins[0].decode("latin-1").lower()
-        if len(origins) > 1 or not self._is_our_origin(origin):
+        origin = origins[0].decode("latin-1")
+        if len(origins) > 1 or not self._is_our_origin(origin.lower()):
             raise Refused(403, "Origin: pages from there may not use this server")
-        return origins[0].decode("latin-1")
+        return origin
 
-    def _is_our_host(self, host: str) -> bool:
-        name = _without_port(host)
-        if self._loopback:
-            return name in LOOPBACK or host in self._hosts or name in self._hosts
-        return not self._hosts or host in self._hosts or name in self._hosts
+    def _is_our_host(self, name: str, port: str | None) -> bool:
+        if name in self._hosts or f"{name}:{port}" in self._hosts:
+            return True
+        return LOOPBACK.match(name) is not None if self._loopback else not self._hosts
 
     def _is_our_origin(self, origin: str) -> bool:
         if origin in self._origins:
             return True
         scheme, separator, rest = origin.partition("://")
-        return (
-            self._loopback
-            and bool(separator)
-            and scheme in ("http", "https")
-            and _without_port(rest) in LOOPBACK
-        )
+        if not (self._loopback and separator and scheme in ("http", "https")):
+            return False
+        match = HOST.match(rest)
+        return match is not None and LOOPBACK.match(match[1]) is not None
 
-    def principal_of(self, headers: dict[bytes, list[bytes]]) -> str:
-        """Return who asks: a digest of the token, "" where none is needed. Raises Refused (401)."""
-        if self._digests is None:
+    # --- whose it is --------------------------------------------------------------------------------------
+
+    def admit(self, headers: Headers) -> Admission:
+        """Return who asks and how long that holds. Raises Refused; Unsettled where it takes time to tell."""
+        if self.authenticator is None:
+            return ANYBODY
+        admission = self.authenticator.known(headers)
+        if admission is None:
+            raise Unsettled
+        return admission
+
+    async def authenticate(self, headers: Headers) -> str:
+        """Return who asks, "" where nobody need say. Raises Refused: 401, 403 for a scope that is missing."""
+        if self.authenticator is None:
             return ""
-        given = headers.get(b"authorization", [])
-        if len(given) == 1:
-            scheme, _, token = given[0].partition(b" ")
-            if scheme.lower() == b"bearer" and token:
-                digest = _digest(token.strip())
-                # All are compared, so that time does not tell which one was nearly right.
-                if sum(hmac.compare_digest(digest, known) for known in self._digests):
-                    return digest.hex()
-        challenge = b"Bearer"
-        if self._metadata_url is not None:
-            challenge += b' resource_metadata="' + self._metadata_url.encode() + b'"'
-        if given:
-            challenge += b', error="invalid_token"' if b" " in challenge else b' error="invalid_token"'
-        raise Refused(
-            401, "Unauthorized: a bearer token is needed", headers=[(b"www-authenticate", challenge)]
-        )
+        return (await self.authenticator.check(headers)).principal
+
+
+ANYBODY = Admission("", None)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on can be reached from this machine alone."""
+    host = host.strip().lower()
+    if host.count(":") > 1 and not host.startswith("["):
+        host = f"[{host}]"
+    return LOOPBACK.match(host) is not None
 
 
 def cors_headers(origin: str | None) -> list[tuple[bytes, bytes]]:
@@ -122,30 +156,51 @@ def cors_headers(origin: str | None) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def preflight_headers(origin: str) -> list[tuple[bytes, bytes]]:
-    return [
+def preflight_headers(origin: str, headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Return the answer to a preflight of a known origin (Fetch: CORS-preflight request).
+
+    Of the headers that are asked for, those for arguments (``Mcp-Param-…``) are allowed besides fixed ones.
+    """
+    asked = b",".join(headers.get(b"access-control-request-headers", ()))[:4096].decode("latin-1").lower()
+    parameters = [name for name in map(str.strip, asked.split(",")) if PARAMETER.match(name)]
+    answer = [
         *cors_headers(origin),
-        (b"access-control-allow-methods", CORS_METHODS.encode()),
-        (b"access-control-allow-headers", CORS_HEADERS.encode()),
+        (b"access-control-allow-methods", CORS_METHODS),
+        (b"access-control-allow-headers", ", ".join([CORS_HEADERS, *parameters]).encode("latin-1")),
         (b"access-control-max-age", b"600"),
     ]
+    if headers.get(b"access-control-request-private-network") == [b"true"]:
+        answer.append((b"access-control-allow-private-network", b"true"))
+    return answer
 
 
-def _digest(token: bytes) -> bytes:
-    return hashlib.sha256(token).digest()
+def _host_entry(host: str) -> str:
+    """Return an allowed host as it is compared. Raises UsageError."""
+    from fastrpc.errors import UsageError
+
+    host = host.strip().lower()
+    if host.count(":") > 1 and not host.startswith("["):
+        host = f"[{host}]"
+    match = HOST.match(host)
+    if match is None:
+        raise UsageError(f"--allow-host: expected a name or name:port; got {host:.100}")
+    return f"{match[1]}:{match[2]}" if match[2] else match[1]
 
 
-def _without_port(host: str) -> str:
-    """Return the name of a Host: ``[::1]:80`` and ``localhost:80`` without the port, and a dot at the end."""
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    name, colon, port = host.partition(":")
-    return name.removesuffix(".") if not colon or port.isdigit() else host
+def _origin_entry(origin: str) -> str:
+    """Return an allowed origin as browsers write it. Raises UsageError."""
+    from fastrpc.errors import UsageError
+
+    origin = origin.strip().lower().rstrip("/")
+    scheme, separator, rest = origin.partition("://")
+    if not (separator and scheme.isalnum() and HOST.match(rest)):
+        raise UsageError(f"--allow-origin: expected scheme://host or scheme://host:port; got {origin:.100}")
+    return origin
 
 
-def headers_of(scope: Any) -> dict[bytes, list[bytes]]:
+def headers_of(scope: Any) -> Headers:
     """Return the headers of an ASGI scope by their lower-case names."""
-    found: dict[bytes, list[bytes]] = {}
+    found: Headers = {}
     for name, value in scope["headers"]:
         found.setdefault(name.lower(), []).append(value)
     return found

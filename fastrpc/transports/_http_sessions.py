@@ -1,25 +1,38 @@
 """Sessions of the versions up to 2025-11-25 over HTTP: ids, who may use them, streams, and their end.
 
-An id is 256 random bits. A session belongs to whoever opened it: to anybody else it is unknown. One that is not
-used for a while ends, so does the oldest idle one of a caller who has too many.
+An id is 256 random bits. A session belongs to whoever opened it: to anybody else it is unknown. One that is
+not used for a while ends, and so does the one of a caller with too many that was idle the longest. All that
+a session keeps is bounded.
 """
 
 from __future__ import annotations
 
-import secrets
 from time import monotonic
 
-from fastrpc.transports._http_exchange import ANSWER, Exchange
-from fastrpc.transports._http_streams import Stream
+from fastrpc.errors import InternalError
+from fastrpc.transports import _http_streams as streams
+from fastrpc.transports._http_exchange import ENDS, MESSAGE, PAUSED, Exchange
+from fastrpc.transports._http_ids import new_id
+from fastrpc.transports._http_request import error_line
+from fastrpc.transports._http_streams import Reader, Store, Stream, priming
+from fastrpc.versions import LATEST_LEGACY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
+    from asyncio import AbstractEventLoop, TimerHandle
     from collections.abc import Callable
     from typing import Any
 
 STREAMS_KEPT = 64
 EXCHANGES_KEPT = 16
+UNASKED_EVENTS = 1000
+UNASKED_BYTES = 1024 * 1024
+RETRY_MS = 1000
+LATER_MS = 5000
+SWEEP_SECONDS = 30.0
+
+PRIMED = (LATEST_LEGACY,)
+"""Versions whose clients take an event without data, which gives them an id to resume from."""
 
 
 class Session:
@@ -28,17 +41,22 @@ class Session:
     Stream 0 has what belongs to no request; each request whose answer is streamed has one of its own.
     """
 
-    def __init__(self, principal: str, connect: Callable[..., Any], loop: AbstractEventLoop) -> None:
-        self.id = secrets.token_urlsafe(32)
+    def __init__(
+        self, principal: str, connect: Callable[..., Any], loop: AbstractEventLoop, outer: Store
+    ) -> None:
+        self.id = new_id()
         self.principal = principal
         self.used = monotonic()
-        self.open_requests = 0
+        self.closed = False
+        self.running: set[Exchange] = set()
         self._connect = connect
         self._loop = loop
         self._main = Exchange(connect(), loop)
         self.dispatcher = self._main.dispatcher
-        self.streams: dict[int, Stream] = {0: Stream(0, loop)}
-        self._main.take = lambda kind, line: self.streams[0].put(line)
+        self.unasked = Stream(0, loop, Store(UNASKED_EVENTS, UNASKED_BYTES, outer))
+        self._store = Store(streams.SESSION_EVENTS, streams.SESSION_BYTES, outer)
+        self._streams: dict[int, Stream] = {0: self.unasked}
+        self._main.hand_over(self._take_unasked)
         self._idle: list[Exchange] = []
         self._last_stream = 0
 
@@ -47,81 +65,121 @@ class Session:
         version: str | None = self.dispatcher.session.version
         return version
 
+    @property
+    def primed(self) -> bool:
+        return self.version in PRIMED
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being worked on, or somebody listens."""
+        return bool(self.running) or self.unasked.reader is not None
+
+    # --- requests ---------------------------------------------------------------------------------------
+
     def exchange(self) -> Exchange:
-        """Return a connection for one request."""
+        """Return a connection for one request. `begin` it, or `put_back` it."""
         if self._idle:
-            return self._idle.pop()
-        dispatcher = self._connect(main=self.dispatcher)
-        exchange = Exchange(dispatcher, self._loop)
-        main = self.dispatcher.connection
-        exchange.connection.open = main.open
-        exchange.connection.structured = main.structured
+            exchange = self._idle.pop()
+            exchange.hand_over(None)
+        else:
+            exchange = Exchange(self._connect(main=self.dispatcher), self._loop)
+        exchange.dispatcher.catch_up()
         return exchange
 
-    def first_exchange(self) -> Exchange:
-        """Return a connection for the handshake, whose outcome is the session's."""
-        return Exchange(self._connect(main=self.dispatcher), self._loop)
+    def begin(self, exchange: Exchange) -> None:
+        """A request is in flight: the session is in use until it has ended."""
+        self.running.add(exchange)
 
     def put_back(self, exchange: Exchange) -> None:
-        """An exchange is over and may serve another request."""
-        if len(self._idle) < EXCHANGES_KEPT:
-            exchange.take = None
+        """An exchange is over and may serve another request. What it still says belongs to none."""
+        self.running.discard(exchange)
+        self.used = monotonic()
+        if exchange.reusable and not self.closed and len(self._idle) < EXCHANGES_KEPT:
+            exchange.hand_over(self._take_unasked)
             self._idle.append(exchange)
+        else:
+            exchange.close()
 
-    def settle_handshake(self, exchange: Exchange) -> None:
-        """The handshake is done: what it said of the session holds for every connection of it."""
-        main = self.dispatcher.connection
-        main.open, main.structured = exchange.connection.open, exchange.connection.structured
+    def _take_unasked(self, kind: str, line: bytes) -> None:
+        if kind == MESSAGE:
+            self.unasked.put(line)
 
-    def stream_for(self, exchange: Exchange, said: list[tuple[str, bytes]]) -> Stream:
-        """Make a stream of what an exchange has said and will say; it goes on though nobody reads it."""
+    # --- streams ----------------------------------------------------------------------------------------
+
+    def stream_of(self, exchange: Exchange) -> Reader:
+        """Make a stream of what an exchange has said and will say, and return its first reader.
+
+        The stream goes on though nobody reads it: a client that goes away has not cancelled.
+        """
         self._last_stream += 1
-        stream = self.streams[self._last_stream] = Stream(self._last_stream, self._loop)
+        stream = self._streams[self._last_stream] = Stream(self._last_stream, self._loop, self._store)
+        reader = stream.read_behind(0)
 
         def take(kind: str, line: bytes) -> None:
             if line:
                 stream.put(line)
-            if kind != "message":
+            if kind in ENDS:
                 stream.end()
-                self.open_requests -= 1
                 self.put_back(exchange)
+            elif kind == PAUSED and self.primed:
+                stream.pause()
 
-        self.open_requests += 1
-        exchange.take = take
-        for kind, line in said:
-            take(kind, line)
+        exchange.hand_over(take)
         self._forget_old_streams()
-        return stream
+        return reader
 
     def _forget_old_streams(self) -> None:
-        ended = [number for number, stream in self.streams.items() if stream.ended]
-        for number in ended[: max(0, len(self.streams) - STREAMS_KEPT)]:
-            del self.streams[number]
+        ended = [stream for stream in self._streams.values() if stream.ended and stream.reader is None]
+        for stream in ended[: max(0, len(self._streams) - STREAMS_KEPT)]:
+            del self._streams[stream.number]
+            stream.forget()
 
-    def stream_of(self, event_id: str) -> tuple[Stream, int] | None:
-        """Return the stream and the number that an event's id names; None for one that is not ours."""
-        number, _, seen = event_id.partition("-")
-        if not (number.isdigit() and seen.isdigit() and len(event_id) < 40):
+    def listen(self, last_event_id: str | None) -> Reader | None:
+        """Return a reader of what belongs to no request, or is behind an event; None for a strange id."""
+        if last_event_id is None:
+            return self.unasked.read_behind(self.unasked.sent)
+        number, _, seen = last_event_id.partition("-")
+        if not (number.isdecimal() and seen.isdecimal() and last_event_id.isascii() and len(seen) < 20):
             return None
-        stream = self.streams.get(int(number))
-        return None if stream is None else (stream, int(seen))
+        stream = self._streams.get(int(number[:20]))
+        if stream is None or int(seen) > stream.last:
+            return None
+        return stream.read_behind(int(seen))
 
-    def close(self) -> None:
+    def priming(self, reader: Reader, seen: int) -> bytes:
+        """Return what a reader is sent first."""
+        return priming(f"{reader.stream.number}-{seen}", RETRY_MS) if self.primed else b""
+
+    # --- the end ----------------------------------------------------------------------------------------
+
+    def interrupt(self, reason: str) -> None:
+        """Stop the calls in flight; each is answered with an error."""
+        for exchange in list(self.running):
+            exchange.interrupt(error_line(InternalError(reason), exchange.id))
+
+    def stop_listening(self) -> None:
+        """The server ends: who listens is sent away with an event, to come again later."""
+        last = f"0-{self.unasked.last}"
+        self.unasked.end(priming(last, LATER_MS) if self.primed else b": the server ends\n\n")
+
+    def close(self, reason: str = "The session has ended") -> None:
         """End the session: calls in flight are stopped, streams end."""
+        self.closed = True
+        self.interrupt(reason)
         self.dispatcher.close()
-        for stream in self.streams.values():
-            stream.end()
+        for stream in self._streams.values():
+            stream.discard()
 
 
 class Sessions:
-    """The sessions of one server, in the order of their last use."""
+    """The sessions of one server: all of them, and those of each caller, in the order of their last use."""
 
     def __init__(
         self,
         connect: Callable[..., Any],
         *,
         idle_seconds: float = 1800.0,
-        per_caller: int = 100,
+        per_caller: int = 1000,
         in_all: int = 10_000,
     ) -> None:
         self._connect = connect
@@ -129,21 +187,27 @@ class Sessions:
         self._per_caller = per_caller
         self._in_all = in_all
         self._sessions: dict[str, Session] = {}
+        self._of_caller: dict[str, dict[str, Session]] = {}
+        self._store = Store(streams.ALL_EVENTS, streams.ALL_BYTES)
+        self._sweep: TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def open(self, principal: str, loop: AbstractEventLoop) -> Session | None:
-        """Return a new session; None when there is no room, not even by ending one that nobody uses."""
+        """Return a new session; None when there is no room, not even by ending an idle one of this caller."""
         self.end_idle()
-        own = [session for session in self._sessions.values() if session.principal == principal]
+        own = self._of_caller.get(principal, {})
         if len(own) >= self._per_caller or len(self._sessions) >= self._in_all:
-            idle = [session for session in own if not session.open_requests]
-            if not idle:
+            idle = next((session for session in own.values() if not session.busy), None)
+            if idle is None:
                 return None
-            self.end(idle[0])
-        session = Session(principal, self._connect, loop)
+            self.end(idle)
+        session = Session(principal, self._connect, loop, self._store)
         self._sessions[session.id] = session
+        self._of_caller.setdefault(principal, {})[session.id] = session
+        if self._sweep is None:
+            self._sweep_later(loop)
         return session
 
     def find(self, id: str, principal: str) -> Session | None:
@@ -154,24 +218,56 @@ class Sessions:
         if self._is_idle(session):
             self.end(session)
             return None
-        session.used = monotonic()
-        del self._sessions[id]
-        self._sessions[id] = session
+        self._touch(session)
         return session
 
-    def end(self, session: Session) -> None:
+    def _touch(self, session: Session) -> None:
+        """Note that a session is in use: it is now the last to go."""
+        session.used = monotonic()
+        own = self._of_caller[session.principal]
+        for sessions in (self._sessions, own):
+            del sessions[session.id]
+            sessions[session.id] = session
+
+    def end(self, session: Session, reason: str = "The session has ended") -> None:
         if self._sessions.pop(session.id, None) is not None:
-            session.close()
+            own = self._of_caller[session.principal]
+            del own[session.id]
+            if not own:
+                del self._of_caller[session.principal]
+            session.close(reason)
 
     def end_idle(self) -> None:
+        """End the sessions that have not been used for too long; busy ones among them count as used now."""
         for session in list(self._sessions.values()):
-            if not self._is_idle(session):
+            if monotonic() - session.used <= self._idle_seconds:
                 return
-            self.end(session)
-
-    def end_all(self) -> None:
-        for session in list(self._sessions.values()):
-            self.end(session)
+            if session.busy:
+                self._touch(session)
+            else:
+                self.end(session)
 
     def _is_idle(self, session: Session) -> bool:
-        return not session.open_requests and monotonic() - session.used > self._idle_seconds
+        return not session.busy and monotonic() - session.used > self._idle_seconds
+
+    def _sweep_later(self, loop: AbstractEventLoop) -> None:
+        self._sweep = loop.call_later(min(SWEEP_SECONDS, self._idle_seconds), self._swept, loop)
+
+    def _swept(self, loop: AbstractEventLoop) -> None:
+        self._sweep = None
+        self.end_idle()
+        if self._sessions:
+            self._sweep_later(loop)
+
+    # --- the server's end -------------------------------------------------------------------------------
+
+    def stop_listening(self) -> None:
+        for session in self._sessions.values():
+            session.stop_listening()
+
+    def end_all(self, reason: str) -> None:
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+        for session in list(self._sessions.values()):
+            self.end(session, reason)

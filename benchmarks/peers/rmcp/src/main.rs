@@ -1,13 +1,17 @@
-//! Peer: the official Rust SDK, over `stdio()` as its README shows, or with `--pipes` over `stdio_pipes()`.
+//! Peer: the official Rust SDK, over `stdio()` as its README shows, with `--pipes` over `stdio_pipes()`, or with
+//! `--http PORT` over HTTP, stateless and with JSON answers.
 //!
 //! The router is made once and kept: the shortest form of the macros makes it anew for every call.
 
 use std::process::Stdio;
 use std::time::Duration;
 
+use axum::serve::ListenerExt;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::CallToolResult;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::transport::{stdio, stdio_pipes};
 use rmcp::{ServerHandler, ServiceExt, schemars, tool, tool_handler, tool_router};
 use serde::Deserialize;
@@ -83,15 +87,32 @@ impl Bench {
 #[tool_handler(router = self.tool_router)]
 impl ServerHandler for Bench {}
 
+async fn serve_http(bench: Bench, port: u16) -> Result<(), Box<dyn std::error::Error>> {
+    let mut config = StreamableHttpServerConfig::default();
+    config.legacy_session_mode = false;
+    config.json_response = true;
+    let sessions = std::sync::Arc::new(LocalSessionManager::default());
+    let service = StreamableHttpService::new(move || Ok(bench.clone()), sessions, config);
+    let router = axum::Router::new().nest_service("/mcp", service);
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    axum::serve(listener.tap_io(|stream| { let _ = stream.set_nodelay(true); }), router).await?;
+    Ok(())
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bench = Bench {
         tool_router: Bench::tool_router(),
     };
-    if std::env::args().any(|argument| argument == "--pipes") {
-        bench.serve(stdio_pipes()).await?.waiting().await?;
-    } else {
-        bench.serve(stdio()).await?.waiting().await?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some("--http") => serve_http(bench, arguments[1].parse()?).await?,
+        Some("--pipes") => {
+            bench.serve(stdio_pipes()).await?.waiting().await?;
+        }
+        _ => {
+            bench.serve(stdio()).await?.waiting().await?;
+        }
     }
     Ok(())
 }

@@ -1,0 +1,431 @@
+"""An HTTP proxy of our own that reaches public addresses only: the way out of a server's fetches and browser.
+
+It resolves each name itself, holds every address against the special ranges, and connects to the very address
+that it has checked: how a name or address is spelt, and what it resolves to the next time, changes nothing. A
+redirect is a new request, checked anew. It listens on loopback and serves only those who have its password.
+Costs a coroutine a connection; connections, heads and idle times are bounded. What it does not do: look into
+TLS, cache, or reuse a connection of plain HTTP for a second request.
+
+    async with CheckingProxy() as proxy:
+        httpx.AsyncClient(proxy=proxy.url_with_password, trust_env=False)
+        chromium.launch(args=proxy.browser_flags, proxy={"server": proxy.url, "username": …})
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from base64 import b64encode
+from collections import deque
+from hmac import compare_digest
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from secrets import token_urlsafe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import StreamReader, StreamWriter
+    from collections.abc import Awaitable, Callable, Iterable
+    from ipaddress import IPv4Address, IPv6Address
+
+    Address = IPv4Address | IPv6Address
+    Resolve = Callable[[str, int], Awaitable[list[str]]]
+
+SPECIAL_V4 = [
+    IPv4Network(network)
+    for network in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",  # private
+        "100.64.0.0/10",  # carrier-grade NAT
+        "127.0.0.0/8",  # loopback
+        "168.63.129.16/32",  # a cloud's own services, at a public address
+        "169.254.0.0/16",  # link-local, with clouds' metadata
+        "172.16.0.0/12",  # private
+        "192.0.0.0/24",  # protocol assignments
+        "192.0.2.0/24",  # documentation
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",  # private
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, and broadcast
+    )
+]
+GLOBAL_V6 = IPv6Network("2000::/3")
+"""The only range for single hosts of the Internet: mapped, compatible, translated, local ones lie outside."""
+SPECIAL_V6 = [
+    IPv6Network(network)
+    for network in (
+        "2001::/23",  # protocol assignments, with Teredo and ORCHID
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4
+        "3fff::/20",  # documentation
+    )
+]
+WEB_PORTS = (80, 443)
+FIRST_FREE_PORT = 1024
+
+CONNECTIONS = 256
+LONGEST_HEAD = 64 * 1024
+HEAD_SECONDS = 15.0
+CONNECT_SECONDS = 10.0
+IDLE_SECONDS = 120.0
+CHUNK = 64 * 1024
+
+USER = "fastrpc"
+REQUEST = re.compile(r"([A-Z]{1,20}) ([\x21-\x7e]+) HTTP/1\.[01]\Z")
+HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*\Z")
+STATUS = re.compile(r"HTTP/1\.[01] ([1-9][0-9]{2})(?: |\Z)")
+AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]{1,255}))(?::([0-9]{1,5}))?\Z")
+HOP_BY_HOP = {
+    "connection",
+    "proxy-connection",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-authenticate",
+    "te",
+    "trailer",
+    "upgrade",
+}
+
+
+class Refused(Exception):
+    """A request that is not served: its status and the reason in a few words."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+def is_public(address: str) -> bool:
+    """Whether an address is a single host's of the Internet, by the registries of RFC 6890."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return False
+    if found.version == 4:
+        return not any(found in network for network in SPECIAL_V4)
+    return found in GLOBAL_V6 and "%" not in address and not any(found in network for network in SPECIAL_V6)
+
+
+class CheckingProxy:
+    """The proxy. `allow`: networks that it reaches though they are special, such as ``10.1.0.0/16``.
+
+    `refusals` has the last requests that went nowhere, as (host, reason).
+    """
+
+    def __init__(
+        self,
+        *,
+        allow: Iterable[str] = (),
+        resolve: Resolve | None = None,
+        connections: int = CONNECTIONS,
+        head_seconds: float = HEAD_SECONDS,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
+        self.username = USER
+        self.password = token_urlsafe(32)
+        self.refusals: deque[tuple[str, str]] = deque(maxlen=256)
+        self._allowed = [ip_network(network) for network in allow]
+        self._resolve = resolve or _resolve
+        self._most = connections
+        self._head_seconds = head_seconds
+        self._idle_seconds = idle_seconds
+        self._credentials = b"Basic " + b64encode(f"{USER}:{self.password}".encode())
+        self._server: asyncio.Server | None = None
+        self._running: set[asyncio.Task[None]] = set()
+        self._port = 0
+
+    # --- its life -----------------------------------------------------------------------------------------
+
+    async def start(self) -> CheckingProxy:
+        """Listen on a port of loopback that the system chooses."""
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=LONGEST_HEAD)
+        self._port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def close(self) -> None:
+        """Stop listening and drop every connection."""
+        if self._server is not None:
+            self._server.close()
+        running = list(self._running)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def __aenter__(self) -> CheckingProxy:
+        return await self.start()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def url_with_password(self) -> str:
+        """The address for clients that take name and password in it. Not to be logged or given to a program
+        on its command line."""
+        return f"http://{self.username}:{self.password}@127.0.0.1:{self._port}"
+
+    @property
+    def browser_flags(self) -> list[str]:
+        """What Chromium has to be started with, so that nothing of it goes another way."""
+        return [
+            f"--proxy-server={self.url}",
+            "--proxy-bypass-list=<-loopback>",  # else loopback and link-local go straight
+            "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+            "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+            "--disable-quic",
+            "--disable-features=WebRtcHideLocalIpsWithMdns,AsyncDns,DnsOverHttps,MediaRouter",
+            "--dns-prefetch-disable",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+        ]
+
+    # --- a connection -------------------------------------------------------------------------------------
+
+    def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
+        if len(self._running) >= self._most:
+            writer.write(_answer(503, "Too many connections"))
+            writer.close()
+            return
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
+        try:
+            await self._serve_one(reader, writer)
+        except Refused as refused:
+            writer.write(_answer(refused.status, refused.reason))
+        except (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError):
+            pass  # one side has gone, or says nothing
+        finally:
+            writer.close()
+
+    async def _serve_one(self, reader: StreamReader, writer: StreamWriter) -> None:
+        first, headers = await asyncio.wait_for(_head(reader), self._head_seconds)
+        match = REQUEST.match(first)
+        if match is None:
+            raise Refused(400, "Bad request line")
+        self._check_password(headers)
+        if match[1] == "CONNECT":
+            host, port = _authority(match[2], None)
+            await self._tunnel(reader, writer, host, port)
+        else:
+            await self._forward(reader, writer, match[1], match[2], headers)
+
+    def _check_password(self, headers: list[tuple[str, str]]) -> None:
+        given = [value for name, value in headers if name == "proxy-authorization"]
+        if len(given) != 1 or not compare_digest(given[0].encode("latin-1"), self._credentials):
+            raise Refused(407, "Proxy authentication required")
+
+    async def _tunnel(self, reader: StreamReader, writer: StreamWriter, host: str, port: int) -> None:
+        there = await self._connect(host, port)
+        writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+        await self._relay((reader, writer), there)
+
+    async def _forward(
+        self,
+        reader: StreamReader,
+        writer: StreamWriter,
+        method: str,
+        target: str,
+        headers: list[tuple[str, str]],
+    ) -> None:
+        """Hand on one request of plain HTTP, and its answer; then the connection ends."""
+        scheme, _, rest = target.partition("://")
+        if scheme.lower() != "http" or not rest:
+            raise Refused(400, "Only http and CONNECT are served")
+        cut = re.search(r"[/?#\\]", rest)
+        end = cut.start() if cut else len(rest)
+        path = rest[end:] if rest[end : end + 1] == "/" else "/" + rest[end:]
+        if "#" in path or (cut and cut[0] == "\\"):
+            raise Refused(400, "Bad address")
+        authority = rest[:end]
+        host, port = _authority(authority, 80)
+        length = _length_of(headers)
+        body_reader, body_writer = await self._connect(host, port)
+        try:
+            kept = _kept(headers, "host", "content-length")
+            if length:
+                kept.append(("content-length", str(length)))
+            lines = [f"{method} {path} HTTP/1.1", f"host: {authority}"]
+            body_writer.write(_text([*lines, *(f"{name}: {value}" for name, value in kept)]))
+            sending = asyncio.ensure_future(self._send_body(reader, body_writer, length))
+            try:
+                await self._answer_of(body_reader, writer)
+                await self._relay((reader, writer), (body_reader, body_writer), back_only=True)
+            finally:
+                sending.cancel()
+        finally:
+            body_writer.close()
+
+    async def _send_body(self, reader: StreamReader, writer: StreamWriter, left: int) -> None:
+        while left:
+            part = await reader.read(min(left, CHUNK))
+            if not part:
+                return
+            left -= len(part)
+            writer.write(part)
+            await writer.drain()
+
+    async def _answer_of(self, reader: StreamReader, writer: StreamWriter) -> None:
+        """Hand on an answer's head, with the word that the connection ends behind it."""
+        while True:
+            first, headers = await asyncio.wait_for(_head(reader), self._idle_seconds)
+            match = STATUS.match(first)
+            if match is None or match[1] == "101":
+                raise Refused(502, "Bad answer")
+            if match[1][0] != "1":
+                break
+        lines = [first, *(f"{name}: {value}" for name, value in _kept(headers))]
+        writer.write(_text(lines))
+
+    async def _relay(
+        self,
+        here: tuple[StreamReader, StreamWriter],
+        there: tuple[StreamReader, StreamWriter],
+        *,
+        back_only: bool = False,
+    ) -> None:
+        """Carry bytes until both sides have ended, or nothing has come from either for a while."""
+        loop = asyncio.get_running_loop()
+        last = loop.time()
+
+        async def carry(reader: StreamReader, writer: StreamWriter) -> None:
+            nonlocal last
+            while True:
+                try:
+                    part = await asyncio.wait_for(reader.read(CHUNK), self._idle_seconds)
+                except asyncio.TimeoutError:
+                    if loop.time() - last < self._idle_seconds:
+                        continue  # the other direction is busy
+                    raise
+                last = loop.time()
+                if not part:
+                    break
+                writer.write(part)
+                await asyncio.wait_for(writer.drain(), self._idle_seconds)
+            if writer.can_write_eof():
+                writer.write_eof()
+
+        ways = [asyncio.ensure_future(carry(there[0], here[1]))]
+        if not back_only:
+            ways.append(asyncio.ensure_future(carry(here[0], there[1])))
+        try:
+            await asyncio.gather(*ways)
+        finally:
+            for way in ways:
+                way.cancel()
+            there[1].close()
+
+    # --- where it goes ------------------------------------------------------------------------------------
+
+    async def _connect(self, host: str, port: int) -> tuple[StreamReader, StreamWriter]:
+        """Resolve, check, and connect to an address that was checked. Raises Refused."""
+        try:
+            addresses = await asyncio.wait_for(self._resolve(host, port), CONNECT_SECONDS)
+        except (OSError, asyncio.TimeoutError, UnicodeError):
+            raise self._refusal(host, 502, "Name not resolved") from None
+        reachable = [address for address in dict.fromkeys(addresses) if self.may_reach(address, port)]
+        if not reachable:
+            raise self._refusal(host, 403, "Address not public")
+        for address in reachable[:4]:
+            try:
+                # An address, not the name: nobody resolves it again.
+                return await asyncio.wait_for(
+                    asyncio.open_connection(address, port, limit=LONGEST_HEAD, flags=socket.AI_NUMERICHOST),
+                    CONNECT_SECONDS,
+                )
+            except (OSError, asyncio.TimeoutError):
+                continue
+        raise self._refusal(host, 502, "No connection")
+
+    def may_reach(self, address: str, port: int) -> bool:
+        """Whether this address and port may be connected to: public, not this machine's own, or allowed."""
+        try:
+            found = ip_address(address)
+        except ValueError:
+            return False
+        if any(found in network for network in self._allowed):
+            return True
+        return (port in WEB_PORTS or port >= FIRST_FREE_PORT) and is_public(address) and not _is_own(found)
+
+    def _refusal(self, host: str, status: int, reason: str) -> Refused:
+        self.refusals.append((host, reason))
+        return Refused(status, reason)
+
+
+async def _resolve(host: str, port: int) -> list[str]:
+    """Return the addresses of a name, or of an address however it is spelt."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(sockaddr[0]) for *_, sockaddr in found]
+
+
+def _is_own(address: Address) -> bool:
+    """Whether packets to an address would stay on this machine. Asks the routing table; sends nothing."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((str(address), 9))
+            return ip_address(probe.getsockname()[0].partition("%")[0]) == address
+    except OSError:
+        return False  # no way there at all
+
+
+async def _head(reader: StreamReader) -> tuple[str, list[tuple[str, str]]]:
+    """Read a head: its first line, and its headers by their lower-case names. Raises Refused."""
+    try:
+        data = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError:
+        raise Refused(431, "Head too long") from None
+    first, *lines = data[:-4].decode("latin-1").split("\r\n")
+    headers = []
+    for line in lines:
+        match = HEADER.match(line)
+        if match is None or any(sign in line for sign in "\r\n\0"):
+            raise Refused(400, "Bad header")
+        headers.append((match[1].lower(), match[2]))
+    return first, headers
+
+
+def _authority(text: str, port: int | None) -> tuple[str, int]:
+    """Return host and port of ``host:port``. Raises Refused for a user, a zone, what is not ASCII."""
+    match = AUTHORITY.match(text)
+    if match is None or (match[3] is None and port is None) or not 0 < int(match[3] or port or 0) < 65536:
+        raise Refused(400, "Bad address")
+    return match[1] or match[2], int(match[3] or port or 0)
+
+
+def _length_of(headers: list[tuple[str, str]]) -> int:
+    """Return how long a request's body is. Raises Refused where that is not said plainly."""
+    if any(name == "transfer-encoding" for name, _ in headers):
+        raise Refused(411, "Length required")
+    lengths = {value for name, value in headers if name == "content-length"}
+    if len(lengths) > 1 or not all(re.match(r"[0-9]{1,11}\Z", value) for value in lengths):
+        raise Refused(400, "Bad length")
+    return int(lengths.pop()) if lengths else 0
+
+
+def _kept(headers: list[tuple[str, str]], *dropped: str) -> list[tuple[str, str]]:
+    """Return the headers that go on: not those for this connection alone, nor those that it names."""
+    named = {
+        word.strip().lower() for name, value in headers if name == "connection" for word in value.split(",")
+    }
+    left_out = HOP_BY_HOP | named | set(dropped)
+    return [pair for pair in headers if pair[0] not in left_out]
+
+
+def _text(lines: list[str]) -> bytes:
+    return "\r\n".join([*lines, "connection: close", "", ""]).encode("latin-1")
+
+
+def _answer(status: int, reason: str) -> bytes:
+    extra = 'proxy-authenticate: Basic realm="fastrpc"\r\n' if status == 407 else ""
+    head = f"HTTP/1.1 {status} {reason}\r\n{extra}content-type: text/plain\r\nconnection: close\r\n"
+    return f"{head}content-length: {len(reason)}\r\n\r\n{reason}".encode()

@@ -1,0 +1,74 @@
+"""What `Server.asgi` returns: an ASGI application to be mounted in another one, or run by any ASGI server.
+
+Connections, sessions and streams belong to an event loop, so each loop gets an `HttpApp` of its own; one whose
+loop has ended is forgotten. Applications that mount this one do not pass the start and end of their lives on:
+they may take `lifespan` as theirs. Without it everything ends with the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from fastrpc import log
+from fastrpc.transports.http import GRACE_SECONDS, HttpApp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import AsyncIterator, Callable
+    from typing import Any
+
+
+class Application:
+    """An ASGI application that serves an MCP server in whatever event loop it is called."""
+
+    def __init__(self, make: Callable[[], HttpApp]) -> None:
+        self._make = make
+        self._apps: dict[AbstractEventLoop, HttpApp] = {}
+        self._last: tuple[AbstractEventLoop | None, HttpApp] = (None, make())
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self.here()(scope, receive, send)
+
+    def here(self) -> HttpApp:
+        """Return the application of the running loop."""
+        loop = asyncio.get_running_loop()
+        known, app = self._last
+        if known is not loop:
+            app = self._app_of(loop, app if known is None else None)
+            self._last = loop, app
+        return app
+
+    def _app_of(self, loop: AbstractEventLoop, fresh: HttpApp | None) -> HttpApp:
+        for other in [other for other in self._apps if other.is_closed()]:
+            _forget(self._apps.pop(other))
+        app = self._apps.get(loop)
+        if app is None:
+            app = self._apps[loop] = fresh or self._make()
+        return app
+
+    @asynccontextmanager
+    async def lifespan(self, host: object = None) -> AsyncIterator[None]:
+        """The life of the application, as a host's lifespan or a part of it: ``Starlette(lifespan=mcp.lifespan)``.
+
+        At the end sessions and streams are ended in order, and the server's own lifespan is left.
+        """
+        try:
+            yield
+        finally:
+            await self.aclose()
+
+    async def aclose(self, grace_seconds: float = GRACE_SECONDS) -> None:
+        """End what is served in this loop: calls in flight have some seconds, streams are told."""
+        await self.here().stop(grace_seconds)
+        self._apps.pop(asyncio.get_running_loop(), None)
+        self._last = (None, self._make())
+
+
+def _forget(app: HttpApp) -> None:
+    """The loop of an application is closed: its tasks have ended, only what was kept is left."""
+    try:
+        app.sessions.end_all("The server has ended")
+    except RuntimeError as error:  # of something that still wanted to tell the loop
+        log.write("debug", f"sessions of a closed loop: {error}")

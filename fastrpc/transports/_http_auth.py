@@ -1,0 +1,309 @@
+"""Bearer tokens: whose a request is (RFC 6750), and what one without a right token is told (RFC 9728).
+
+Tokens come from the caller of `Server.asgi`, a file, the environment, or an authorization server
+(`_http_issuers`). Of those that are configured only digests are kept; comparing takes the same time whatever
+was sent, and what was sent is logged nowhere and told nobody. A file is looked at once a second.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from hashlib import sha256
+from hmac import compare_digest
+from time import monotonic
+
+from fastrpc import log
+from fastrpc.errors import UsageError
+from fastrpc.transports._http_guard import Admission, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, MutableMapping
+    from typing import Any, Protocol
+
+    class Source(Protocol):
+        """Where tokens are known."""
+
+        def known(self, token: bytes) -> Admission | None:
+            """Return whose a token is, if that can be told at once."""
+
+        async def find(self, token: bytes) -> Admission | None:
+            """Return whose a token is, None for one that is unknown here. Raises InvalidToken, Refused."""
+
+
+VARIABLE = "FASTRPC_TOKEN"
+SHORTEST = 16
+LONGEST = 16 * 1024
+LONGEST_FILE = 1024 * 1024
+LOOK_SECONDS = 1.0
+TOKEN = re.compile(rb"[A-Za-z0-9._~+/!#$%&'*^`|:@-]+=*\Z")
+"""What a token is made of: RFC 6750's characters, and a few that other servers' tokens have."""
+
+WELL_KNOWN = "/.well-known/oauth-protected-resource"
+
+
+class InvalidToken(Exception):
+    """A token that is known to be wrong; the text says why, without a word of the token."""
+
+
+class Authenticator:
+    """Finds out whose a request is. `sources` are asked one after the other."""
+
+    def __init__(
+        self,
+        sources: Iterable[Source],
+        *,
+        resource: str | None = None,
+        issuers: Iterable[str] = (),
+        scopes: Iterable[str] = (),
+    ) -> None:
+        self._sources = list(sources)
+        self._resource = resource
+        self._issuers = list(issuers)
+        self._scopes = list(scopes)
+
+    def known(self, headers: dict[bytes, list[bytes]]) -> Admission | None:
+        """Return whose a request is, if that can be told at once. Raises Refused for one without a token."""
+        token = self._token(headers)
+        for source in self._sources:
+            admission = source.known(token)
+            if admission is not None:
+                return admission
+        return None
+
+    async def check(self, headers: dict[bytes, list[bytes]]) -> Admission:
+        """Return whose a request is. Raises Refused: 401, 403 for a missing scope, 503 if nobody can tell."""
+        admission = self.known(headers)
+        if admission is not None:
+            return admission
+        token = self._token(headers)
+        try:
+            for source in self._sources:
+                admission = await source.find(token)
+                if admission is not None:
+                    return admission
+        except InvalidToken as error:
+            raise self.unauthorized(str(error)) from None
+        except InsufficientScope:
+            raise self._forbidden() from None
+        raise self.unauthorized("the token is not known")
+
+    def _token(self, headers: dict[bytes, list[bytes]]) -> bytes:
+        """Return the token that a request brings (RFC 6750, 2.1: in this header and nowhere else)."""
+        given = headers.get(b"authorization")
+        if given is None:
+            raise self.unauthorized()
+        if len(given) > 1:
+            raise self.unauthorized("Authorization stands there more than once")
+        scheme, _, token = given[0][: LONGEST + 100].partition(b" ")
+        token = token.strip(b" ")
+        if scheme.lower() != b"bearer":
+            raise self.unauthorized()
+        if len(token) > LONGEST or not TOKEN.match(token):
+            raise self.unauthorized("this is no bearer token")
+        return token
+
+    def unauthorized(self, reason: str | None = None) -> Refused:
+        """Return the refusal of a request without a right token; without `reason` it brought none."""
+        challenge = self._challenge()
+        if reason is not None:
+            challenge += f', error="invalid_token", error_description="{reason}"'
+        words = "Unauthorized: a bearer token is needed" if reason is None else f"Unauthorized: {reason}"
+        return Refused(401, words, headers=[(b"www-authenticate", challenge.encode("ascii", "replace"))])
+
+    def _forbidden(self) -> Refused:
+        challenge = self._challenge() + ', error="insufficient_scope"'
+        words = f"Forbidden: the token needs the scopes {' '.join(self._scopes)}"
+        return Refused(403, words, headers=[(b"www-authenticate", challenge.encode("ascii", "replace"))])
+
+    def _challenge(self) -> str:
+        challenge = 'Bearer realm="mcp"'
+        if self._resource is not None:
+            challenge += f', resource_metadata="{metadata_url(self._resource)}"'
+        if self._scopes:
+            challenge += f', scope="{" ".join(self._scopes)}"'
+        return challenge
+
+    @property
+    def metadata(self) -> dict[str, Any] | None:
+        """The protected resource's metadata (RFC 9728, 2); None where no authorization server is named."""
+        if self._resource is None or not self._issuers:
+            return None
+        metadata: dict[str, Any] = {
+            "resource": self._resource,
+            "authorization_servers": self._issuers,
+            "bearer_methods_supported": ["header"],
+        }
+        if self._scopes:
+            metadata["scopes_supported"] = [scope for scope in self._scopes if scope != "offline_access"]
+        return metadata
+
+
+class InsufficientScope(Exception):
+    """A right token, but not for what is asked."""
+
+
+# --- where tokens come from ---------------------------------------------------------------------------
+
+
+class Tokens:
+    """Tokens that are known beforehand. Each is a principal of its own, named by its digest."""
+
+    def __init__(self, tokens: Iterable[str | bytes] = ()) -> None:
+        self._digests = [_digest(token.encode() if isinstance(token, str) else token) for token in tokens]
+        self._until: float | None = None
+
+    def known(self, token: bytes) -> Admission | None:
+        digest = _digest(token)
+        # All are compared, so that time does not tell which one was nearly right.
+        if sum([compare_digest(digest, known) for known in self._digests]):
+            return Admission(digest.hex(), self._until)
+        return None
+
+    async def find(self, token: bytes) -> Admission | None:
+        return None
+
+
+class TokenFile(Tokens):
+    """The tokens of a file, one a line, ``#`` for comments; read again when it has changed.
+
+    Raises UsageError for a file that others can read, or with a line that is no token. Later, such a file
+    leaves the tokens as they were and is reported on stderr; an empty one lets nobody in any more.
+    """
+
+    def __init__(self, path: str, clock: Callable[[], float] = monotonic) -> None:
+        super().__init__()
+        self._path = path
+        self._clock = clock
+        self._seen: object = None
+        self._read()
+        if not self._digests:
+            raise UsageError(f"--token-file: there is no token in {path}")
+
+    def known(self, token: bytes) -> Admission | None:
+        if self._until is None or self._clock() >= self._until:
+            try:
+                self._read()
+            except UsageError as error:
+                log.write("error", f"{error}; the tokens stay as they were")
+        return super().known(token)
+
+    def _read(self) -> None:
+        self._until = self._clock() + LOOK_SECONDS
+        try:
+            with open(self._path, "rb") as file:
+                status = os.fstat(file.fileno())
+                seen = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode)
+                if seen == self._seen:
+                    return
+                self._seen = seen
+                if status.st_mode & 0o007:
+                    mode = f"{status.st_mode & 0o777:04o}"
+                    raise UsageError(f"--token-file: others may use {self._path} (mode {mode}): chmod 600")
+                data = file.read(LONGEST_FILE + 1)
+        except OSError as error:
+            if self._seen == error.errno:
+                return
+            self._seen = error.errno
+            raise UsageError(f"--token-file: cannot read {self._path}: {error.strerror}") from None
+        if len(data) > LONGEST_FILE:
+            raise UsageError(f"--token-file: {self._path} is longer than {LONGEST_FILE} bytes")
+        digests = []
+        for number, line in enumerate(data.splitlines(), 1):
+            token = line.strip()
+            if token and not token.startswith(b"#"):
+                _check(token, f"--token-file: line {number} of {self._path}")
+                digests.append(_digest(token))
+        self._digests = digests
+
+
+class AskedTokens:
+    """Tokens of which a function says whose they are: a text, or None. It is asked each time."""
+
+    def __init__(self, ask: Callable[[str], Any]) -> None:
+        self._ask = ask
+
+    def known(self, token: bytes) -> Admission | None:
+        return None
+
+    async def find(self, token: bytes) -> Admission | None:
+        from inspect import isawaitable
+
+        principal = self._ask(token.decode("ascii"))
+        if isawaitable(principal):
+            principal = await principal
+        if principal is None:
+            return None
+        if not isinstance(principal, str) or not principal:
+            raise TypeError(f"token=: expected a text or None as principal; got {type(principal).__name__}")
+        return Admission(principal, 0.0)
+
+
+def token_from_environment(environment: MutableMapping[str, str] | None = None) -> str | None:
+    """Take FASTRPC_TOKEN out of the environment, so that no child inherits it. Raises UsageError."""
+    token = (os.environ if environment is None else environment).pop(VARIABLE, "").strip()
+    if not token:
+        return None
+    _check(token.encode("utf-8", "surrogateescape"), VARIABLE)
+    return token
+
+
+def authenticator_from(options: dict[str, Any]) -> Authenticator | None:
+    """Take what is about tokens out of the options of `Server.asgi`, and make the authenticator of it.
+
+    `token`: a text, several, or a function that is given a token and returns its principal or None.
+    `token_file`: see TokenFile. `auth_servers`: issuers of access tokens for `resource`, this server's own
+    address; `audience`, if they name it otherwise; `scopes`, what a token has to have. ``auth=None``: nobody
+    needs a token. Raises UsageError where it is left open who may use the server.
+    """
+    token, file = options.pop("token", None), options.pop("token_file", None)
+    issuers = options.pop("auth_servers", None) or ()
+    resource, audience = options.pop("resource", None), options.pop("audience", None)
+    scopes = tuple(options.pop("scopes", None) or ())
+    is_open = options.pop("auth", "needed") is None
+    sources: list[Source] = []
+    if callable(token):
+        sources.append(AskedTokens(token))
+    elif token is not None:
+        tokens = [token] if isinstance(token, str) else list(token)
+        for given in tokens:
+            if not isinstance(given, str) or not TOKEN.match(given.encode("utf-8", "surrogateescape")):
+                raise UsageError("token: expected a text of visible ASCII characters, or several")
+        sources.append(Tokens(tokens))
+    if file is not None:
+        sources.append(TokenFile(os.fspath(file)))
+    if issuers:
+        from fastrpc.transports._http_issuers import Issuers
+
+        if resource is None:
+            raise UsageError("--auth-server: the address of this server (resource) is needed too")
+        sources.append(Issuers(issuers, audience or resource, scopes=scopes))
+    if not sources:
+        if is_open:
+            return None
+        raise UsageError("asgi: give token=…, or auth=None for a server that anybody may use")
+    if is_open:
+        raise UsageError("asgi: auth=None and a token exclude each other")
+    return Authenticator(sources, resource=resource if issuers else None, issuers=issuers, scopes=scopes)
+
+
+def metadata_url(resource: str) -> str:
+    """Return where a resource's metadata lies (RFC 9728, 3.1)."""
+    scheme, _, rest = resource.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}://{authority}{WELL_KNOWN}{slash if path else ''}{path}"
+
+
+def _digest(token: bytes) -> bytes:
+    return sha256(token).digest()
+
+
+def _check(token: bytes, where: str) -> None:
+    """Raise UsageError for what is no token, or too short a one. The text never holds it."""
+    if not TOKEN.match(token):
+        raise UsageError(f"{where}: expected one token of visible ASCII characters")
+    if len(token) < SHORTEST:
+        raise UsageError(f"{where}: the token has {len(token)} characters; at least {SHORTEST} are needed")
+    if len(token) > LONGEST:
+        raise UsageError(f"{where}: the token has {len(token)} characters; at most {LONGEST} may be")

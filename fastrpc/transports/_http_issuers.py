@@ -1,0 +1,303 @@
+"""Access tokens of external authorization servers: signed JWTs (RFC 9068), their keys fetched and kept.
+
+A token is taken if a configured issuer's key has signed it with an asymmetric algorithm, for this server
+(RFC 8707), for now, and with the scopes that are needed. Only the issuer named by the operator is ever
+fetched from: a token's own `jku`, `x5u` and `jwk` are not looked at. Keys are fetched for the first token,
+and again for a key id that is new, at most every 30 s. PyJWT checks signatures; it and httpx are imported
+by the first token. A verdict is kept for at most a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from hashlib import sha256
+from time import monotonic, time
+
+from fastrpc import log
+from fastrpc.errors import UsageError
+from fastrpc.transports._http_auth import InsufficientScope, InvalidToken
+from fastrpc.transports._http_guard import HOST, Admission, Refused, is_loopback
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+FAMILIES = {
+    "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    "EC": ("ES256", "ES384", "ES512"),
+    "OKP": ("EdDSA",),
+}
+"""The algorithms that a key of each type may sign with. No `none`, nothing with a shared secret."""
+TYPES = ("at+jwt", "application/at+jwt", "jwt")
+LEEWAY_SECONDS = 30
+KEPT_SECONDS = 60.0
+KEPT = 1024
+FETCH_SECONDS = 5.0
+LONGEST_DOCUMENT = 256 * 1024
+MOST_KEYS = 64
+KEYS_SECONDS = 3600.0
+AGAIN_SECONDS = 30.0
+AFTER_FAILURE = 5.0
+
+
+class Unavailable(Exception):
+    """An authorization server does not say what its keys are."""
+
+
+class Issuers:
+    """Where the tokens of authorization servers are known. `audience` is what they call this server."""
+
+    def __init__(
+        self,
+        issuers: Iterable[str],
+        audience: str,
+        *,
+        scopes: Iterable[str] = (),
+        now: Callable[[], float] = time,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._issuers = {issuer: Issuer(issuer, clock) for issuer in issuers}
+        self._audience = audience
+        self._scopes = frozenset(scopes)
+        self._now = now
+        self._clock = clock
+        self._kept: dict[bytes, Admission] = {}
+
+    def known(self, token: bytes) -> Admission | None:
+        admission = self._kept.get(sha256(token).digest())
+        if admission is None or admission.until is None or self._clock() >= admission.until:
+            return None
+        return admission
+
+    async def find(self, token: bytes) -> Admission | None:
+        """Return whose a token is. Raises InvalidToken, InsufficientScope, and Refused (503)."""
+        if token.count(b".") != 2:
+            return None
+        header, issuer = self._read(token)
+        try:
+            key = await issuer.key(header.get("kid"), header["alg"])
+        except Unavailable as error:
+            log.write("error", f"{issuer.address}: {error}")
+            raise Refused(
+                503, "The authorization server does not answer", -32603, headers=[(b"retry-after", b"10")]
+            ) from None
+        claims = self._verified(token, key, header["alg"], issuer.address)
+        admission = self._judge(claims, issuer.address)
+        if len(self._kept) >= KEPT:
+            self._kept.clear()
+        self._kept[sha256(token).digest()] = admission
+        return admission
+
+    def _read(self, token: bytes) -> tuple[dict[str, Any], Issuer]:
+        """Return what an unproven token says of itself: its header, and which of our issuers it is from."""
+        import jwt
+
+        try:
+            unproven = jwt.api_jwt.decode_complete(token, options={"verify_signature": False})
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+            raise InvalidToken("this is no access token") from None
+        header, claims = unproven["header"], unproven["payload"]
+        given = claims.get("iss")
+        issuer = self._issuers.get(given) if isinstance(given, str) else None
+        if issuer is None:
+            raise InvalidToken("the token is from another issuer")
+        algorithms = [name for names in FAMILIES.values() for name in names]
+        if header.get("alg") not in algorithms or "crit" in header:
+            raise InvalidToken("the token is signed in a way that is not taken")
+        if str(header.get("typ", "JWT")).lower() not in TYPES:
+            raise InvalidToken("this is no access token")
+        return header, issuer
+
+    def _verified(self, token: bytes, key: Any, algorithm: str, issuer: str) -> dict[str, Any]:
+        """Return the claims of a token whose signature, issuer and audience are right."""
+        import jwt
+
+        try:
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                key,
+                algorithms=[algorithm],
+                issuer=issuer,
+                audience=self._audience,
+                options={
+                    "require": ["exp", "iss", "aud", "sub"],
+                    "verify_exp": False,  # below, by our own clock
+                    "verify_nbf": False,
+                    "verify_iat": False,
+                },
+            )
+        except jwt.InvalidAudienceError:
+            raise InvalidToken("the token is for another audience") from None
+        except jwt.MissingRequiredClaimError as error:
+            raise InvalidToken(f"the token has no {error.claim}") from None
+        except (jwt.PyJWTError, ValueError, TypeError):
+            raise InvalidToken("the token's signature is not right") from None
+        return claims
+
+    def _judge(self, claims: dict[str, Any], issuer: str) -> Admission:
+        """Hold what a proven token says against the time and the scopes that are needed."""
+        now = self._now()
+        expires, begins, subject = claims["exp"], claims.get("nbf", 0), claims["sub"]
+        if not _is_time(expires) or not _is_time(begins) or not isinstance(subject, str) or not subject:
+            raise InvalidToken("the token's claims are malformed")
+        if now >= expires + LEEWAY_SECONDS:
+            raise InvalidToken("the token has expired")
+        if now < begins - LEEWAY_SECONDS:
+            raise InvalidToken("the token is not valid yet")
+        if not self._scopes <= _scopes_of(claims):
+            raise InsufficientScope
+        # An issuer's address has no fragment, so no two pairs make the same text.
+        left = min(KEPT_SECONDS, expires + LEEWAY_SECONDS - now)
+        return Admission(f"{issuer}#{subject}", self._clock() + left)
+
+
+class Issuer:
+    """One authorization server, and its keys."""
+
+    def __init__(self, address: str, clock: Callable[[], float]) -> None:
+        self.address = address
+        self._authority = _checked(address)
+        self._clock = clock
+        self._keys: list[dict[str, Any]] = []
+        self._fetched = self._tried = float("-inf")
+        self._fetching: asyncio.Task[None] | None = None
+
+    async def key(self, id: Any, algorithm: str) -> Any:
+        """Return the key that a token names. Raises InvalidToken, and Unavailable."""
+        now = self._clock()
+        found = self._find(id, algorithm)
+        is_old = now - self._fetched > KEYS_SECONDS
+        if (found is None or is_old) and now - self._tried >= (
+            AGAIN_SECONDS if self._keys else AFTER_FAILURE
+        ):
+            self._tried = now
+            self._fetching = asyncio.ensure_future(self._fetch())
+        if (found is None or is_old) and self._fetching is not None:
+            try:
+                await asyncio.shield(self._fetching)
+            except Unavailable:
+                if not self._keys:
+                    raise
+            found = self._find(id, algorithm)
+        if found is None:
+            raise InvalidToken("the token is signed with a key that the issuer does not show")
+        import jwt
+
+        try:
+            return jwt.PyJWK(found, algorithm=algorithm)
+        except (jwt.PyJWTError, ValueError, TypeError, KeyError):
+            raise InvalidToken("the issuer's key cannot be used") from None
+
+    def _find(self, id: Any, algorithm: str) -> dict[str, Any] | None:
+        """Return the one key that fits; of several without an id none can be chosen."""
+        fitting = [
+            key
+            for key in self._keys
+            if (id is None or key.get("kid") == id)
+            and algorithm in FAMILIES.get(str(key.get("kty")), ())
+            and key.get("alg", algorithm) == algorithm
+            and key.get("use", "sig") == "sig"
+        ]
+        return fitting[0] if len(fitting) == 1 else None
+
+    async def _fetch(self) -> None:
+        """Fetch the keys by way of the server's metadata (RFC 8414, OpenID Discovery). Raises Unavailable."""
+        import httpx
+
+        try:
+            # No proxies and no `.netrc` of the environment's, no redirects: only what the operator named.
+            async with httpx.AsyncClient(timeout=FETCH_SECONDS, trust_env=False) as client:
+                keys = await asyncio.wait_for(self._keys_from(client), 3 * FETCH_SECONDS)
+        except (asyncio.TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
+            raise Unavailable(f"its keys cannot be fetched ({type(error).__name__})") from None
+        self._keys = [key for key in keys[:MOST_KEYS] if isinstance(key, dict)]
+        self._fetched = self._clock()
+
+    async def _keys_from(self, client: Any) -> list[Any]:
+        for address in _metadata_addresses(self.address):
+            metadata = await _document(client, address)
+            if metadata is None:
+                continue
+            if metadata.get("issuer") != self.address:
+                raise Unavailable("its metadata is another issuer's")
+            found = metadata.get("jwks_uri")
+            if not isinstance(found, str):
+                raise Unavailable("its metadata has no jwks_uri")
+            try:
+                _checked(found, loopback=is_loopback(self._authority))
+            except UsageError:
+                raise Unavailable("its jwks_uri is no https address") from None
+            keys = (await _document(client, found) or {}).get("keys")
+            if not isinstance(keys, list):
+                raise Unavailable("its jwks_uri shows no keys")
+            return keys
+        raise Unavailable("it has no metadata")
+
+
+def _checked(address: str, *, loopback: bool = True) -> str:
+    """Return the name in an address. Raises UsageError unless it is https, or http to this machine."""
+    scheme, _, rest = address.partition("://")
+    match = HOST.match(rest.partition("/")[0].lower())
+    if (
+        match is None
+        or "#" in address
+        or "?" in address
+        or not (scheme == "https" or (scheme == "http" and loopback and is_loopback(match[1])))
+    ):
+        raise UsageError(
+            f"--auth-server: expected an https address; got {address.partition('@')[2] or address:.200}"
+        )
+    return match[1]
+
+
+def _metadata_addresses(issuer: str) -> list[str]:
+    """Return where an issuer's metadata may lie, in the order to ask (MCP 2025-11-25, authorization)."""
+    scheme, _, rest = issuer.partition("://")
+    authority, _, path = rest.partition("/")
+    path = path.rstrip("/")
+    root = f"{scheme}://{authority}"
+    if not path:
+        return [
+            f"{root}/.well-known/{name}" for name in ("oauth-authorization-server", "openid-configuration")
+        ]
+    return [
+        f"{root}/.well-known/oauth-authorization-server/{path}",
+        f"{root}/.well-known/openid-configuration/{path}",
+        f"{root}/{path}/.well-known/openid-configuration",
+    ]
+
+
+async def _document(client: Any, address: str) -> dict[str, Any] | None:
+    """Return a JSON object, None where there is none. Raises Unavailable."""
+    from json import loads
+
+    async with client.stream("GET", address, headers={"accept": "application/json"}) as response:
+        if response.status_code != 200:
+            return None
+        data = b""
+        async for part in response.aiter_bytes():
+            data += part
+            if len(data) > LONGEST_DOCUMENT:
+                raise Unavailable("what it sends is too long")
+    try:
+        document = loads(data)
+    except (ValueError, RecursionError):
+        raise Unavailable("what it sends is not JSON") from None
+    return document if isinstance(document, dict) else None
+
+
+def _scopes_of(claims: dict[str, Any]) -> frozenset[str]:
+    """Return a token's scopes: `scope`, or `scp` as some servers write it."""
+    given = claims.get("scope", claims.get("scp", ""))
+    if isinstance(given, str):
+        return frozenset(given.split())
+    return (
+        frozenset(scope for scope in given if isinstance(scope, str))
+        if isinstance(given, list)
+        else frozenset()
+    )
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e12

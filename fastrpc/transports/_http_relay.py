@@ -1,0 +1,278 @@
+"""Between the workers of one server: a session's requests go to the worker that keeps the session.
+
+Connections are spread over the workers by the system, sessions live in one of them; its number is in the session's
+id (`_http_ids`). A request that comes to another worker is handed over by a Unix socket in a folder that nobody
+else may enter, as frames: what ASGI would hand over. It is judged by the worker that serves it, as if it had come
+there. Requests of 2026-07-28 need no session and never go this way. Also carries the news that a resource has
+changed to those who listen at the other workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+
+from fastrpc import log
+from fastrpc.errors import ProtocolError
+from fastrpc.transports._http_ids import worker_of
+from fastrpc.transports._http_request import error_line
+from fastrpc.versions import MODERN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+HEAD, PART, LAST, NEWS = b"HPLN"
+LONGEST_FRAME = 1024 * 1024
+NEWS_SECONDS = 2.0
+CLOSE_SECONDS = 1.0
+
+
+class NoSession(ProtocolError):
+    """The worker that kept a session has ended, and the session with it."""
+
+    code = -32001
+
+
+class Relay:
+    """An ASGI application in front of one worker's. `number` is the worker's, `count` how many there are.
+
+    `on_news` is called with the address of a resource of which another worker says that it has changed.
+    """
+
+    def __init__(
+        self, app: Any, folder: str, number: int, count: int, on_news: Callable[[str], object]
+    ) -> None:
+        self._app = app
+        self._folder = folder
+        self._number = number
+        self._count = count
+        self._on_news = on_news
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.AbstractServer | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        owner = self._owner_of(scope) if scope["type"] == "http" else None
+        if owner is None or owner == self._number or owner >= self._count:
+            await self._app(scope, receive, send)
+        else:
+            await self._hand_over(owner, scope, receive, send)
+
+    def _owner_of(self, scope: Any) -> int | None:
+        """Return the number of the worker that keeps the session of a request, None without one."""
+        id = b""
+        for name, value in scope["headers"]:
+            if name == b"mcp-session-id":
+                id = value
+            elif name == b"mcp-protocol-version" and value >= MODERN.encode():
+                return None
+        if not id:
+            query: bytes = scope.get("query_string", b"")
+            id = query.partition(b"session_id=")[2]
+        return worker_of(id)
+
+    # --- to another worker ------------------------------------------------------------------------------------
+
+    async def _hand_over(self, owner: int, scope: Any, receive: Any, send: Any) -> None:
+        """Have another worker serve a request, and pass its answer on."""
+        try:
+            reader, writer = await asyncio.open_unix_connection(self._path(owner), limit=LONGEST_FRAME)
+        except OSError:
+            await _refuse(send)  # it has ended; the one that takes its place knows no sessions
+            return
+        sending = asyncio.ensure_future(_send_request(writer, scope, receive))
+        try:
+            await self._pass_on(reader, send)
+        finally:
+            sending.cancel()
+            writer.close()
+
+    async def _pass_on(self, reader: asyncio.StreamReader, send: Any) -> None:
+        begun = False
+        while True:
+            try:
+                kind, data = await _frame(reader)
+            except (asyncio.IncompleteReadError, ConnectionError):
+                break  # the worker has died, or the client has gone
+            if kind == HEAD:
+                head = json.loads(data)
+                headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in head["headers"]]
+                await send({"type": "http.response.start", "status": head["status"], "headers": headers})
+                begun = True
+            else:
+                await send({"type": "http.response.body", "body": data, "more_body": kind == PART})
+                if kind == LAST:
+                    return
+        if begun:
+            await send({"type": "http.response.body", "body": b""})
+        else:
+            await _refuse(send)
+
+    # --- from another worker ----------------------------------------------------------------------------------
+
+    async def begin(self) -> None:
+        """Listen to the other workers."""
+        self._loop = asyncio.get_running_loop()
+        path = self._path(self._number)
+        if os.path.exists(path):
+            os.unlink(path)  # of the worker whose place this one takes
+        self._server = await asyncio.start_unix_server(self._take, path, limit=LONGEST_FRAME)
+
+    async def close(self) -> None:
+        """Listen no longer; what is being answered still goes out."""
+        if self._server is not None:
+            self._server.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
+        for task in self._tasks:
+            task.cancel()
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            kind, data = await _frame(reader)
+            if kind == NEWS:
+                self._on_news(data.decode())
+            else:
+                await self._app(_scope_of(data), _Body(reader).receive, _Answer(writer).send)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the other worker has ended, or its client has gone
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    # --- news -------------------------------------------------------------------------------------------------
+
+    def tell(self, uri: str) -> None:
+        """Tell the other workers that a resource has changed; from whatever thread."""
+        if self._loop is not None:
+            try:
+                self._loop.call_soon_threadsafe(self._tell, uri)
+            except RuntimeError:  # the loop is closed: this worker has ended
+                pass
+
+    def _tell(self, uri: str) -> None:
+        for other in range(self._count):
+            if other != self._number:
+                task = asyncio.ensure_future(self._tell_one(other, uri))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def _tell_one(self, other: int, uri: str) -> None:
+        try:
+            _, writer = await asyncio.open_unix_connection(self._path(other))
+            _write(writer, NEWS, uri.encode())
+            await asyncio.wait_for(writer.drain(), NEWS_SECONDS)
+            writer.close()
+        except (OSError, asyncio.TimeoutError) as error:
+            log.write("info", f"worker {other} was not told of {uri:.200}: {type(error).__name__}")
+
+    def _path(self, number: int) -> str:
+        return os.path.join(self._folder, str(number))
+
+
+class _Body:
+    """The `receive` of a request that another worker has handed over."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+
+    async def receive(self) -> dict[str, Any]:
+        try:
+            kind, data = await _frame(self._reader)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": data, "more_body": kind == PART}
+
+
+class _Answer:
+    """The `send` of a request that another worker has handed over."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+
+    async def send(self, message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            headers = [
+                (name.decode("latin-1"), value.decode("latin-1")) for name, value in message["headers"]
+            ]
+            head = {"status": message["status"], "headers": headers}
+            _write(self._writer, HEAD, json.dumps(head).encode())
+        else:
+            _write_body(self._writer, message)
+        await self._writer.drain()
+
+
+async def _send_request(writer: asyncio.StreamWriter, scope: Any, receive: Any) -> None:
+    """Hand a request over: its head, its body as it comes, and that its client goes away."""
+    head = {
+        "method": scope["method"],
+        "path": scope["path"],
+        "root_path": scope.get("root_path", ""),
+        "scheme": scope.get("scheme", "http"),
+        "query_string": scope.get("query_string", b"").decode("latin-1"),
+        "headers": [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]],
+        "client": scope.get("client"),
+        "server": scope.get("server"),
+    }
+    try:
+        _write(writer, HEAD, json.dumps(head).encode())
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                writer.close()
+                return
+            _write_body(writer, message)
+            await writer.drain()
+    except ConnectionError:
+        pass  # the worker has died: whoever reads its answer finds out
+
+
+def _scope_of(data: bytes) -> dict[str, Any]:
+    head = json.loads(data)
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": head["method"],
+        "scheme": head["scheme"],
+        "path": head["path"],
+        "raw_path": head["path"].encode("utf-8", "surrogateescape"),
+        "root_path": head["root_path"],
+        "query_string": head["query_string"].encode("latin-1"),
+        "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in head["headers"]],
+        "client": head["client"],
+        "server": head["server"],
+    }
+
+
+def _write_body(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
+    body: bytes = message.get("body", b"")
+    last = LAST if not message.get("more_body", False) else PART
+    while len(body) > LONGEST_FRAME:
+        _write(writer, PART, body[:LONGEST_FRAME])
+        body = body[LONGEST_FRAME:]
+    _write(writer, last, body)
+
+
+def _write(writer: asyncio.StreamWriter, kind: int, data: bytes) -> None:
+    writer.write(kind.to_bytes(1, "big") + len(data).to_bytes(4, "big") + data)
+
+
+async def _frame(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    """Read a frame. Raises IncompleteReadError at the end."""
+    head = await reader.readexactly(5)
+    return head[0], await reader.readexactly(int.from_bytes(head[1:], "big"))
+
+
+async def _refuse(send: Any) -> None:
+    body = error_line(NoSession("Mcp-Session-Id: there is no such session"))
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 404, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,206 @@
+"""One request of HTTP and its answer, as ASGI hands them over: headers, body, whole answers and streams.
+
+Knows nothing of MCP but the form of an error. A client that does not take what it is sent is given up after a
+while (`Stalled`), so that nobody's memory waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastrpc import log
+from fastrpc._core.encode import dumps
+from fastrpc.errors import InternalError, ProtocolError
+from fastrpc.transports._http_guard import Refused, cors_headers, headers_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any
+
+    Headers = list[tuple[bytes, bytes]]
+
+JSON = (b"content-type", b"application/json")
+EVENTS: Headers = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+]
+CLOSE = (b"connection", b"close")
+STALL_SECONDS = 30.0
+
+ERROR_STATUS = {-32601: 404, -32603: 500}
+"""The statuses of errors that are refusals of the whole request; all others have 400."""
+
+
+class Stalled(Exception):
+    """The client has not taken what it was sent for too long."""
+
+
+class Request:
+    """One request of HTTP and its answer."""
+
+    def __init__(
+        self, scope: Any, receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Awaitable[None]]
+    ) -> None:
+        self.method: str = scope["method"]
+        path: str = scope["path"]
+        self.root: str = scope.get("root_path", "").rstrip("/")
+        self.path = path[len(self.root) :] if self.root and path.startswith(self.root + "/") else path
+        self.query: bytes = scope.get("query_string", b"")
+        self.headers = headers_of(scope)
+        self.origin: str | None = None
+        self.principal = ""
+        self.begun = False
+        self.gone = False
+        """Whether the client has gone; known only behind `watch`."""
+        self._receive = receive
+        self._send = send
+        self._unread = (
+            self.headers.get(b"content-length", [b"0"]) != [b"0"] or b"transfer-encoding" in self.headers
+        ) and scope.get("http_version", "1.1").startswith("1")
+        self._watcher: asyncio.Task[None] | None = None
+
+    async def serve(self, route: Callable[[Request], Awaitable[None]]) -> None:
+        """Have a function answer. What it raises becomes the answer; never a traceback, never HTML."""
+        try:
+            await route(self)
+        except Refused as refused:
+            error = ProtocolError(refused.message)
+            error.code = refused.code
+            await self.refuse(refused.status, error, headers=refused.headers)
+        except ProtocolError as error:
+            await self.refuse(ERROR_STATUS.get(error.code, 400), error)
+        except Stalled:
+            log.write("info", f"{self.method} {self.path:.200}: the client reads no more")
+        except Exception as error:
+            log.write("error", f"{self.method} {self.path:.200} failed inside fastrpc", error)
+            if not self.begun:
+                await self.refuse(500, InternalError("Internal error; see the server's log"))
+        finally:
+            if self._watcher is not None:
+                self._watcher.cancel()
+
+    # --- what the client says ---------------------------------------------------------------------------
+
+    def header(self, name: bytes) -> str | None:
+        """Return a header's value, None if it is missing. Raises Refused for one that stands there twice."""
+        values = self.headers.get(name)
+        if values is None:
+            return None
+        if len(values) > 1:
+            raise Refused(400, f"{name.decode()}: the header stands there {len(values)} times")
+        return values[0].decode("latin-1").strip(" \t")
+
+    def accepts(self, *media_types: str) -> bool:
+        """Whether the client takes answers of all these types; one that says nothing takes any."""
+        values = self.headers.get(b"accept")
+        if not values:
+            return True
+        ranges = {
+            part.partition(";")[0].strip().lower()
+            for value in values
+            for part in value.decode("latin-1").split(",")
+        }
+        return "*/*" in ranges or all(
+            wanted in ranges or wanted.partition("/")[0] + "/*" in ranges for wanted in media_types
+        )
+
+    def check_form(self) -> None:
+        """Raise Refused (415) unless the body is said to be plain JSON."""
+        media_type = (self.header(b"content-type") or "").partition(";")[0].strip().lower()
+        if media_type != "application/json":
+            raise Refused(415, "Content-Type: expected application/json")
+        coding = self.header(b"content-encoding")
+        if coding is not None and coding.lower() != "identity":
+            raise Refused(415, f"Content-Encoding: {coding:.40} is not served")
+
+    async def body(self, limit: int) -> bytes:
+        """Return the body. Raises Refused: 413 for one over the limit, 400 for one that was cut short."""
+        length = self.header(b"content-length")
+        if length is not None and length.isdigit() and int(length[:20]) > limit:
+            raise _too_long(limit)
+        parts = []
+        size = 0
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                self.gone = True
+                raise Refused(400, "the body was cut short")
+            part = message.get("body", b"")
+            size += len(part)
+            if size > limit:
+                raise _too_long(limit)
+            parts.append(part)
+            if not message.get("more_body", False):
+                self._unread = False
+                return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def watch(self, on_gone: Callable[[], object]) -> None:
+        """Have `on_gone` called when the client goes away. To be called once, behind `body`."""
+        self._watcher = asyncio.ensure_future(self._watch(on_gone))
+
+    async def _watch(self, on_gone: Callable[[], object]) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.gone = True
+        on_gone()
+
+    # --- what it is told ----------------------------------------------------------------------------------
+
+    async def answer(self, status: int, body: bytes = b"", headers: Headers | None = None) -> None:
+        """Send a whole answer; a body is JSON."""
+        self.begun = True
+        body = body.rstrip(b"\n")
+        head = [*(headers or []), *cors_headers(self.origin)]
+        if status != 204:
+            head.append((b"content-length", b"%d" % len(body)))
+        if body:
+            head.append(JSON)
+        if self._unread:  # what is still to come of the body is not waited for
+            head.append(CLOSE)
+        await self._send({"type": "http.response.start", "status": status, "headers": head})
+        await self._send({"type": "http.response.body", "body": body})
+
+    async def refuse(
+        self, status: int, error: ProtocolError, id: bytes = b"null", headers: Headers | None = None
+    ) -> None:
+        await self.answer(status, error_line(error, id), headers)
+
+    async def begin(self, headers: Headers | None = None) -> None:
+        """Begin a stream of events."""
+        self.begun = True
+        head = [*EVENTS, *(headers or []), *cors_headers(self.origin)]
+        await self._send({"type": "http.response.start", "status": 200, "headers": head})
+
+    async def more(self, data: bytes, *, last: bool = False) -> None:
+        """Send a part of a stream. Raises Stalled if the client does not take it."""
+        task = asyncio.current_task()
+        stalled = []
+
+        def give_up() -> None:
+            stalled.append(True)
+            if task is not None:
+                task.cancel()
+
+        timer = asyncio.get_running_loop().call_later(STALL_SECONDS, give_up)
+        try:
+            await self._send({"type": "http.response.body", "body": data, "more_body": not last})
+        except asyncio.CancelledError:
+            if not stalled:
+                raise
+            raise Stalled from None
+        finally:
+            timer.cancel()
+
+
+def error_line(error: ProtocolError, id: bytes = b"null") -> bytes:
+    """Return an error as a JSON-RPC answer."""
+    body: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        body["data"] = error.data
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, dumps(body))
+
+
+def _too_long(limit: int) -> Refused:
+    return Refused(413, f"the body is longer than {limit} bytes")

@@ -1,0 +1,133 @@
+"""What a server over HTTP is told before it begins: where, for whom, with how many workers, until when.
+
+Everything that can be wrong is found here, before a socket is opened or a tool is imported: each `UsageError`
+says what to do. Options that are the application's (`fastrpc.transports.http`) are passed on.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fastrpc.errors import UsageError
+from fastrpc.transports._http_sockets import Address
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ssl
+    from typing import Any
+
+DRAIN_SECONDS = 5.0
+"""How long calls may still take after the signal; container systems kill ten seconds after it."""
+
+MOST_WORKERS = 256
+SHORTEST_SECRET = 32
+
+WITHOUT_TOKEN = (
+    "http: nobody may use a server without a token. Make one with\n"
+    "  python -c 'import secrets; print(secrets.token_urlsafe(32))' > token; chmod 600 token\n"
+    "and give --token-file token, or FASTRPC_TOKEN in the environment; --no-auth does without one, "
+    "for loopback addresses only"
+)
+MISSING = 'http: {} is not installed; pip install "fastrpc-mcp[http]"'
+
+
+class Settings:
+    """How to serve over HTTP. `application` are the options of `Server.asgi`. Raises UsageError.
+
+    `secret` signs what clients carry for us (MCP 2026-07-28: requestState); without one, a new one is made.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        workers: int = 1,
+        tls_cert: str | None = None,
+        tls_key: str | None = None,
+        drain_seconds: float | None = None,
+        secret: str | None = None,
+        **application: Any,
+    ) -> None:
+        self.address = Address.read(address)
+        self.workers = workers
+        self.tls = None if tls_cert is None else (os.fspath(tls_cert), os.fspath(tls_key or tls_cert))
+        self.drain_seconds = DRAIN_SECONDS if drain_seconds is None else drain_seconds
+        self.secret = _secret(secret)
+        self.application = {name: value for name, value in application.items() if value is not None}
+        if application.get("auth", "needed") is None:
+            self.application["auth"] = None
+        if not 1 <= workers <= MOST_WORKERS:
+            raise UsageError(f"http: workers: expected 1 to {MOST_WORKERS}, got {workers}")
+        if tls_key is not None and tls_cert is None:
+            raise UsageError("http: a TLS key without its certificate: give both (tls_cert, tls_key)")
+        self._check_who()
+        self._check_libraries()
+        self.context()
+        self.application.setdefault("loopback", self.address.is_local)
+
+    def context(self) -> ssl.SSLContext | None:
+        """Return what TLS needs, None without it. Raises UsageError for files that cannot be read or do not fit."""
+        if self.tls is None:
+            return None
+        import ssl
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        certificate, key = self.tls
+        for option, path in (("tls_cert", certificate), ("tls_key", key)):
+            try:
+                open(path, "rb").close()
+            except OSError as error:
+                raise UsageError(f"http: {option}: {path}: {error.strerror}") from None
+        try:
+            # A key with a password would ask for it at the terminal, if there is one.
+            context.load_cert_chain(certificate, key, password=_no_password)
+        except (ssl.SSLError, OSError, ValueError) as error:
+            raise UsageError(f"http: tls_cert and tls_key: {_reason(error)}") from None
+        return context
+
+    def _check_who(self) -> None:
+        """Find out whether it is settled who may use the server."""
+        given = self.application
+        is_open = "auth" in given and given["auth"] is None
+        named = [name for name in ("token", "token_file", "auth_servers") if name in given]
+        if is_open and named:
+            raise UsageError(f"http: without authentication (auth=None, --no-auth), but with {named[0]}: one of them")
+        if is_open and not self.address.is_local:
+            raise UsageError(
+                f"http: without authentication (auth=None, --no-auth) a server is for loopback addresses only, "
+                f"not {self.address.host}: whoever reaches it could call every tool"
+            )
+        if not is_open and not named:
+            raise UsageError(WITHOUT_TOKEN)
+
+    def _check_libraries(self) -> None:
+        from importlib.util import find_spec
+
+        for name in ("uvicorn", "httptools"):
+            if find_spec(name) is None:
+                raise UsageError(MISSING.format(name))
+
+
+def _secret(text: str | None) -> bytes:
+    """Return the key that signs. Raises UsageError for one that could be guessed."""
+    if not text:
+        return os.urandom(SHORTEST_SECRET)
+    secret = text.encode("utf-8", "surrogateescape")
+    if len(secret) < SHORTEST_SECRET:
+        raise UsageError(
+            f"FASTRPC_SECRET: expected at least {SHORTEST_SECRET} bytes, got {len(secret)}; "
+            "python -c 'import secrets; print(secrets.token_urlsafe(32))' makes one"
+        )
+    return secret
+
+
+def _no_password() -> bytes:
+    raise ValueError("the key is locked by a password; a server needs one that is not")
+
+
+def _reason(error: Exception) -> str:
+    """Return what OpenSSL found, in its own short words."""
+    reason = getattr(error, "reason", None) or str(error) or "cannot be used"
+    return str(reason).replace("_", " ").lower()

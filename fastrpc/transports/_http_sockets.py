@@ -1,0 +1,179 @@
+"""Addresses to serve HTTP at, from their text to sockets that listen: ``HOST:PORT`` and ``unix:/path``.
+
+A name may stand for several addresses (``localhost`` is 127.0.0.1 and ::1): all get the same port. Port 0 lets
+the system choose. Several workers get sockets of their own, among which Linux spreads the connections evenly
+(measured: one shared socket gave one worker of four between 1 and 62 of 64 connections, sockets of their own
+between 11 and 25). What goes through the sockets is others' business.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import sys
+
+from fastrpc.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Place = tuple[socket.AddressFamily, tuple[Any, ...]]
+
+BACKLOG = 2048
+TRIES = 10  # a port that the system chose for one address may be taken on the next
+
+
+class Address:
+    """Where to serve. `path` is set for a Unix socket, `host` and `port` for all others."""
+
+    def __init__(self, host: str = "", port: int = 0, path: str | None = None) -> None:
+        self.host = host
+        self.port = port
+        self.path = path
+
+    @classmethod
+    def read(cls, text: str) -> Address:
+        """Return the address that a text names. Raises UsageError."""
+        if text.startswith("unix:"):
+            path = text[5:]
+            if not path or "\0" in path or len(os.fsencode(path)) > 100:
+                raise UsageError(f"http: expected unix:PATH, at most 100 bytes long, got {text!r:.120}")
+            return cls(path=os.path.abspath(path))
+        host, colon, port = text.rpartition(":")
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        elif ":" in host:
+            colon = ""  # an IPv6 address without its brackets: which colon is the port's?
+        if not (colon and host and port.isascii() and port.isdigit() and int(port[:6]) < 65536):
+            raise UsageError(f"http: expected HOST:PORT, [IPV6]:PORT or unix:PATH, got {text!r:.120}")
+        return cls(host, int(port))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.path is not None or self.host.lower() == "localhost":
+            return True
+        import ipaddress
+
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def url(self, port: int, *, tls: bool = False, path: str = "/mcp") -> str:
+        """Return the URL of the endpoint, as people write it."""
+        if self.path is not None:
+            return f"unix:{self.path} {path}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if tls else 'http'}://{host}:{port}{path}"
+
+
+def listen(address: Address, workers: int = 1) -> list[list[socket.socket]]:
+    """Return, for each worker, the sockets that it listens at. Raises UsageError."""
+    if address.path is not None:
+        return [[_listen_at_path(address.path)]] * workers
+    try:
+        found = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise UsageError(f"http: {address.host}: {error.strerror or error}") from None
+    places = list(dict.fromkeys((family, place) for family, _, _, _, place in found))
+    for attempt in range(TRIES):
+        try:
+            return _listen_at_all(places, workers)
+        except OSError as error:
+            if address.port != 0 or error.errno != errno.EADDRINUSE or attempt == TRIES - 1:
+                shown = address.url(address.port, path="")
+                raise UsageError(f"http: {shown}: {os.strerror(error.errno or 0)}") from None
+    raise AssertionError("the last attempt raises")
+
+
+def _listen_at_all(places: list[Place], workers: int) -> list[list[socket.socket]]:
+    """Listen at each place that the system has, on one port, for each worker. Raises OSError."""
+    sockets = _bound(places)
+    if workers > 1 and sys.platform == "linux":
+        # Only a socket that does not share its port tells that another program has it.
+        own = [(found.family, found.getsockname()) for found in sockets]
+        _close(sockets)
+        sets = [_bound(own, shared=True) for _ in range(workers)]
+    else:
+        sets = [sockets] * workers
+    for found in {found for sockets in sets for found in sockets}:
+        found.listen(BACKLOG)
+        found.setblocking(False)
+    return sets
+
+
+def _bound(places: list[Place], *, shared: bool = False) -> list[socket.socket]:
+    """Return a socket for each place that the system has, all on one port. Raises OSError."""
+    sockets: list[socket.socket] = []
+    missing: OSError | None = None
+    port = 0
+    for family, place in places:
+        found: socket.socket | None = None
+        try:
+            found = socket.socket(family, socket.SOCK_STREAM)
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a client may just vanish
+            if shared:
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            if family == socket.AF_INET6:
+                found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            found.bind((place[0], place[1] or port, *place[2:]))
+        except OSError as error:
+            if found is not None:
+                found.close()
+            if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                missing = error  # a machine without IPv6 still has a localhost
+                continue
+            _close(sockets)
+            raise
+        sockets.append(found)
+        port = found.getsockname()[1]
+    if not sockets:
+        raise missing or OSError(errno.EADDRNOTAVAIL, "no address")
+    return sockets
+
+
+def _close(sockets: list[socket.socket]) -> None:
+    for found in sockets:
+        found.close()
+
+
+def _listen_at_path(path: str) -> socket.socket:
+    """Listen at a path that its owner alone may use; a socket that nobody listens at any more is replaced."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        if _is_left_behind(path):
+            os.unlink(path)
+        listener.bind(path)
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise UsageError(f"http: unix:{path}: {error.strerror}") from None
+    finally:
+        os.umask(before)
+    return listener
+
+
+def _is_left_behind(path: str) -> bool:
+    from stat import S_ISSOCK
+
+    try:
+        if not S_ISSOCK(os.lstat(path).st_mode):
+            return False
+    except OSError:
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+    return False

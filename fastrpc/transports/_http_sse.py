@@ -1,0 +1,111 @@
+"""HTTP+SSE, the transport of 2024-11-05: a GET opens a stream, messages are posted to an address of its own.
+
+The first event names that address, which holds an unguessable session id. All answers go out on the stream,
+and the session ends with it. A client that does not read is given up once too much waits for it.
+"""
+
+from __future__ import annotations
+
+from fastrpc.errors import InternalError, ParseError
+from fastrpc.transports._http_exchange import ANSWER, Exchange
+from fastrpc.transports._http_guard import Refused
+from fastrpc.transports._http_ids import new_id
+from fastrpc.transports._http_request import error_line
+from fastrpc.transports._http_streams import KEEP_ALIVE, event_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.transports._http_request import Request
+
+
+class SseSession:
+    """One stream and the connection behind it."""
+
+    def __init__(self, principal: str, exchange: Exchange) -> None:
+        self.id = new_id()
+        self.principal = principal
+        self.exchange = exchange
+        self.ended = False
+
+    def end(self) -> None:
+        """What is said already still goes out; then the stream ends."""
+        self.exchange.interrupt(error_line(InternalError("The server has ended"), b"null"))
+        self.ended = True
+        self.exchange.bell.ring()
+
+
+class SseEndpoint:
+    """The sessions of one server's HTTP+SSE; `app` makes their exchanges and knows the limits."""
+
+    def __init__(self, app: Any, *, per_caller: int, in_all: int) -> None:
+        self._app = app
+        self._per_caller = per_caller
+        self._in_all = in_all
+        self._sessions: dict[str, SseSession] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call of any session is in flight."""
+        return any(session.exchange.connection.in_flight for session in self._sessions.values())
+
+    def end_all(self) -> None:
+        for session in self._sessions.values():
+            session.end()
+
+    async def open(self, request: Request, address: str) -> None:
+        """Serve the stream of a new session, whose messages are posted to `address`."""
+        if request.method != "GET":
+            raise Refused(405, f"{request.method:.40}: expected GET", headers=[(b"allow", b"GET")])
+        if not request.accepts("text/event-stream"):
+            raise Refused(406, "Accept: expected text/event-stream")
+        own = sum(session.principal == request.principal for session in self._sessions.values())
+        if own >= self._per_caller or len(self._sessions) >= self._in_all:
+            raise Refused(429, "Too many sessions are open", headers=[(b"retry-after", b"60")])
+        session = SseSession(request.principal, self._app.new_exchange())
+        self._sessions[session.id] = session
+        request.watch(session.exchange.bell.ring)
+        try:
+            await request.begin()
+            place = f"{request.root}{address}?session_id={session.id}"
+            await request.more(f"event: endpoint\ndata: {place}\n\n".encode())
+            await self._send(request, session)
+        finally:
+            del self._sessions[session.id]
+            session.exchange.close()
+
+    async def _send(self, request: Request, session: SseSession) -> None:
+        exchange = session.exchange
+        while not request.gone and not exchange.overflown:
+            item = exchange.next()
+            if item is not None:
+                if item[1]:
+                    await request.more(event_of(item[1]))
+            elif session.ended:
+                await request.more(b"", last=True)
+                return
+            elif not await exchange.bell.wait(self._app.keep_alive_seconds):
+                await request.more(KEEP_ALIVE)
+
+    async def post(self, request: Request) -> None:
+        """Take a message; its answer goes out on the session's stream."""
+        from urllib.parse import parse_qs
+
+        if request.method != "POST":
+            raise Refused(405, f"{request.method:.40}: expected POST", headers=[(b"allow", b"POST")])
+        given = parse_qs(request.query.decode("latin-1")).get("session_id", [])
+        if len(given) != 1:
+            raise Refused(400, "session_id: expected once in the address, as the stream's first event has it")
+        session = self._sessions.get(given[0])
+        if session is None or session.principal != request.principal:
+            raise Refused(404, "session_id: there is no such session", code=-32001)
+        request.check_form()
+        body = await request.body(self._app.max_body)
+        message = self._app.read(body)
+        if message.kind == "broken":
+            raise ParseError(f"Parse error: {message.error}")
+        answer = session.exchange.receive(body)
+        if answer is not None:
+            session.exchange.put(ANSWER, answer)
+        await request.answer(202)

@@ -1,0 +1,132 @@
+"""Serves an `HttpApp` on sockets of this process: uvicorn with httptools, our connection class in front.
+
+Everything that needs a running loop (the straight way, the timer of the limits) begins and ends with `HttpServer.serve`.
+Several processes may serve the same sockets. Command line, workers and certificates are left to others, who hand
+over sockets and uvicorn's options.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from fastrpc.transports._http_hot import HotPath
+from fastrpc.transports._http_limits import Limits, Watch
+from fastrpc.transports._http_protocol import Protocol
+from fastrpc.transports._http_stopping import StoppingServer
+from fastrpc.transports._http_sockets import Address, listen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc.transports.http import HttpApp
+
+SPARE_DESCRIPTORS = 64
+"""Of those that the system lets us open: for files, pipes and the loop itself."""
+
+
+class HttpServer:
+    """One process's server.
+
+    `options` are uvicorn's (``ssl_certfile=…``). With `hot` false every request goes through the application.
+    `front` is an application that stands in front of it. `on_ready` is called when connections are taken. At the
+    end calls in flight have `drain_seconds` to end (`_http_stopping`).
+    """
+
+    def __init__(
+        self,
+        app: HttpApp,
+        sockets: list[socket.socket],
+        *,
+        limits: Limits | None = None,
+        hot: bool = True,
+        front: Any = None,
+        drain_seconds: float = 5.0,
+        on_ready: Callable[[], object] | None = None,
+        **options: Any,
+    ) -> None:
+        self.app = app
+        self.sockets = sockets
+        self.limits = limits or Limits()
+        self.limits.connections = min(self.limits.connections, _most_connections())
+        self._hot = hot
+        self._front = front or app
+        self._drain_seconds = drain_seconds
+        self._on_ready = on_ready
+        self._options = options
+        self._server: StoppingServer | None = None
+
+    async def serve(self) -> None:
+        """Serve until `stop` is called or SIGTERM, SIGINT or SIGHUP comes."""
+        loop = asyncio.get_running_loop()
+        watch = Watch(self.limits, loop)
+        hot = HotPath(self.app, loop) if self._hot else None
+        protocol = type("Protocol", (Protocol,), {"watch": watch, "hot": hot})
+        config = uvicorn.Config(
+            self._front,
+            http=protocol,
+            **{
+                "interface": "asgi3",
+                "ws": "none",
+                "lifespan": "on",
+                "log_config": None,
+                "log_level": "warning",
+                "access_log": False,
+                "server_header": False,
+                "proxy_headers": False,
+                **self._options,
+            },
+        )
+        for each in self.sockets:
+            if each.family != socket.AF_UNIX:  # for those that it accepts: a client may just vanish
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._server = StoppingServer(
+            config, self.app, drain_seconds=self._drain_seconds, on_ready=self._on_ready
+        )
+        try:
+            await self._server.serve(sockets=self.sockets)
+        finally:
+            watch.close()
+
+    def stop(self) -> None:
+        """Have `serve` come to its end. May be called from a signal handler."""
+        if self._server is not None:
+            self._server.end_soon()
+
+
+def serve(app: HttpApp, host: str = "127.0.0.1", port: int = 8000, **options: Any) -> None:
+    """Serve in this process until a signal comes; `options` are those of `HttpServer`. Raises UsageError."""
+    run(HttpServer(app, listen(Address(host, port))[0], **options))
+
+
+def run(server: HttpServer) -> None:
+    """Run a server in an event loop of its own: uvloop's, where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(server.serve())
+        return
+    if hasattr(asyncio, "Runner"):
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(server.serve())
+    else:
+        uvloop.install()
+        asyncio.run(server.serve())
+
+
+def _most_connections() -> int:
+    """How many connections this process may have open at once."""
+    if os.name != "posix":
+        return 512 - SPARE_DESCRIPTORS
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < 4096 and soft < hard:
+        soft = min(4096, hard) if hard != resource.RLIM_INFINITY else 4096
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return 1 << 20 if soft == resource.RLIM_INFINITY else max(soft - SPARE_DESCRIPTORS, 1)

@@ -1,0 +1,425 @@
+"""The checking proxy: nothing that goes through it reaches an address that is not the Internet's.
+
+Canaries listen on loopback, on every address of this machine; they must hear nothing. What stands for the
+Internet is 127.0.0.2, which a proxy may be allowed to reach.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import socket
+import sys
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any
+
+import pytest
+
+from fastrpc import checking_proxy
+from fastrpc.checking_proxy import SPECIAL_V4, CheckingProxy, is_public
+
+OUTSIDE = "127.0.0.2"
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is an address on Linux alone")
+
+
+class Listener:
+    """A server of the test's on one port of some addresses: what it heard, and what it answers."""
+
+    def __init__(self, answer: bytes = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi") -> None:
+        self.answer = answer
+        self.heard: list[bytes] = []
+        self.hits = 0
+        self.port = 0
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.hits += 1
+        with contextlib.suppress(OSError, asyncio.TimeoutError):
+            self.heard.append(await asyncio.wait_for(reader.read(65536), 2))
+            writer.write(self.answer)
+            await writer.drain()
+        writer.close()
+
+    @contextlib.asynccontextmanager
+    async def on(self, *hosts: str, port: int = 0) -> AsyncIterator[Listener]:
+        server = await asyncio.start_server(self._serve, hosts, port)
+        self.port = server.sockets[0].getsockname()[1]
+        try:
+            yield self
+        finally:
+            server.close()
+
+
+async def ask(proxy: CheckingProxy, request: str, *, password: str | None = None) -> bytes:
+    """Send a request line to the proxy with its password, and return all that comes back."""
+    word = proxy.password if password is None else password
+    credentials = b64encode(f"{proxy.username}:{word}".encode()).decode()
+    head = f"{request} HTTP/1.1\r\nhost: x\r\nproxy-authorization: Basic {credentials}\r\n\r\n"
+    return await send(proxy, head.encode())
+
+
+async def send(proxy: CheckingProxy, data: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
+    try:
+        writer.write(data)
+        return await asyncio.wait_for(reader.read(), 10)
+    finally:
+        writer.close()
+
+
+def status_of(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+# --- every range, every spelling --------------------------------------------------------------------------
+
+
+def spellings_v4(address: str) -> list[str]:
+    """An IPv4 address in the ways that resolvers, libraries and browsers read."""
+    number = int(IPv4Address(address))
+    a, b, c, d = address.split(".")
+    high, low = f"{number >> 16:x}", f"{number & 0xFFFF:x}"
+    return [
+        address,
+        f"{address}.",
+        str(number),
+        hex(number),
+        f"0X{number:X}",
+        f"0{number:o}",
+        ".".join(f"0{int(part):o}" for part in (a, b, c, d)),
+        ".".join(f"000{int(part):o}" for part in (a, b, c, d)),
+        ".".join(hex(int(part)) for part in (a, b, c, d)),
+        f"{hex(int(a))}.{b}.0{int(c):o}.{d}",
+        f"{a}.{number & 0xFFFFFF}",
+        f"{a}.{b}.{number & 0xFFFF}",
+        f"[::ffff:{address}]",
+        f"[::ffff:{high}:{low}]",
+        f"[0:0:0:0:0:FFFF:{high.upper()}:{low}]",
+        f"[::{address}]",
+        f"[64:ff9b::{address}]",
+        f"[64:ff9b:1::{high}:{low}]",
+        f"[2002:{high}:{low}::1]",
+        f"[2001:0:4136:e378:8000:63bf:{number >> 16 ^ 0xFFFF:x}:{number & 0xFFFF ^ 0xFFFF:x}]",
+        f"[::ffff:{address}%25lo]",
+        f"93.184.216.34@{address}",
+        address.replace(".", "%2e"),
+        address.replace(".", "。"),
+        address.replace("1", "①").replace("0", "⓪").replace("2", "②").replace("6", "⑥"),
+    ]
+
+
+SPECIAL_V6 = {
+    "unspecified": "::",
+    "loopback": "::1",
+    "unique local": "fd12:3456::1",
+    "cloud metadata": "fd00:ec2::254",
+    "link-local": "fe80::1",
+    "site-local": "fec0::1",
+    "multicast": "ff02::1",
+    "documentation": "2001:db8::1",
+    "new documentation": "3fff::1",
+    "discard": "100::1",
+    "ORCHID": "2001:20::1",
+    "benchmarks": "2001:2::1",
+    "segment routing": "5f00::1",
+}
+
+
+def spellings_v6(address: str) -> list[str]:
+    parsed = IPv6Address(address)
+    tail = IPv4Address(int(parsed) & 0xFFFFFFFF)
+    return [
+        f"[{address}]",
+        f"[{parsed.exploded}]",
+        f"[{parsed.exploded.upper()}]",
+        f"[{parsed.exploded[:-9]}{tail}]",
+        f"[{address}%25lo]",
+        f"[{address}%lo]",
+        f"[{address}%1]",
+        f"user@[{address}]",
+    ]
+
+
+RANGES = {
+    str(network): spellings_v4(str(network[16 if network.prefixlen < 28 else 0])) for network in SPECIAL_V4
+}
+RANGES["127.0.0.0/8 itself"] = spellings_v4("127.0.0.1")
+RANGES["0.0.0.0"] = spellings_v4("0.0.0.0")
+RANGES["metadata"] = spellings_v4("169.254.169.254")
+RANGES["broadcast"] = spellings_v4("255.255.255.255")
+RANGES.update({name: spellings_v6(address) for name, address in SPECIAL_V6.items()})
+RANGES["names"] = ["localhost", "LOCALHOST", "localhost.", "127.1", "127.0.1", "0", "0x7f.1", "[::]", "[::1]"]
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_no_spelling_of_a_special_address_is_connected_to(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[Any] = []
+    connect = asyncio.open_connection
+    own_port = 0
+
+    async def watched(host: str, port: int, **options: Any) -> Any:
+        if port != own_port:
+            tried.append(host)
+        return await connect(host, port, **options)
+
+    async def run() -> None:
+        nonlocal own_port
+        async with CheckingProxy() as proxy, Listener().on("0.0.0.0", "::") as canary:
+            own_port = int(proxy.url.rpartition(":")[2])
+            monkeypatch.setattr(checking_proxy.asyncio, "open_connection", watched)
+            for text in RANGES[name]:
+                for request in (
+                    f"CONNECT {text}:{canary.port}",
+                    f"GET http://{text}:{canary.port}/",
+                    f"GET http://{text}/",
+                ):
+                    answer = await ask(proxy, request)
+                    assert status_of(answer) in (400, 403, 502), (request, answer)
+                    assert not tried, f"{request}: {tried} was connected to"
+            assert canary.hits == 0
+
+    asyncio.run(run())
+
+
+def test_only_single_hosts_of_the_internet_are_public() -> None:
+    for address in ("93.184.216.34", "1.1.1.1", "2606:2800:220:1:248:1893:25c8:1946", "2a00:1450::1"):
+        assert is_public(address)
+    assert not any(is_public(address) for address in SPECIAL_V6.values())
+    assert not is_public("localhost")
+
+
+def test_the_addresses_of_this_machine_are_not_reached() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("93.184.216.34", 9))
+        except OSError:
+            pytest.skip("this machine has no address but loopback")
+        own = probe.getsockname()[0]
+    assert checking_proxy._is_own(checking_proxy.ip_address(own))
+    assert not checking_proxy._is_own(checking_proxy.ip_address("93.184.216.34"))
+
+
+@pytest.mark.parametrize(
+    ("port", "may"), [(80, True), (443, True), (8080, True), (22, False), (25, False), (1023, False)]
+)
+def test_ports_of_old_services_are_not_reached(port: int, may: bool) -> None:
+    async def run() -> bool:
+        return CheckingProxy().may_reach("93.184.216.34", port)
+
+    assert asyncio.run(run()) is may
+
+
+# --- what changes meanwhile -------------------------------------------------------------------------------
+
+
+@linux_only
+def test_a_redirect_to_a_special_address_ends_at_the_proxy() -> None:
+    import httpx
+
+    async def run() -> None:
+        async with Listener().on("127.0.0.1", "::1") as canary:
+            moved = f"HTTP/1.1 302 Found\r\nlocation: http://localhost:{canary.port}/\r\ncontent-length: 0\r\n\r\n"
+            async with (
+                Listener(moved.encode()).on(OUTSIDE) as outside,
+                CheckingProxy(allow=[OUTSIDE]) as proxy,
+                httpx.AsyncClient(
+                    proxy=proxy.url_with_password, trust_env=False, follow_redirects=True
+                ) as client,
+            ):
+                answer = await client.get(f"http://{OUTSIDE}:{outside.port}/")
+                assert (answer.status_code, answer.text) == (403, "Address not public")
+                assert str(answer.url) == f"http://localhost:{canary.port}/"
+                assert (outside.hits, canary.hits) == (1, 0)
+                assert list(proxy.refusals) == [("localhost", "Address not public")]
+
+    asyncio.run(run())
+
+
+@linux_only
+@pytest.mark.parametrize("request_of", ["CONNECT rebind.test:{}", "GET http://rebind.test:{}/"])
+def test_a_name_that_resolves_differently_later_is_connected_to_where_it_was_checked(request_of: str) -> None:
+    """Each look-up answers something else: the checked address first, loopback from then on."""
+    looked_up: list[str] = []
+
+    async def resolve(host: str, port: int) -> list[str]:
+        looked_up.append(host)
+        return [OUTSIDE] if len(looked_up) == 1 else ["127.0.0.1"]
+
+    async def run() -> None:
+        async with (
+            Listener().on(OUTSIDE) as outside,
+            Listener().on("127.0.0.1", port=outside.port) as canary,
+            CheckingProxy(allow=[OUTSIDE], resolve=resolve) as proxy,
+        ):
+            request = request_of.format(outside.port)
+            assert status_of(await ask(proxy, request)) == 200
+            assert (len(looked_up), outside.hits, canary.hits) == (1, 1, 0)
+            assert status_of(await ask(proxy, request)) == 403
+            assert (len(looked_up), outside.hits, canary.hits) == (2, 1, 0)
+
+    asyncio.run(run())
+
+
+@linux_only
+def test_of_several_addresses_only_the_public_ones_are_tried() -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        return ["127.0.0.1", "::1", "10.0.0.1", "fe80::1%lo", OUTSIDE]
+
+    async def run() -> None:
+        async with (
+            Listener().on(OUTSIDE) as outside,
+            Listener().on("127.0.0.1", "::1", port=outside.port) as canary,
+            CheckingProxy(allow=[OUTSIDE], resolve=resolve) as proxy,
+        ):
+            assert status_of(await ask(proxy, f"GET http://many.test:{outside.port}/")) == 200
+            assert (outside.hits, canary.hits) == (1, 0)
+
+    asyncio.run(run())
+
+
+# --- whom it serves, and how much -------------------------------------------------------------------------
+
+
+@linux_only
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "proxy-authorization: Basic eDp5\r\n",
+        "proxy-authorization: {0}x\r\n",
+        "proxy-authorization: {0}\r\nproxy-authorization: {0}\r\n",
+    ],
+)
+def test_without_the_password_nothing_is_served(header: str) -> None:
+    async def run() -> None:
+        async with Listener().on(OUTSIDE) as outside, CheckingProxy(allow=[OUTSIDE]) as proxy:
+            right = "Basic " + b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
+            for first in (f"GET http://{OUTSIDE}:{outside.port}/", f"CONNECT {OUTSIDE}:{outside.port}"):
+                answer = await send(proxy, f"{first} HTTP/1.1\r\n{header.format(right)}\r\n".encode())
+                assert status_of(answer) == 407
+                assert b'proxy-authenticate: Basic realm="fastrpc"\r\n' in answer
+            assert outside.hits == 0
+
+    asyncio.run(run())
+
+
+@linux_only
+def test_a_request_goes_on_without_what_is_for_the_proxy_alone() -> None:
+    import httpx
+
+    async def run() -> None:
+        async with Listener().on(OUTSIDE) as outside, CheckingProxy(allow=[OUTSIDE]) as proxy:
+            async with httpx.AsyncClient(proxy=proxy.url_with_password, trust_env=False) as client:
+                answer = await client.post(f"http://{OUTSIDE}:{outside.port}/a?b=c", content=b"x" * 40)
+            assert answer.text == "hi"
+            assert answer.headers["connection"] == "close"
+            heard = outside.heard[0]
+            assert heard.startswith(b"POST /a?b=c HTTP/1.1\r\nhost: ")
+            assert b"proxy" not in heard.lower()
+            assert proxy.password.encode() not in heard
+            assert b"content-length: 40\r\n" in heard
+
+    asyncio.run(run())
+
+
+@linux_only
+def test_a_tunnel_carries_bytes_both_ways() -> None:
+    data = os.urandom(3_000_000)
+
+    async def mirror(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while part := await reader.read(65536):
+            writer.write(part)
+            await writer.drain()
+        writer.close()
+
+    async def run() -> None:
+        server = await asyncio.start_server(mirror, OUTSIDE, 0)
+        port = server.sockets[0].getsockname()[1]
+        async with CheckingProxy(allow=[OUTSIDE]) as proxy:
+            word = b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
+            writer.write(
+                f"CONNECT {OUTSIDE}:{port} HTTP/1.1\r\nproxy-authorization: Basic {word}\r\n\r\n".encode()
+            )
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+            writer.write(data)
+            writer.write_eof()
+            assert await asyncio.wait_for(reader.read(), 20) == data
+            writer.close()
+        server.close()
+
+    asyncio.run(run())
+
+
+def test_a_head_that_is_long_or_slow_is_given_up() -> None:
+    async def run() -> None:
+        async with CheckingProxy(head_seconds=0.3) as proxy:
+            long = b"GET http://x/ HTTP/1.1\r\na: " + b"a" * 200_000 + b"\r\n\r\n"
+            assert status_of(await send(proxy, long)) == 431
+            assert await send(proxy, b"GET http://x/ HTTP/1.1\r\n") == b""
+
+    asyncio.run(run())
+
+
+def test_connections_beyond_the_limit_are_refused_until_others_end() -> None:
+    async def run() -> None:
+        async with CheckingProxy(connections=3) as proxy:
+            port = int(proxy.url.rpartition(":")[2])
+            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+            await asyncio.sleep(0.1)
+            assert status_of(await send(proxy, b"")) == 503
+            for _, writer in held:
+                writer.close()
+            await asyncio.sleep(0.1)
+            assert status_of(await ask(proxy, "GET http://127.0.0.1/")) == 403
+
+    asyncio.run(run())
+
+
+@linux_only
+def test_a_tunnel_in_which_nothing_moves_is_closed() -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async def run() -> None:
+        server = await asyncio.start_server(silent, OUTSIDE, 0)
+        port = server.sockets[0].getsockname()[1]
+        async with CheckingProxy(allow=[OUTSIDE], idle_seconds=0.3) as proxy:
+            assert status_of(await ask(proxy, f"CONNECT {OUTSIDE}:{port}")) == 200  # read to its end
+        server.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        "GET https://93.184.216.34/ HTTP/1.1",
+        "GET ftp://93.184.216.34/ HTTP/1.1",
+        "GET / HTTP/1.1",
+        "CONNECT 93.184.216.34 HTTP/1.1",
+        "CONNECT 93.184.216.34:0 HTTP/1.1",
+        "CONNECT 93.184.216.34:99999 HTTP/1.1",
+        "GET http://127.0.0.1\\@93.184.216.34/ HTTP/1.1",
+        "GET http://93.184.216.34/ HTTP/2",
+        "GET  http://93.184.216.34/ HTTP/1.1",
+        "POST http://93.184.216.34/ HTTP/1.1\r\ntransfer-encoding: chunked",
+        "POST http://93.184.216.34/ HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2",
+        "GET http://93.184.216.34/ HTTP/1.1\r\nbad header: x",
+    ],
+)
+def test_what_is_no_plain_request_is_refused_before_anything_is_resolved(request_text: str) -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        raise AssertionError("resolved")
+
+    async def run() -> None:
+        async with CheckingProxy(resolve=resolve) as proxy:
+            word = b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
+            text = f"{request_text}\r\nproxy-authorization: Basic {word}\r\n\r\n"
+            assert status_of(await send(proxy, text.encode())) in (400, 411)
+
+    asyncio.run(run())

@@ -1,0 +1,367 @@
+"""The straight way in front of the HTTP application: which requests take it, and that nobody can tell.
+
+Two real servers, one with the straight way and one without, are sent the same bytes; their answers must be the
+same, byte for byte but for Date.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import pytest
+from fastrpc import Server as App
+from fastrpc.transports._http_guard import Admission
+from fastrpc.transports._http_hot import HEADS_KEPT, HotPath
+from raw_http import TOKEN, Server, Socket, call, call_body, head_of, headers, list_body, listing
+
+DATE = [(b"date", b"Sat, 21 Nov 2026 12:00:00 GMT")]
+
+
+@pytest.fixture(scope="module")
+def hot() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def cold() -> Iterator[Server]:
+    with Server(hot=False) as server:
+        yield server
+
+
+def both(hot: Server, cold: Server, *pieces: bytes) -> list[bytes]:
+    """Send the same to both servers, three times on one connection; return the answers, which must be equal."""
+    found = []
+    for server in (hot, cold):
+        with server.socket() as connection:
+            answers = []
+            for _ in range(3):
+                connection.send(*pieces)
+                answers.append(connection.answer().raw)
+            found.append(answers)
+    assert found[0] == found[1]
+    return found[0]
+
+
+def with_headers(*changed: tuple[str, str | None], more: tuple[tuple[str, str], ...] = ()) -> bytes:
+    """A call of echo with headers of other values, or none, and with more headers."""
+    body = call_body("echo", {"text": "hello"})
+    given = dict(headers(body))
+    for name, value in changed:
+        given.pop(name, None) if value is None else given.update({name: value})
+    return head_of([*given.items(), *more]) + body
+
+
+CASES = {
+    "a call": call(),
+    "a list": listing(),
+    "a list of the rest": listing(cursor="nonsense"),
+    "an id as text": call(id="x\u00e4\""),
+    "no text but a number": call("add", {"a": 1, "b": 2}),
+    "a number as text": call("add", {"a": "1", "b": 2}),
+    "an argument too few": call("add", {"a": 1}),
+    "nothing": call("give", {"what": "none"}),
+    "an object": call("give", {"what": "dict"}),
+    "not a number": call("give", {"what": "nan"}),
+    "half a character": call("give", {"what": "surrogate"}),
+    "what no JSON holds": call("give", {"what": "object"}),
+    "a large integer": call("give", {"what": "big"}),
+    "letters": call("give", {"what": "unicode"}),
+    "a long answer": call("give", {"what": "many"}),
+    "a tool's error": call("fail", {"how": "on purpose"}),
+    "a protocol error": call("fail", {"how": "params"}),
+    "a protocol error with a status of its own": call("fail", {"how": "method"}),
+    "an exit": call("fail", {"how": "exit"}),
+    "a cancellation": call("fail", {"how": "cancelled"}),
+    "an error that cannot be told": call("fail", {"how": "words"}),
+    "a tool on a thread": call("slow", {"ms": 1}),
+    "a coroutine": call("wait", {"ms": 1}),
+    "progress": call("report", {}, progressToken=7),
+    "progress of a tool that has none": call(progressToken=7),
+    "no such tool": call("nobody"),
+    "a tool's name in base64": with_headers(("Mcp-Name", "=?base64?ZWNobw==?=")),
+    "a name in bad base64": with_headers(("Mcp-Name", "=?base64?ZWNobw?=")),
+    "the name of another tool": with_headers(("Mcp-Name", "add")),
+    "no name": with_headers(("Mcp-Name", None)),
+    "another method": with_headers(("Mcp-Method", "tools/list")),
+    "a method in capitals": with_headers(("Mcp-Method", "Tools/Call")),
+    "no method": with_headers(("Mcp-Method", None)),
+    "another version": with_headers(("MCP-Protocol-Version", "2025-11-25")),
+    "a version to come": with_headers(("MCP-Protocol-Version", "2027-01-01")),
+    "no version": with_headers(("MCP-Protocol-Version", None)),
+    "no token": with_headers(("Authorization", None)),
+    "a wrong token": with_headers(("Authorization", "Bearer wrong-token-for-tests")),
+    "two tokens": with_headers(more=(("Authorization", f"Bearer {TOKEN}"),)),
+    "another scheme": with_headers(("Authorization", f"Basic {TOKEN}")),
+    "a foreign host": with_headers(("Host", "evil.example")),
+    "no host": with_headers(("Host", None)),
+    "two hosts": with_headers(more=(("Host", "localhost"),)),
+    "a space behind the host": with_headers(("Host", "localhost ")),
+    "our origin": with_headers(more=(("Origin", "http://localhost:3000"),)),
+    "a foreign origin": with_headers(more=(("Origin", "https://evil.example"),)),
+    "a page from elsewhere": with_headers(more=(("Sec-Fetch-Site", "cross-site"),)),
+    "any answer": with_headers(("Accept", "*/*")),
+    "JSON alone": with_headers(("Accept", "application/json")),
+    "types that only look right": with_headers(("Accept", "application/jsonx, text/event-streams")),
+    "no Accept": with_headers(("Accept", None)),
+    "a form": with_headers(("Content-Type", "application/x-www-form-urlencoded")),
+    "JSON with a character set": with_headers(("Content-Type", "application/json; charset=utf-8")),
+    "no type": with_headers(("Content-Type", None)),
+    "a packed body": with_headers(more=(("Content-Encoding", "gzip"),)),
+    "a session that is not asked for": with_headers(more=(("Mcp-Session-Id", "x"),)),
+    "an argument's header that nobody needs": with_headers(more=(("Mcp-Param-Text", "x"),)),
+    "more headers": with_headers(more=(("User-Agent", "x"), ("traceparent", "00-1-2-3"), ("X-Empty", ""))),
+    "an address with a query": call().replace(b"POST /mcp ", b"POST /mcp?x=1 "),
+    "the older address": call().replace(b"POST /mcp ", b"POST /mcp/http "),
+    "an unknown address": call().replace(b"POST /mcp ", b"POST /mcp/ "),
+    "an absolute address": call().replace(b"POST /mcp ", b"POST http://localhost/mcp "),
+    "spaces around a value": call().replace(b"Mcp-Name: echo", b"mcp-name: \t echo \t"),
+    "a length with noughts": with_headers(("Content-Length", f"000{len(call_body('echo', {'text': 'hello'}))}")),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_answer_is_the_same_without_the_straight_way(hot: Server, cold: Server, name: str) -> None:
+    both(hot, cold, CASES[name])
+
+
+SPLITS = {
+    "the body in a packet of its own": lambda data: data.partition(b"\r\n\r\n"),
+    "the head in two": lambda data: (data[:40], data[40:]),
+    "the end of the head in two": lambda data: (data[: data.index(b"\r\n\r\n") + 2], data[data.index(b"\r\n\r\n") + 2 :]),
+    "the body in two": lambda data: (data[:-20], data[-20:]),
+    "the body byte by byte": lambda data: (data[:-30], *(data[at : at + 1] for at in range(len(data) - 30, len(data)))),
+}
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_a_request_may_come_in_pieces(hot: Server, cold: Server, name: str) -> None:
+    pieces = SPLITS[name](call())
+    both(hot, cold, *(piece for piece in pieces if piece))
+
+
+def test_requests_in_one_packet_are_answered_in_order(hot: Server, cold: Server) -> None:
+    many = [call(arguments={"text": str(number)}, id=number) for number in range(20)]
+    many[7:9] = [call("wait", {"ms": 30}, id=7), call("slow", {"ms": 30}, id=8)]
+    many[12] = listing(id=12)
+    for server in (hot, cold):
+        with server.socket() as connection:
+            connection.send(b"".join(many))
+            assert [connection.answer().json["id"] for _ in many] == list(range(20))
+
+
+def test_a_body_that_looks_like_a_request_is_none(hot: Server, cold: Server) -> None:
+    """What follows a request that is still being read belongs to it, whatever it looks like."""
+    hidden = call(arguments={"text": "smuggled"})
+    text = call_body("wait", {"ms": 1, "x": "y" * 10})
+    outer = head_of([*headers(text + hidden, "wait")])
+    for server in (hot, cold):
+        with server.socket() as connection:
+            connection.send(call("wait", {"ms": 20}) + outer + text, hidden, pause=0.05)
+            assert connection.answer().text == "waited"
+            answer = connection.answer()
+            assert answer.status == 400
+            assert answer.json["error"]["code"] == -32700
+            assert connection.is_closed(seconds=0.2) is False
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"Transfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding : chunked\r\n",
+        b"Content-Length: 3\r\n",
+        b"X: y\r\n folded: z\r\n",
+        b": nothing\r\n",
+        b"X y\r\n",
+        b"X: a\nY: b\r\n",
+        b"X: a\rY: b\r\n",
+        b"X: \0\r\n",
+    ],
+)
+def test_a_head_that_readers_could_read_differently_is_refused(hot: Server, cold: Server, lines: bytes) -> None:
+    data = call().replace(b"Mcp-Name", lines + b"Mcp-Name")
+    for server in (hot, cold):
+        with server.socket() as connection:
+            connection.send(data)
+            answer = connection.answer()
+            assert (answer.status, answer.headers["content-type"]) == (400, "application/json")
+            assert answer.json["error"]["code"] == -32600
+            assert connection.is_closed()
+
+
+def test_the_connection_ends_when_the_client_wants_it(hot: Server) -> None:
+    for data in (
+        with_headers(more=(("Connection", "close"),)),
+        with_headers(more=(("Proxy-Connection", "close"),)),
+        call().replace(b"HTTP/1.1", b"HTTP/1.0"),
+    ):
+        with hot.socket() as connection:
+            connection.send(data)
+            assert connection.answer().text == "hello"
+            assert connection.is_closed()
+
+
+def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(hot: Server) -> None:
+    for _ in range(50):
+        with hot.socket() as connection:
+            connection.send(call()[:-10])
+    assert hot.ask(call()).text == "hello"
+
+
+def test_a_tool_is_called_once_whatever_way_its_answer_takes(hot: Server) -> None:
+    with hot.socket() as connection:
+        counts = []
+        for _ in range(40):
+            connection.send(call("count"))
+            counts.append(int(connection.answer().text))
+    assert counts == list(range(counts[0], counts[0] + 40))
+
+
+def test_a_tool_that_comes_or_goes_is_noticed(hot: Server) -> None:
+    with hot.socket() as connection:
+        for _ in range(3):
+            for request, expected in (
+                (call("fresh", {}), None),
+                (call("learn", {"name": "fresh"}), "learned"),
+                (call("fresh", {}), "fresh"),
+                (call("fresh", {}), "fresh"),
+                (call("forget", {"name": "fresh"}), "forgotten"),
+            ):
+                connection.send(request)
+                answer = connection.answer().json
+                assert (answer["result"]["content"][0]["text"] if "result" in answer else None) == expected
+
+
+def test_the_date_is_that_of_the_answer(hot: Server) -> None:
+    with hot.socket() as connection:
+        dates = set()
+        deadline = time.monotonic() + 5
+        while len(dates) < 3 and time.monotonic() < deadline:
+            connection.send(call())
+            dates.add(_date(connection))
+            time.sleep(0.05)
+    assert len(dates) == 3
+
+
+def _date(connection: Socket) -> str:
+    return connection.answer().headers["date"]
+
+
+# --- which way is taken -----------------------------------------------------------------------------------
+
+
+def with_path(function: object, app: App | None = None, **options: object) -> None:
+    """Run ``function(path, application)`` in a loop, with a tool `echo` to call."""
+
+    async def run() -> None:
+        served = app or App("hot")
+        served.tool(echo, run="inline")
+        application = served.asgi(token=TOKEN, **options)
+        path = HotPath(application, asyncio.get_running_loop())
+        function(path, application)  # type: ignore[operator]
+        path.close()
+
+    asyncio.run(run())
+
+
+def echo(text: str) -> str:
+    return text
+
+
+def head(request: bytes) -> bytes:
+    return request.partition(b"\r\n\r\n")[0]
+
+
+def test_a_call_and_a_list_go_straight() -> None:
+    def check(path: HotPath, application: object) -> None:
+        for request in (call(), listing()):
+            known = path.head(head(request))
+            assert known is not None
+            answer = path.answer(known, request.partition(b"\r\n\r\n")[2], DATE)
+            assert answer is not None
+            assert answer.startswith(b"HTTP/1.1 200 OK\r\ndate: Sat, 21 Nov 2026 12:00:00 GMT\r\ncontent-length: ")
+
+    with_path(check)
+
+
+def test_a_body_that_its_head_does_not_describe_goes_the_long_way_untouched() -> None:
+    def check(path: HotPath, application: object) -> None:
+        known = path.head(head(call()))
+        assert known is not None
+        for body in (call_body("other"), list_body(), b"", b"{", b"[]", call_body(progressToken=1)):
+            assert path.answer(known, body, DATE) is None
+            assert path.answer(known, call_body("echo", {"text": "x"}), DATE) is not None
+
+    with_path(check)
+
+
+def test_a_head_is_judged_anew_when_its_token_expires() -> None:
+    def check(path: HotPath, application: object) -> None:
+        asked = []
+
+        def admit(given: object) -> Admission:
+            asked.append(given)
+            return Admission("somebody", time.monotonic() + 0.05)
+
+        application.guard.admit = admit  # type: ignore[attr-defined]
+        for _ in range(3):
+            assert path.head(head(call())) is not None
+        assert len(asked) == 1
+        time.sleep(0.06)
+        assert path.head(head(call())) is not None
+        assert len(asked) == 2
+
+    with_path(check)
+
+
+def test_a_token_that_was_wrong_is_asked_for_again() -> None:
+    def check(path: HotPath, application: object) -> None:
+        request = head(call())
+        guard = application.guard  # type: ignore[attr-defined]
+        admit = guard.admit
+        guard.admit = lambda given: admit({})
+        assert path.head(request) is None
+        guard.admit = admit
+        assert path.head(request) is not None
+
+    with_path(check)
+
+
+def test_known_heads_are_bounded() -> None:
+    def check(path: HotPath, application: object) -> None:
+        for number in range(3 * HEADS_KEPT):
+            assert path.head(head(with_headers(more=(("X", str(number)),)))) is not None
+            path.head(b"GET /%d HTTP/1.1" % number)
+        assert len(path._heads) <= HEADS_KEPT
+        assert len(path._others) <= 4 * HEADS_KEPT
+
+    with_path(check)
+
+
+def test_what_is_around_calls_sends_them_the_long_way() -> None:
+    app = App("hooked")
+    app.set_note(lambda: ["noted"])
+
+    def check(path: HotPath, application: object) -> None:
+        known = path.head(head(call()))
+        body = call_body("echo", {"text": "x"})
+        assert known is None or path.answer(known, body, DATE) is None
+        app.set_note(None)
+        known = path.head(head(call()))
+        assert known is not None
+        assert path.answer(known, body, DATE) is not None
+
+    with_path(check, app)
+
+
+def test_a_server_that_ends_takes_nothing_straight() -> None:
+    def check(path: HotPath, application: object) -> None:
+        known = path.head(head(call()))
+        assert known is not None
+        application.stopping = True  # type: ignore[attr-defined]
+        assert path.answer(known, call_body("echo", {"text": "x"}), DATE) is None
+
+    with_path(check)

@@ -1,0 +1,303 @@
+"""A real HTTP server of fastrpc in a process of its own, and raw sockets to speak to it byte by byte.
+
+`Server` starts `fastrpc.transports.http_server` with the tools of `PROGRAM`, on a port that the system chooses;
+`Socket` sends whatever bytes it is given and reads answers as any client would. Bounded in time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import time
+from typing import Any
+
+TOKEN = "a-token-for-tests"
+SECONDS = 20.0
+
+PROGRAM = r'''
+import asyncio, json, sys, time
+from fastrpc import Context, Server
+from fastrpc.errors import InvalidParams, MethodNotFound, ToolError
+from fastrpc.transports._http_limits import Limits
+from fastrpc.transports._http_sockets import Address, listen
+from fastrpc.transports.http_server import HttpServer, run
+
+given = json.loads(sys.argv[1])
+app = Server("raw")
+calls = 0
+
+@app.tool(run="inline")
+def echo(text: str, times: int = 1) -> str:
+    return text * times
+
+@app.tool(run="inline")
+def add(a: int, b: int) -> int:
+    return a + b
+
+@app.tool(run="inline")
+def count() -> str:
+    """Count the calls of this tool."""
+    global calls
+    calls += 1
+    return str(calls)
+
+@app.tool(run="inline")
+def fail(how: str) -> str:
+    if how == "params": raise InvalidParams("not these")
+    if how == "method": raise MethodNotFound("no such thing")
+    if how == "exit": raise SystemExit(3)
+    if how == "cancelled": raise asyncio.CancelledError
+    if how == "words": raise type("Wordless", (Exception,), {"__str__": lambda self: 1 / 0})()
+    raise ToolError(how)
+
+@app.tool(run="inline")
+def give(what: str) -> object:
+    return {"none": None, "dict": {"a": [1, 2.5]}, "nan": float("nan"), "surrogate": "\ud800", "object": object(),
+            "big": 2**70, "bytes": b"x", "unicode": "h\u00e4\u6f22", "many": "x" * 200_000}[what]
+
+@app.tool(run="thread")
+def slow(ms: int) -> str:
+    time.sleep(ms / 1000)
+    return "slept"
+
+@app.tool
+async def wait(ms: int) -> str:
+    await asyncio.sleep(ms / 1000)
+    return "waited"
+
+@app.tool
+async def report(context: Context) -> str:
+    context.progress(1, 2)
+    return "reported"
+
+@app.tool(run="inline")
+def learn(name: str) -> str:
+    """Add a tool of this name."""
+    def learned() -> str:
+        return name
+    app.tool(learned, name=name)
+    return "learned"
+
+@app.tool(run="inline")
+def forget(name: str) -> str:
+    app.remove_tool(name)
+    return "forgotten"
+
+@app.tool(run="inline", name="odd-name")
+def odd() -> str:
+    return "odd"
+
+application = app.asgi(token=given["token"], max_body=given["max_body"])
+sockets = listen(Address("127.0.0.1", 0))[0]
+server = HttpServer(application, sockets, limits=Limits(**given["limits"]), hot=given["hot"],
+                    on_ready=lambda: print(sockets[0].getsockname()[1], flush=True))
+run(server)
+'''
+
+
+class Server:
+    """A server process, from `with` to its end. Without `hot` every request takes the long way."""
+
+    def __init__(self, *, hot: bool = True, max_body: int = 16 * 1024 * 1024, **limits: float) -> None:
+        options = {"hot": hot, "token": TOKEN, "max_body": max_body, "limits": limits}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, json.dumps(options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert self.process.stdout is not None
+        self.port = int(self.process.stdout.readline() or self._say_why())
+
+    def _say_why(self) -> int:
+        self.process.kill()
+        raise AssertionError(self.process.communicate()[1].decode())
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def socket(self) -> Socket:
+        return Socket(self.port)
+
+    def ask(self, *pieces: bytes) -> Answer:
+        """Send one request on a connection of its own and return the answer."""
+        with self.socket() as connection:
+            connection.send(*pieces)
+            return connection.answer()
+
+    def cpu_seconds(self) -> float:
+        with open(f"/proc/{self.process.pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / 100
+
+
+class Answer:
+    """One answer: `raw` is all of it but Date, whose value changes from second to second."""
+
+    def __init__(self, head: bytes, body: bytes) -> None:
+        self.raw = re.sub(rb"(?im)^date: [^\r]*", b"date: now", head) + body
+        line, *lines = head.rstrip(b"\r\n").split(b"\r\n")
+        self.status = int(line.split(b" ")[1])
+        self.headers = {
+            name.lower().decode(): value.strip().decode()
+            for name, _, value in (each.partition(b":") for each in lines)
+        }
+        self.body = body
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def text(self) -> str:
+        found: str = self.json["result"]["content"][0]["text"]
+        return found
+
+    def __repr__(self) -> str:
+        return f"<Answer {self.raw[:400]!r}>"
+
+
+class Closed(Exception):
+    """The server has closed the connection; `rest` is what came of an answer before that."""
+
+    def __init__(self, rest: bytes = b"") -> None:
+        super().__init__(rest)
+        self.rest = rest
+
+
+class Socket:
+    """A connection."""
+
+    def __init__(self, port: int) -> None:
+        self.plain = socket.create_connection(("127.0.0.1", port), timeout=SECONDS)
+        self.plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._read = b""
+
+    def __enter__(self) -> Socket:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.plain.close()
+
+    def send(self, *pieces: bytes, pause: float = 0.005) -> None:
+        """Send pieces as packets of their own. A server that has hung up is no error."""
+        try:
+            for number, piece in enumerate(pieces):
+                if number:
+                    time.sleep(pause)
+                self.plain.sendall(piece)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+
+    def answer(self, *, seconds: float = SECONDS) -> Answer:
+        """Read one answer. Raises Closed, and TimeoutError."""
+        head = self._until(b"\r\n\r\n", seconds)
+        if head.startswith(b"HTTP/1.1 100"):
+            return Answer(head, b"")
+        length = re.search(rb"(?im)^content-length: (\d+)", head)
+        if length is not None:
+            return Answer(head, self._exactly(int(length[1]), seconds))
+        if b"chunked" not in head:
+            return Answer(head, b"")
+        body = b""
+        while size := int(self._until(b"\r\n", seconds), 16):
+            body += self._exactly(size + 2, seconds)[:-2]
+        self._until(b"\r\n", seconds)
+        return Answer(head, body)
+
+    def stream(self, *, seconds: float = SECONDS) -> bytes:
+        """Read until the server closes, and return all that came, dates masked. Raises TimeoutError."""
+        try:
+            while True:
+                self._more(seconds)
+        except Closed:
+            return re.sub(rb"(?m)^date: [^\r]*", b"date: now", self._read)
+
+    def is_closed(self, *, seconds: float = SECONDS) -> bool:
+        """Whether the server closes the connection in that time, without a word."""
+        try:
+            self._more(seconds)
+        except Closed:
+            return True
+        except TimeoutError:
+            return False
+        raise AssertionError(f"more came: {self._read[:200]!r}")
+
+    def _more(self, seconds: float) -> None:
+        self.plain.settimeout(seconds)
+        try:
+            data = self.plain.recv(65536)
+        except ConnectionResetError:
+            data = b""
+        except socket.timeout:
+            raise TimeoutError from None
+        if not data:
+            raise Closed(self._read)
+        self._read += data
+
+    def _until(self, mark: bytes, seconds: float) -> bytes:
+        while mark not in self._read:
+            self._more(seconds)
+        found, _, self._read = self._read.partition(mark)
+        return found + mark
+
+    def _exactly(self, size: int, seconds: float) -> bytes:
+        while len(self._read) < size:
+            self._more(seconds)
+        found, self._read = self._read[:size], self._read[size:]
+        return found
+
+
+# --- requests ---------------------------------------------------------------------------------------------
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+}
+
+
+def call_body(name: str = "echo", arguments: dict[str, Any] | None = None, id: Any = 1, **meta: Any) -> bytes:
+    params = {"name": name, "arguments": arguments or {}, "_meta": {**META, **meta}}
+    message = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
+    return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def list_body(id: Any = 1, **params: Any) -> bytes:
+    message = {"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": {**params, "_meta": META}}
+    return json.dumps(message, separators=(",", ":")).encode()
+
+
+def headers(body: bytes, name: str | None = "echo", method: str = "tools/call") -> list[tuple[str, str]]:
+    """The headers of a right request, in the order of a usual client."""
+    found = [
+        ("Host", "127.0.0.1:8000"),
+        ("Accept", "application/json, text/event-stream"),
+        ("Content-Type", "application/json"),
+        ("Authorization", f"Bearer {TOKEN}"),
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", method),
+    ]
+    if name is not None:
+        found.append(("Mcp-Name", name))
+    return [*found, ("Content-Length", str(len(body)))]
+
+
+def head_of(pairs: list[tuple[str, str]], line: str = "POST /mcp HTTP/1.1") -> bytes:
+    lines = [line, *(f"{name}: {value}" for name, value in pairs)]
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
+
+
+def call(name: str = "echo", arguments: dict[str, Any] | None = None, id: Any = 1, **meta: Any) -> bytes:
+    """A whole request that calls a tool."""
+    body = call_body(name, {"text": "hello"} if arguments is None and name == "echo" else arguments, id, **meta)
+    return head_of(headers(body, name)) + body
+
+
+def listing(id: Any = 1, **params: Any) -> bytes:
+    body = list_body(id, **params)
+    return head_of(headers(body, None, "tools/list")) + body
