@@ -8,7 +8,7 @@ TLS, cache, or reuse a connection of plain HTTP for a second request.
 
     async with CheckingProxy() as proxy:
         httpx.AsyncClient(proxy=proxy.url_with_password, trust_env=False)
-        chromium.launch(args=proxy.browser_flags, proxy={"server": proxy.url, "username": …})
+        chromium.launch(args=proxy.browser_flags, proxy=proxy.browser_proxy)
 """
 
 from __future__ import annotations
@@ -170,6 +170,16 @@ class CheckingProxy:
         """The address for clients that take name and password in it. Not to be logged or given to a program
         on its command line."""
         return f"http://{self.username}:{self.password}@127.0.0.1:{self._port}"
+
+    @property
+    def browser_proxy(self) -> dict[str, str]:
+        """The proxy as playwright takes it, for a browser or a context of one."""
+        return {
+            "server": self.url,
+            "username": self.username,
+            "password": self.password,
+            "bypass": "<-loopback>",
+        }
 
     @property
     def browser_flags(self) -> list[str]:

@@ -23,7 +23,8 @@ from fastrpc import Context, Server
 from fastrpc.errors import InvalidParams, MethodNotFound, ToolError
 from fastrpc.transports._http_limits import Limits
 from fastrpc.transports._http_sockets import Address, listen
-from fastrpc.transports.http_server import HttpServer, run
+from fastrpc.transports._http_run import run_in_loop
+from fastrpc.transports.http_server import HttpServer
 
 given = json.loads(sys.argv[1])
 app = Server("raw")
@@ -58,6 +59,12 @@ def give(what: str) -> object:
     return {"none": None, "dict": {"a": [1, 2.5]}, "nan": float("nan"), "surrogate": "\ud800", "object": object(),
             "big": 2**70, "bytes": b"x", "unicode": "h\u00e4\u6f22", "many": "x" * 200_000}[what]
 
+@app.tool(run="inline")
+def hold(ms: int) -> str:
+    """Hold the loop up."""
+    time.sleep(ms / 1000)
+    return "held"
+
 @app.tool(run="thread")
 def slow(ms: int) -> str:
     time.sleep(ms / 1000)
@@ -90,11 +97,14 @@ def forget(name: str) -> str:
 def odd() -> str:
     return "odd"
 
+async def main():
+    sockets = listen(Address("127.0.0.1", 0))[0]
+    server = HttpServer(application.here(), sockets, limits=Limits(**given["limits"]), hot=given["hot"],
+                        drain_seconds=1, on_ready=lambda: print(sockets[0].getsockname()[1], flush=True))
+    await server.serve()
+
 application = app.asgi(token=given["token"], max_body=given["max_body"])
-sockets = listen(Address("127.0.0.1", 0))[0]
-server = HttpServer(application, sockets, limits=Limits(**given["limits"]), hot=given["hot"],
-                    on_ready=lambda: print(sockets[0].getsockname()[1], flush=True))
-run(server)
+run_in_loop(main())
 '''
 
 

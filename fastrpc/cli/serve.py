@@ -1,4 +1,4 @@
-"""``fastrpc serve``: tools over standard input and output.
+"""``fastrpc serve``: tools over standard input and output, or over HTTP (`_serve_http`).
 
 On the way to the first answer, so the few options are parsed by hand and nothing is imported that
 the session does not need. What goes over the wire is the server's business; this module writes to
@@ -18,7 +18,7 @@ from fastrpc.transports import stdio
 HELP = """\
 usage: fastrpc serve [OPTION…] [TARGET…]
 
-Serve tools over standard input and output to an MCP client.
+Serve tools to an MCP client: over standard input and output, or over HTTP.
 
 A target is a file (my_tools.py), a module (package.module) or one thing in it (module:app).
 Without a target the agent's tools are served. Several targets are served together.
@@ -26,17 +26,30 @@ Without a target the agent's tools are served. Several targets are served togeth
 options:
   --cwd DIR             work as if started in DIR; files and targets are looked up there
   --name NAME           the name that the server gives itself
-  --drain-seconds N     at the end of input, calls may still end for N seconds (1)
+  --drain-seconds N     at the end, calls may still end for N seconds (1; over HTTP 5)
   --max-in-flight N     refuse calls beyond N at a time
   --log-level LEVEL     debug, info, warning, error or critical, on stderr (warning)
   --trace FILE          append both directions of the wire to FILE, secrets masked
   --help                show this
+
+over HTTP:
+  --http HOST:PORT      serve at this address; port 0: any; unix:PATH: a Unix socket
+  --token-file FILE     clients need one of the tokens in FILE, one a line (or FASTRPC_TOKEN)
+  --no-auth             clients need no token; for loopback addresses only
+  --auth-server URL     clients need a token of this authorization server
+  --resource URL        the address by which its tokens name this server
+  --allow-host HOST     answer to this name too; may be repeated
+  --allow-origin URL    let pages of this origin in; may be repeated
+  --workers N           processes that serve (1)
+  --tls-cert FILE       the certificate, for https
+  --tls-key FILE        and its key
 
 examples:
   fastrpc serve
   fastrpc serve my_tools.py more_tools.py
   fastrpc serve package.server:app --log-level info
   TOOLS=false fastrpc serve
+  fastrpc serve my_tools.py --http 127.0.0.1:8000 --token-file token
 """
 
 # An option and the setting it stands for; the others are this command's own.
@@ -44,8 +57,12 @@ SETTING_OPTIONS = {
     "--drain-seconds": "FASTRPC_DRAIN_SECONDS",
     "--log-level": "FASTRPC_LOG_LEVEL",
     "--max-in-flight": "FASTRPC_MAX_IN_FLIGHT",
+    "--workers": "FASTRPC_WORKERS",
 }
-OPTIONS = ("--cwd", "--name", "--trace", *SETTING_OPTIONS)
+FLAGS = ("--no-auth",)
+REPEATED = ("--allow-host", "--allow-origin", "--auth-server")
+HTTP_OPTIONS = ("--http", "--resource", "--tls-cert", "--tls-key", "--token-file", *FLAGS, *REPEATED)
+OPTIONS = ("--cwd", "--name", "--trace", *SETTING_OPTIONS, *HTTP_OPTIONS)
 
 
 def main(arguments: list[str]) -> int:
@@ -54,11 +71,21 @@ def main(arguments: list[str]) -> int:
         sys.stdout.write(HELP)
         return 0
     options, targets = split_arguments(arguments)
+    over_http = any(name in options for name in ("--workers", *HTTP_OPTIONS))
+    if over_http:
+        from fastrpc.cli._serve_http import check
+
+        check(options)
     anywhere = _change_folder(options.get("--cwd"), targets)
     texts = _setting_texts(options)
     settings = configuration(texts)
     given = dict(os.environ) if anywhere else {}
     settings.export(os.environ)
+    if over_http:
+        from fastrpc.cli._serve_http import serve
+
+        serve(options, targets, settings)
+        return 0
     trace = options.get("--trace")
     if trace is not None:
         _check_writable(trace)
@@ -91,9 +118,15 @@ def split_arguments(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
             name, equals, text = argument.partition("=")
             if name not in OPTIONS:
                 raise unknown_option(argument, (*OPTIONS, "--help"), "serve")
-            value = text if equals else next(rest, None)
-            if not value:
-                raise UsageError(f"{name} needs a value (see 'fastrpc serve --help')")
+            if name in FLAGS and not equals:
+                options[name] = "1"
+                continue
+            value = text if equals and name not in FLAGS else next(rest, None)
+            if not value or name in FLAGS:
+                wrong = "takes no value" if name in FLAGS else "needs a value"
+                raise UsageError(f"{name} {wrong} (see 'fastrpc serve --help')")
+            if name in REPEATED and name in options:
+                value = f"{options[name]},{value}"
             options[name] = value
     return options, targets
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 HEADS_KEPT = 1024
 OTHERS_KEPT = 4096
 LONGEST_HEAD = 8 * 1024
+MOST_HEADERS = 50
 LONGEST_BODY = 1024 * 1024
 
 REQUEST_LINES = (b"POST /mcp HTTP/1.1", b"POST /mcp/http HTTP/1.1")
@@ -149,6 +150,7 @@ class HotPath:
         length, method = given.get(b"content-length", b""), given.get(b"mcp-method", b"")
         if (
             len(given) < len(pairs)
+            or len(pairs) > MOST_HEADERS
             or given.keys() & LONG_WAY
             or given.get(b"connection", b"keep-alive").lower() != b"keep-alive"
             or not LENGTH.fullmatch(length)

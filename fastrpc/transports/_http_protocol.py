@@ -57,6 +57,7 @@ class Protocol(HttpToolsProtocol):
         self._head_size = 0  # by what the parser has made of it
         self._held: list[bytes] = []  # of a likely request, until its body is there
         self._missing = 0
+        self._left = 0  # of a body that the parser leaves to us
         self._refusal: TooMuch | None = None
         self._hung_up = False
         self._unread: tuple[float, int] | None = None  # since when, and how much then
@@ -134,7 +135,7 @@ class Protocol(HttpToolsProtocol):
         in_head = self._phase == HEAD
         try:
             self._parse(data)
-        except HttpParserError:
+        except (HttpParserError, TooMuch):
             self._end(self._refusal or TooMuch(400, "Broken HTTP"))
             return
         if in_head and self._phase == HEAD:
@@ -144,12 +145,34 @@ class Protocol(HttpToolsProtocol):
 
     def _parse(self, data: bytes) -> None:
         while data:
+            if self._left > 0:
+                data = self._read_left(data)
+                continue
             try:
                 self.parser.feed_data(data)
             except HttpParserUpgrade as upgrade:
                 data = data[upgrade.args[0] :]
+                self._ignore_upgrade()
             else:
                 return
+
+    def _ignore_upgrade(self) -> None:
+        """The parser takes an Upgrade for the end of HTTP, and does not read the body: Java's client sends one."""
+        given = dict(self.headers)
+        if b"transfer-encoding" in given:
+            self._give_up(400, "Upgrade: not with a body in chunks")
+        self._left = int(given.get(b"content-length", b"0"))
+        if self._left > 0:
+            self._phase = BODY
+            self.cycle.more_body = True
+
+    def _read_left(self, data: bytes) -> bytes:
+        part = data[: self._left]
+        self._left -= len(part)
+        self.on_body(part)
+        if self._left == 0:
+            self.on_message_complete()
+        return data[len(part) :]
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -174,10 +197,10 @@ class Protocol(HttpToolsProtocol):
             self._give_up(431, f"The head is longer than {limits.head_bytes} bytes")
 
     def on_headers_complete(self) -> None:
+        super().on_headers_complete()
         self._phase = BODY
         self._since = self.watch.now
         self._count = 0
-        super().on_headers_complete()
         if len(self.pipeline) > self.watch.limits.waiting:
             self._give_up(429, "Too many requests on one connection")
 

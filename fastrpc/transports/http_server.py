@@ -18,7 +18,6 @@ from fastrpc.transports._http_hot import HotPath
 from fastrpc.transports._http_limits import Limits, Watch
 from fastrpc.transports._http_protocol import Protocol
 from fastrpc.transports._http_stopping import StoppingServer
-from fastrpc.transports._http_sockets import Address, listen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,31 +91,13 @@ class HttpServer:
             await self._server.serve(sockets=self.sockets)
         finally:
             watch.close()
+            if hot is not None:
+                hot.close()
 
     def stop(self) -> None:
         """Have `serve` come to its end. May be called from a signal handler."""
         if self._server is not None:
             self._server.end_soon()
-
-
-def serve(app: HttpApp, host: str = "127.0.0.1", port: int = 8000, **options: Any) -> None:
-    """Serve in this process until a signal comes; `options` are those of `HttpServer`. Raises UsageError."""
-    run(HttpServer(app, listen(Address(host, port))[0], **options))
-
-
-def run(server: HttpServer) -> None:
-    """Run a server in an event loop of its own: uvloop's, where there is one."""
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(server.serve())
-        return
-    if hasattr(asyncio, "Runner"):
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(server.serve())
-    else:
-        uvloop.install()
-        asyncio.run(server.serve())
 
 
 def _most_connections() -> int:

@@ -14,6 +14,7 @@ import socket
 import sys
 from base64 import b64encode
 from collections.abc import AsyncIterator
+from importlib.util import find_spec
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
@@ -45,12 +46,16 @@ class Listener:
 
     @contextlib.asynccontextmanager
     async def on(self, *hosts: str, port: int = 0) -> AsyncIterator[Listener]:
-        server = await asyncio.start_server(self._serve, hosts, port)
-        self.port = server.sockets[0].getsockname()[1]
+        self.port = port
+        servers = []
         try:
+            for host in hosts:
+                servers.append(await asyncio.start_server(self._serve, host, self.port))
+                self.port = servers[0].sockets[0].getsockname()[1]
             yield self
         finally:
-            server.close()
+            for server in servers:
+                server.close()
 
 
 async def ask(proxy: CheckingProxy, request: str, *, password: str | None = None) -> bytes:
@@ -421,5 +426,92 @@ def test_what_is_no_plain_request_is_refused_before_anything_is_resolved(request
             word = b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
             text = f"{request_text}\r\nproxy-authorization: Basic {word}\r\n\r\n"
             assert status_of(await send(proxy, text.encode())) in (400, 411)
+
+    asyncio.run(run())
+
+
+# --- a real browser ---------------------------------------------------------------------------------------
+
+PAGE = """<!doctype html><title>page</title>
+<img src="http://127.0.0.1:PORT/img"><img src="http://localhost:PORT/img"><img src="http://[::1]:PORT/img">
+<iframe src="http://2130706433:PORT/frame"></iframe>
+<link rel="preload" as="script" href="http://0:PORT/preload">
+<link rel="dns-prefetch" href="//localhost"><link rel="preconnect" href="http://127.0.0.1:PORT">
+<script>
+const hosts = ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0x7f.1", "127.0.0.1.", "0.0.0.0",
+               "foo.localhost"];
+const tries = [];
+const opened = socket => new Promise((ok, no) => { socket.onopen = ok; socket.onerror = no; });
+for (const host of hosts) {
+  tries.push(fetch(`http://${host}:PORT/fetch`, {mode: "no-cors"}));
+  tries.push(fetch(`https://${host}:PORT/fetch`, {mode: "no-cors"}));
+  tries.push(opened(new WebSocket(`ws://${host}:PORT/ws`)));
+  tries.push(opened(new WebSocket(`wss://${host}:PORT/ws`)));
+  navigator.sendBeacon(`http://${host}:PORT/beacon`, "x");
+}
+const user = {username: "u", credential: "c"};
+const peer = new RTCPeerConnection({iceServers: [
+  {urls: ["stun:127.0.0.1:UDP"]}, {urls: ["turn:127.0.0.1:UDP?transport=udp"], ...user},
+  {urls: "turn:127.0.0.1:PORT?transport=tcp", ...user}, {urls: "turns:127.0.0.1:PORT", ...user}]});
+peer.createDataChannel("x");
+peer.createOffer().then(offer => peer.setLocalDescription(offer));
+Promise.allSettled(tries).then(() => setTimeout(() => { document.title = "done"; }, 1500));
+</script>"""
+
+
+def find_chromium() -> str:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if find_spec("playwright") is None or found is None:
+        if os.environ.get("CI"):
+            pytest.fail("CI has to have Chromium and playwright: this test guards what pages can reach")
+        pytest.skip("no Chromium, or no playwright")
+    return found
+
+
+@linux_only
+@pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "unguarded-the-canaries-hear-it"])
+def test_a_page_in_chromium_reaches_nothing_of_this_machine(guarded: bool) -> None:
+    """By images, frames, fetches, sockets, beacons, prefetches and WebRTC; over TCP and UDP."""
+    executable = find_chromium()
+    from playwright.async_api import async_playwright
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        packets: list[bytes] = []
+
+        class Packets(asyncio.DatagramProtocol):
+            def datagram_received(self, data: bytes, address: Any) -> None:
+                packets.append(data)
+
+        udp, _ = await loop.create_datagram_endpoint(Packets, local_addr=("127.0.0.1", 0))
+        udp_port = udp.get_extra_info("sockname")[1]
+        async with (
+            Listener().on("127.0.0.1", "::1") as canary,
+            Listener().on(OUTSIDE) as outside,
+            CheckingProxy(allow=[OUTSIDE]) as proxy,
+            async_playwright() as playwright,
+        ):
+            text = PAGE.replace("PORT", str(canary.port)).replace("UDP", str(udp_port))
+            outside.answer = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n" + text.encode()
+            browser = await playwright.chromium.launch(
+                executable_path=executable,
+                args=["--no-sandbox", *(proxy.browser_flags if guarded else [])],
+                proxy=proxy.browser_proxy if guarded else None,  # type: ignore[arg-type]
+            )
+            try:
+                page = await browser.new_page()
+                await page.goto(f"http://{OUTSIDE}:{outside.port}/", wait_until="commit")
+                await page.wait_for_function("document.title == 'done'", timeout=30_000)
+            finally:
+                await browser.close()
+            assert outside.hits >= 1
+            if guarded:
+                assert (canary.hits, len(packets)) == (0, 0)
+                assert {host for host, _ in proxy.refusals} >= {"127.0.0.1", "localhost", "::1"}
+            else:
+                assert canary.hits
+                assert packets
+        udp.close()
 
     asyncio.run(run())

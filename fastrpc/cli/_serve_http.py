@@ -1,0 +1,115 @@
+"""``fastrpc serve --http``: from options and settings to a server over HTTP.
+
+Imported by nothing else: who serves over standard input and output pays nothing for it. Secrets are taken out of
+the environment before anything of the tools is imported, so that neither they nor their programs inherit them.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fastrpc.cli import say
+from fastrpc.cli._assemble import assemble
+from fastrpc.cli.serve import HTTP_OPTIONS
+from fastrpc.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.config import Configuration
+    from fastrpc.server import Server
+
+EXCLUDING = (
+    ("--no-auth", "--token-file"),
+    ("--no-auth", "--auth-server"),
+    ("--http", "--trace"),
+)
+NEEDING = (("--tls-cert", "--tls-key"), ("--tls-key", "--tls-cert"), ("--resource", "--auth-server"))
+
+
+def check(options: dict[str, str]) -> None:
+    """Raise UsageError for options that exclude each other, or need another one."""
+    if "--http" not in options:
+        given = next(name for name in ("--workers", *HTTP_OPTIONS) if name in options)
+        raise UsageError(f"{given} is for HTTP: give --http HOST:PORT too")
+    for one, other in EXCLUDING:
+        if one in options and other in options:
+            raise UsageError(f"{one} and {other} exclude each other")
+    for one, other in NEEDING:
+        if one in options and other not in options:
+            raise UsageError(f"{one} needs {other} too")
+
+
+def serve(options: dict[str, str], targets: list[str], settings: Configuration) -> None:
+    """Serve until a signal comes. Raises UsageError."""
+    from fastrpc.transports._http_run import run
+    from fastrpc.transports._http_settings import Settings
+
+    token = _token(options, settings)
+    secret = settings["FASTRPC_SECRET"]
+    for name in ("FASTRPC_TOKEN", "FASTRPC_SECRET"):
+        os.environ.pop(name, None)
+    workers = settings["FASTRPC_WORKERS"]
+    _check_workers(workers, targets, settings)
+    drained = settings.origin("FASTRPC_DRAIN_SECONDS") != "default"
+    application: dict[str, Any] = {
+        "token": token,
+        "token_file": options.get("--token-file"),
+        "auth_servers": _several(options, "--auth-server"),
+        "resource": options.get("--resource"),
+        "hosts": _several(options, "--allow-host"),
+        "origins": _several(options, "--allow-origin"),
+        "max_body": settings["FASTRPC_HTTP_BODY_BYTES"],
+        "max_sessions": settings["FASTRPC_HTTP_SESSIONS"],
+        "session_idle_seconds": settings["FASTRPC_HTTP_SESSION_SECONDS"],
+    }
+    if "--no-auth" in options:
+        application["auth"] = None
+    http = Settings(
+        options["--http"],
+        workers=workers,
+        tls_cert=options.get("--tls-cert"),
+        tls_key=options.get("--tls-key"),
+        drain_seconds=settings["FASTRPC_DRAIN_SECONDS"] if drained else None,
+        secret=secret,
+        **application,
+    )
+    run(lambda: _assembled(targets, settings, options), http)
+
+
+def _assembled(targets: list[str], settings: Configuration, options: dict[str, str]) -> Server:
+    server = assemble(targets, settings, name=options.get("--name"))
+    server.service.load()
+    return server
+
+
+def _token(options: dict[str, str], settings: Configuration) -> str | None:
+    """Return the token of the settings, checked as one of a file is. Raises UsageError."""
+    if settings["FASTRPC_TOKEN"] == "":
+        return None
+    where = settings.origin("FASTRPC_TOKEN")
+    if "--no-auth" in options:
+        raise UsageError(f"--no-auth, but FASTRPC_TOKEN is set ({where}): one of them")
+    if "--token-file" in options and where != "environment":
+        say(f"fastrpc: warning: {where}: FASTRPC_TOKEN counts too, besides --token-file")
+    from fastrpc.transports._http_auth import token_from_environment
+
+    return token_from_environment({"FASTRPC_TOKEN": settings["FASTRPC_TOKEN"]})
+
+
+def _several(options: dict[str, str], name: str) -> list[str] | None:
+    """Return the values of an option that may stand there more than once."""
+    from fastrpc.config import parse_names
+
+    return list(parse_names(options[name])) if name in options else None
+
+
+def _check_workers(workers: int, targets: list[str], settings: Configuration) -> None:
+    """Raise UsageError for tools that must not be served by several processes."""
+    toolset = settings["FASTRPC_TOOLSET"]
+    if workers > 1 and (not targets or toolset in targets):
+        raise UsageError(
+            f"--workers {workers}: the tools of {toolset} keep what they began (running tasks, plan mode) in their own "
+            "process, and the next call may come to another one: serve them with one worker, or give targets"
+        )
