@@ -5,8 +5,8 @@ Sources, lowest to highest: the built-in default, ``~/.scorpiox/scorpiox-env.txt
 process environment, options of the command line. A bad line is one warning, never a failed start.
 
 The two files of the working directory come with a cloned repository, which is not the user. They may
-switch things off, but not back on what a home file switched off; they may not lower a guard; and a
-key that names code, a program, a folder, an address or a secret is ignored there.
+switch things off, but not back on what a home file switched off; they may not lower a guard, nor give a
+permission; and a key that names code, a program, a folder, an address or a secret is ignored there.
 
 `load` reads at most four small files (a missing one costs one failed open) and imports nothing but
 `os`. It prints nothing: the warnings are handed to the caller. What a setting means is up to whoever
@@ -114,7 +114,10 @@ SETTINGS = (
     Setting("MODEL", "text", "", "accepted and reported; fastrpc calls no model"),
     Setting("ADDITIONAL_SKILLS", "folders", (), "more folders with skills, separated by commas"),
     Setting("PLAN_ENFORCE", "guard", False, "refuse tools that write or execute while plan mode is on"),
-    Setting("ASK_TERMINAL", "flag", False, "questions to a person may use the terminal"),
+    Setting("ASK_TERMINAL", "permission", False, "questions to a person may use the terminal"),
+    Setting(
+        "FASTRPC_ASK_SECONDS", "seconds", 300.0, "how long a person may think; at most 590, 0: ask nobody"
+    ),
     Setting("FASTRPC_TOOLSET", "module", "fastrpc.tools.agent", "the tools served when no target is named"),
     Setting("FASTRPC_STATE_DIR", "folder", state_folder, "where state and long outputs are kept"),
     Setting("FASTRPC_PATIENCE_SECONDS", "seconds", 55.0, "no call lasts longer than this; 0: no limit"),
@@ -126,9 +129,16 @@ SETTINGS = (
     Setting("FASTRPC_MAX_IN_FLIGHT", "count", None, "calls in flight at most; unset: as the server says"),
     Setting("FASTRPC_THREADS", "count", None, "worker threads at most; unset: as the server says"),
     Setting("FASTRPC_LOG_LEVEL", "level", "warning", "debug, info, warning, error or critical"),
+    Setting("FASTRPC_IMAGE_FILE_BYTES", "count", 256 * 1024**2, "no longer image file is read"),
+    Setting("FASTRPC_IMAGE_MEMORY_BYTES", "count", 1024**3, "the memory that decoding an image may take"),
+    Setting("FASTRPC_IMAGE_SECONDS", "count", 10, "the processor time that decoding an image may take"),
     Setting("FASTRPC_BROWSER", "program", "", "the browser that renders web pages"),
     Setting("FASTRPC_BROWSER_SANDBOX", "guard", True, "the browser's own sandbox"),
+    Setting("FASTRPC_BROWSER_IDLE_SECONDS", "seconds", 120.0, "how long an idle browser is kept"),
     Setting("FASTRPC_SEARCH_ENGINES", "names", (), "search engines, separated by commas; none: all"),
+    Setting("FASTRPC_SEARXNG_URL", "address", "", "an instance of SearXNG, one of the search engines"),
+    Setting("FASTRPC_SEARCH_USER_AGENT", "text", "", "what search engines are told we are; unset: fastrpc"),
+    Setting("FASTRPC_SEARCH_ADDRESS", "address", "", "stands in for all search engines, for tests"),
 )
 
 
@@ -183,6 +193,7 @@ def parse_folders(text: str) -> tuple[str, ...]:
 PARSERS: dict[str, Callable[[str], Any]] = {
     "flag": parse_flag,
     "guard": parse_flag,
+    "permission": parse_flag,
     "count": parse_count,
     "seconds": parse_seconds,
     "level": parse_level,
@@ -227,7 +238,8 @@ class Configuration:
         Secrets stay out: every child would inherit them.
         """
         for name, value in self.values.items():
-            if value.origin not in ("default", "environment") and value.setting.kind != "secret":
+            there = value.origin == "default" or (value.origin == "environment" and name in environ)
+            if not there and value.setting.kind != "secret":
                 environ[name] = value.text()
 
 
@@ -328,6 +340,8 @@ def _take_line(
         configuration.warnings.append(f"{origin}: the key is longer than {KEY_LIMIT} characters")
     elif len(text) > VALUE_LIMIT:
         configuration.warnings.append(f"{origin}: the value is longer than {VALUE_LIMIT} characters")
+    elif "\0" in text:
+        configuration.warnings.append(f"{origin}: the value holds a NUL character")
     else:
         setting = known.get(key) or _family(key)
         if setting is None:
@@ -373,7 +387,7 @@ def _take_environment(
     for name in environ:
         if name.startswith(SWITCH_PREFIXES) and environ[name] and name not in known:
             setting = _family(name)
-            if setting is not None:
+            if setting is not None and (setting.name == name or setting.name not in environ):
                 _take(configuration, setting, environ[name].strip(), "environment", None)
 
 
@@ -400,8 +414,10 @@ def _refusal(configuration: Configuration, setting: Setting, value: Any, held_of
     """Say why a file of the working directory may not set this, or return nothing."""
     if setting.kind in HELD_BACK:
         return f"is ignored here: a file in the working directory may not name {HELD_BACK[setting.kind]}"
-    if setting.kind == "flag" and value is True and setting.name in held_off:
+    if value is True and setting.name in held_off:
         return f"stays off: {configuration.origin(setting.name)} switched it off"
+    if setting.kind == "permission" and value is True and not configuration[setting.name]:
+        return "stays off: a file in the working directory may not give a permission"
     if setting.kind == "guard" and value is False and configuration[setting.name]:
         return "stays on: a file in the working directory may not lower a guard"
     return ""

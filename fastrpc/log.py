@@ -1,8 +1,8 @@
 """Says things on standard error, one record a line, through Python's own `logging`.
 
 The level is ``FASTRPC_LOG_LEVEL`` (default ``warning``). `logging` is imported by the first record
-that is written, so a server with nothing to say never pays for it. A program that has configured
-logging keeps its own handlers.
+that is written, so a server with nothing to say never pays for it. Secrets are masked, in tracebacks too. A
+program that has configured logging keeps its own handlers.
 """
 
 from __future__ import annotations
@@ -35,10 +35,16 @@ def _prepare() -> logging.Logger:
     if _logger is None:
         import logging
 
+        from fastrpc.masking import masked
+
+        class Masking(logging.Formatter):
+            def format(self, record: logging.LogRecord) -> str:
+                return masked(super().format(record))
+
         _logger = logging.getLogger("fastrpc")
         _logger.setLevel(level())
         if not _logger.hasHandlers():
             handler = logging.StreamHandler(sys.stderr)
-            handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+            handler.setFormatter(Masking("%(asctime)s %(levelname)s %(name)s: %(message)s"))
             _logger.addHandler(handler)
     return _logger

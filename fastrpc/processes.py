@@ -341,10 +341,12 @@ def _signal_name(number: int) -> str:
 
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment for a program: this process's, without the secrets of fastrpc's own
-    (``FASTRPC_…`` with TOKEN, SECRET, PASSWORD or KEY in it), and with `changes`."""
+    (``FASTRPC_…`` with TOKEN, SECRET, PASSWORD or KEY in it, or an address with a password as its value),
+    and with `changes`."""
     variables = dict(os.environ)
     for name in [name for name in variables if name.startswith("FASTRPC_")]:
-        if any(word in name for word in ("TOKEN", "SECRET", "PASSWORD", "KEY")):
+        host = variables[name].partition("://")[2].partition("/")[0]
+        if "@" in host or any(word in name for word in ("TOKEN", "SECRET", "PASSWORD", "KEY")):
             del variables[name]
     if changes:
         variables.update(changes)

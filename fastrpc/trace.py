@@ -8,15 +8,10 @@ not imported.
 from __future__ import annotations
 
 import os
-import re
 from time import monotonic
 
 from fastrpc.errors import UsageError
-
-SECRET = re.compile(
-    rb'("[^"\\]*(?:token|secret|password|passwd|api[-_]?key|authorization|credential)[^"\\]*"\s*:\s*)"(?:[^"\\]|\\.)*"',
-    re.IGNORECASE,
-)
+from fastrpc.masking import masked_line
 
 
 class Trace:
@@ -38,7 +33,7 @@ class Trace:
             lines = [data]
         at = b"%.6f" % (monotonic() - self._began)
         for line in lines:
-            os.write(self._file, b"%b %b %b\n" % (direction, at, SECRET.sub(rb'\1"***"', line)))
+            os.write(self._file, b"%b %b %b\n" % (direction, at, masked_line(line)))
 
     def close(self) -> None:
         os.close(self._file)

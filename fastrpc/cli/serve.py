@@ -54,8 +54,10 @@ def main(arguments: list[str]) -> int:
         sys.stdout.write(HELP)
         return 0
     options, targets = split_arguments(arguments)
-    _change_folder(options.get("--cwd"), targets)
-    settings = configuration(_setting_texts(options))
+    anywhere = _change_folder(options.get("--cwd"), targets)
+    texts = _setting_texts(options)
+    settings = configuration(texts)
+    given = dict(os.environ) if anywhere else {}
     settings.export(os.environ)
     trace = options.get("--trace")
     if trace is not None:
@@ -63,6 +65,11 @@ def main(arguments: list[str]) -> int:
     at_terminal = os.isatty(0)
     stdio.prepare()  # a target may print while it is imported
     server = assemble(targets, settings, name=options.get("--name"), later=True)
+    if anywhere:
+        from fastrpc.cli._roots import follow_roots
+        from fastrpc.config import load
+
+        follow_roots(server, settings, lambda: load(given, options=texts))
     if at_terminal:
         _greet(arguments)
     server.run(drain_seconds=settings["FASTRPC_DRAIN_SECONDS"], trace=trace)
@@ -108,19 +115,19 @@ def _setting_texts(options: dict[str, str]) -> dict[str, str]:
     return texts
 
 
-def _change_folder(folder: str | None, targets: list[str]) -> None:
-    """Go where the work is. Desktop clients start servers in ``/``: that is no project, so the
-    agent's tools then work in the home folder."""
-    if folder is None:
-        if targets or os.path.realpath(".") != "/":
-            return
+def _change_folder(folder: str | None, targets: list[str]) -> bool:
+    """Go where the work is. Desktop clients start servers in ``/``: that is no project, so the agent's tools
+    then work in the home folder, until the client says better. Returns whether it may."""
+    anywhere = folder is None and not targets and os.path.realpath(".") == "/"
+    if anywhere:
         folder = os.path.expanduser("~")
-        if not os.path.isdir(folder):
-            return
-    try:
-        os.chdir(folder)
-    except OSError as error:
-        raise UsageError(f"--cwd {folder}: {error.strerror}") from None
+    if folder is not None:
+        try:
+            os.chdir(folder)
+        except OSError as error:
+            if not anywhere:
+                raise UsageError(f"--cwd {folder}: {error.strerror}") from None
+    return anywhere
 
 
 def _check_writable(path: str) -> None:

@@ -1,0 +1,107 @@
+"""Where a server works that was started in ``/``, as desktop clients do: in the client's single root.
+
+The first call of a tool waits until the client has said what its roots are, where it says that it has some.
+Exactly one that is a folder: the server goes there and takes that folder's settings, which may switch
+tools off (`fastrpc.config`). Anything else: it stays where it is, in the home folder. Asked once for the
+life of the process; later calls take the way without hooks again. Imported by nothing but such a start.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fastrpc.cli import say
+from fastrpc.errors import FastrpcError, InvalidParams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import Lock
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc.config import Configuration
+    from fastrpc.context import Context
+    from fastrpc.hooks import ToolCall
+    from fastrpc.server import Server
+
+ANSWER_SECONDS = 5.0  # no person is asked: a client that knows its roots says them at once
+ROUNDS = 64  # calls that the client answers at the same time, or one that it cannot answer
+KEY = "fastrpc-roots"
+
+
+def follow_roots(server: Server, settings: Configuration, reload: Callable[[], Configuration]) -> None:
+    """Have the first call of a tool ask the client where to work. `reload` reads the settings again."""
+    lock: Lock | None = None
+    rounds = 0
+    settled = False
+
+    async def settle(call: ToolCall) -> None:
+        nonlocal lock, rounds, settled
+        if lock is None:
+            from asyncio import Lock
+
+            lock = Lock()
+        async with lock:  # a call that comes meanwhile must not run in the wrong folder
+            if not settled:
+                rounds += 1
+                folder = await _root_of(call.context) if rounds <= ROUNDS else None
+                settled = True
+                server.remove_hook(settle)
+                if folder is not None:
+                    _move(server, settings, folder, reload)
+        if server.tools.get(call.tool) is None:
+            raise InvalidParams(f"Unknown tool: {call.tool} (switched off in {os.getcwd()})")
+
+    server.before(settle)
+
+
+async def _root_of(context: Context) -> str | None:
+    """Return the folder that is the client's only root; None if it has none, or several, or says nothing."""
+    if context.client_capabilities.get("roots") is None:
+        return None
+    from asyncio import TimeoutError, wait_for
+
+    try:
+        roots = await wait_for(context.roots(key=KEY), ANSWER_SECONDS)
+    except (FastrpcError, TimeoutError):
+        return None
+    paths = [path for path in map(path_of, roots) if path is not None]
+    if len(paths) != 1 or paths[0] == "/" or not os.path.isdir(paths[0]):
+        return None
+    return paths[0]
+
+
+def path_of(root: dict[str, Any]) -> str | None:
+    """Return the path of a root, a ``file:`` URI of this machine (RFC 8089); None for any other."""
+    from urllib.parse import unquote_to_bytes, urlsplit
+
+    try:
+        parts = urlsplit(root["uri"])
+    except ValueError:
+        return None
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
+        return None
+    path = unquote_to_bytes(parts.path.encode("utf-8", "surrogatepass"))
+    if not path.startswith(b"/") or b"\0" in path:
+        return None
+    return os.path.normpath(os.fsdecode(path))
+
+
+def _move(server: Server, settings: Configuration, folder: str, reload: Callable[[], Configuration]) -> None:
+    """Work in a folder from now on, with the settings that hold there."""
+    from fastrpc.cli._assemble import switched_on
+
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        say(f"fastrpc: warning: the client's root {folder!r}: {error.strerror}")
+        return
+    there = reload()
+    for warning in there.warnings:
+        if warning not in settings.warnings:
+            say(f"fastrpc: warning: {warning}")
+    there.export(os.environ)
+    left = {tool.name for tool in switched_on(server.tools, there)}
+    for tool in server.tools:
+        if tool.name not in left:
+            server.remove_tool(tool.name)

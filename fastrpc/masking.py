@@ -1,0 +1,56 @@
+"""Takes secrets out of texts that are written down: log records, traces, the messages of errors.
+
+A secret is known by where it stands (the password of an address, an ``Authorization`` header, the value
+behind a name such as ``api_key``) or because it is the value of an environment variable with such a name.
+What looks like none stays as it is: this bounds the damage of a mistake, it does not make texts public.
+Costs some searches of the text; imported only where something is written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+MASK = "****"
+NAMES = "token|secret|password|passwd|api[-_]?key|credential|private[-_]?key"
+IN_ENVIRONMENT = re.compile(rf"(?:{NAMES}|_key$|_auth$)", re.IGNORECASE)
+SHORTEST = 8
+"""Values of the environment that are shorter are found in every text by chance."""
+
+# Each begins with something rare, and what is repeated before something else is bounded: no text takes long.
+KEY = rf"(?:{NAMES}|authorization)[^\"'\\]{{0,40}}"
+HEADER = r"\b(?:proxy-authorization|authorization|x-api-key|set-cookie|cookie)\s{0,4}:\s{0,4}"
+
+PATTERNS = [
+    (re.compile(pattern, re.IGNORECASE), replacement)
+    for pattern, replacement in (
+        # https://name:password@host, and https://token@host
+        (r"(:\\?/\\?/)[^\s/?#@\"'<>\\]{1,500}@", rf"\1{MASK}@"),
+        # "password": "…" in JSON, in JSON within JSON, and as Python shows a dict
+        (rf'({KEY}"\s{{0,4}}:\s{{0,4}})"(?:[^"\\]|\\.)*"', rf'\1"{MASK}"'),
+        (rf'({KEY}"\s{{0,4}}:\s{{0,4}})\[[^\]]*\]', rf'\1["{MASK}"]'),
+        (rf'({KEY}\\"\s{{0,4}}:\s{{0,4}}\\")[^"\\]*', rf"\1{MASK}"),
+        (rf"({KEY}'\s{{0,4}}:\s{{0,4}})'[^']*'", rf"\1'{MASK}'"),
+        # Authorization: …, Bearer …
+        (rf"({HEADER})[^\s\"'\\][^\"'\\\r\n]*", rf"\1{MASK}"),
+        (r"\b(bearer|basic)(\s{1,4})(?=[a-z~+/]{0,500}[\d_.=-])[\w.~+/=-]{6,}", rf"\1\2{MASK}"),
+        # token=…, --token …
+        (rf"((?:{NAMES})[\w-]{{0,40}}\s?=\s?)(?:'[^']*'|\\?\"[^\"\\]*|[^\s\"'&,;)\\]+)", rf"\1{MASK}"),
+        (rf"(--[\w-]{{0,40}}(?:{NAMES})[\w-]{{0,40}}\s{{1,4}})[^\s\"'\\]+", rf"\1{MASK}"),
+    )
+]
+
+
+def masked(text: str) -> str:
+    """Return a text without the secrets that it can be known to hold."""
+    for pattern, replacement in PATTERNS:
+        text = pattern.sub(replacement, text)
+    for name, value in os.environ.items():
+        if len(value) >= SHORTEST and value in text and IN_ENVIRONMENT.search(name):
+            text = text.replace(value, MASK)
+    return text
+
+
+def masked_line(line: bytes) -> bytes:
+    """Return a line of the wire without its secrets."""
+    return masked(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
