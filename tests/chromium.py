@@ -124,8 +124,9 @@ def facts_of(result: Any) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def shelter() -> Iterator[str]:
-    """A folder for all that is written meanwhile: state, home, temporary files."""
+def shelter(pytest_folders: pytest.TempPathFactory) -> Iterator[str]:
+    """A folder for all that is written meanwhile: state and temporary files."""
+    pytest_folders.getbasetemp()  # made at its first use, which must not be in this folder
     with temporary_folder() as path, pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", path)
         patch.setenv("FASTRPC_STATE_DIR", os.path.join(path, "state"))

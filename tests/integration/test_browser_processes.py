@@ -23,8 +23,8 @@ from fastrpc import Context, ToolError
 
 
 @pytest.fixture(scope="module")
-def folder() -> Iterator[str]:
-    with chromium.shelter() as path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with chromium.shelter(tmp_path_factory) as path:
         yield path
 
 

@@ -17,8 +17,8 @@ from web import Visit, Web
 
 
 @pytest.fixture(scope="module")
-def folder() -> Iterator[str]:
-    with chromium.shelter() as path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with chromium.shelter(tmp_path_factory) as path:
         yield path
 
 

@@ -298,3 +298,23 @@ def test_a_home_folder_that_is_not_there_is_no_failure(folders: Any) -> None:
     with started(folders) as server:
         client = Legacy(server, uris(folders / "root"))
         assert place(client) == str(folders / "root")
+
+
+@pytest.mark.parametrize("client_of", CLIENTS)
+def test_what_a_dead_server_left_is_taken_over_in_the_root(folders: Any, client_of: Any) -> None:
+    with started(folders, "--cwd", str(folders / "root")) as dying:
+        client = client_of(dying, None)
+        assert client.call("SetCallback", action="set", message="later", delay_seconds=900)["result"]
+        assert client.call("PlanMode", action="enter", goal="g")["result"]
+        dying.kill()
+        dying.wait()
+    with started(folders) as server:
+        client = client_of(server, uris(folders / "root"))
+        meta = {} if client_of is Legacy else {"_meta": client.meta}
+        assert server.request("tools/list", meta)["result"]["tools"]
+        time.sleep(2.5)  # the server has looked at what it watches
+        assert server.request("tools/list", meta)["result"]["tools"]
+        assert place(client) == str(folders / "root")
+        assert "later" in client.call("SetCallback", action="list")["result"]["content"][0]["text"]
+        plan = client.call("PlanMode", action="status")["result"]["content"][0]["text"]
+        assert "inactive" not in plan.lower(), plan

@@ -13,7 +13,7 @@ from typing import Any
 
 import page_cases
 import pytest
-from fastrpc.tools.agent import _documents
+from fastrpc.tools.agent import _documents, _documents_markdown
 
 from fastrpc import ToolError, processes
 
@@ -54,7 +54,10 @@ def case(request: pytest.FixtureRequest) -> page_cases.Case:
     return page_cases.Case(request.param)
 
 
-def test_a_page_becomes_its_main_content_as_markdown(case: page_cases.Case) -> None:
+def test_a_page_becomes_its_main_content_as_markdown(
+    case: page_cases.Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_documents_markdown, "SECONDS", 100.0)  # the machine may be busy with other things
     document = _documents.to_markdown(case.html, case.url)
     missing = [
         f"{kind}: {what}" for kind, what, met in page_cases.verdicts(document.text, case.expected) if not met
@@ -127,6 +130,13 @@ def test_where_a_page_is_made_in_an_odd_way_its_text_is_still_there(html: str) -
     assert PROSE.strip() in markdown(html)
 
 
+@pytest.mark.parametrize("name", ["sidebar", "modal-open", "nav", "cookies-off related", "share"])
+def test_what_holds_most_of_the_text_is_content_whatever_its_name(name: str) -> None:
+    text = markdown(f"<div class='{name}'><p>Most. {PROSE * 30}</p></div><div><p>Some. {PROSE * 4}</p></div>")
+    assert "Some." in text
+    assert "Most." in text
+
+
 def test_a_page_that_is_only_links_keeps_them() -> None:
     html = "<ul>" + "".join(f"<li><a href='/{n}'>Story {n}</a></li>" for n in range(30)) + "</ul>"
     text = markdown(html)
@@ -152,6 +162,8 @@ def test_the_pages_heading_above_its_content_is_kept() -> None:
         "<div class=zx81><p>We use cookies to improve things.</p><button>Accept all</button></div>",
         "<div class=q><p>نستخدم ملفات تعريف الارتباط</p><a href=#>موافق</a></div>",
         "<div id=onetrust-banner-sdk><p>We use cookies to improve things.</p></div>",
+        f"<div class=consent-wall><p>We use cookies. {'For this and that. ' * 200}</p>"
+        "<button>Reject all</button></div>",
         "<div style='color: red; display:none'>We use cookies to improve things.</div>",
         "<div hidden>We use cookies to improve things.</div>",
         "<section class=CookieBanner>We use cookies to improve things.</section>",
@@ -266,9 +278,9 @@ def test_a_cell_that_spans_rows_is_repeated_and_bars_do_not_end_a_cell() -> None
 
 def test_a_span_beyond_reason_does_not_make_a_table_of_a_billion_cells() -> None:
     cells = "<td colspan=99999 rowspan=99999>x</td><td>y</td>"
-    began = time.monotonic()
-    assert "| x |" in within(f"<table>{f'<tr>{cells}</tr>' * 50}</table>")
-    assert time.monotonic() - began < 20
+    shown = within(f"<table>{f'<tr>{cells}</tr>' * 50}</table>")
+    assert "| x |" in shown
+    assert shown.split("\n")[-1].count("|") < 250
 
 
 def test_a_table_that_only_lays_out_a_page_is_none() -> None:
@@ -402,6 +414,11 @@ def test_too_little_time_is_an_error_in_a_sentence(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(_documents, "SECONDS", 1)
     with pytest.raises(ToolError, match=r"more than 1 s|SIGKILL|SIGXCPU"):
         wait(_documents.convert(article("<p>x <b>y</b></p>" * 300_000), BASE))
+
+
+def test_a_caller_may_allow_less_time() -> None:
+    with pytest.raises(ToolError, match=r"more than 1 s|SIGKILL|SIGXCPU"):
+        wait(_documents.convert(article("<p>x <b>y</b></p>" * 300_000), BASE, seconds=0.5))
 
 
 def test_nothing_of_the_working_directory_is_imported(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,8 +26,8 @@ from fastrpc import Context, ToolError
 
 
 @pytest.fixture(scope="module")
-def loop() -> Iterator[chromium.Loop]:
-    with chromium.shelter():
+def loop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Loop]:
+    with chromium.shelter(tmp_path_factory):
         loop = chromium.Loop()
         yield loop
         loop.close()

@@ -57,40 +57,44 @@ FORMATS: dict[str, Callable[[str, str], Document]] = {
 }
 
 
-async def convert(html: str, url: str, format: str = "markdown") -> Document:
-    """Do what `to_markdown`, `to_text` or `to_html` does, in a process of its own. Raises ToolError."""
+async def convert(html: str, url: str, format: str = "markdown", seconds: float | None = None) -> Document:
+    """Do what `to_markdown`, `to_text` or `to_html` does, in a process of its own.
+
+    It may take `seconds`, but no longer than `SECONDS`. Raises ToolError.
+    """
     data = f"{url}\n".encode("utf-8", "replace") + html.encode("utf-8", "replace")
-    return await _in_worker(format, data, "The page")
+    return await _in_worker(format, data, "The page", seconds)
 
 
-async def pdf_text(data: bytes) -> Document:
+async def pdf_text(data: bytes, seconds: float | None = None) -> Document:
     """Return the text of a PDF, a mark before each page, in a process of its own.
 
-    Raises ToolError with a sentence when the file is no PDF, is broken, needs a password, or holds
-    pictures only.
+    It may take `seconds`, but no longer than `SECONDS`. Raises ToolError with a sentence when the file is no
+    PDF, is broken, needs a password, or holds pictures only.
     """
-    return await _in_worker("pdf", data, "The PDF")
+    return await _in_worker("pdf", data, "The PDF", seconds)
 
 
-async def _in_worker(kind: str, data: bytes, what: str) -> Document:
+async def _in_worker(kind: str, data: bytes, what: str, seconds: float | None) -> Document:
     import json
     import sys
 
     from fastrpc import processes
 
+    limit = max(1, min(SECONDS, round(SECONDS if seconds is None else seconds)))
     # Nothing of the working directory is imported: a cloned repository may hold a lxml.py.
     code = (
         "import sys; sys.path[:] = [path for path in sys.path if path]; "
-        f"from fastrpc.tools.agent._documents_worker import main; main({kind!r}, {MEMORY}, {SECONDS})"
+        f"from fastrpc.tools.agent._documents_worker import main; main({kind!r}, {MEMORY}, {limit})"
     )
     worker = await processes.run(
         [sys.executable, "-c", code],
         stdin=data,
-        timeout_ms=SECONDS * 1000,
+        timeout_ms=limit * 1000,
         output=processes.Output(RESULT_LIMIT),
     )
     if worker.timed_out:
-        raise ToolError(f"{what} could not be read: that took more than {SECONDS} s.")
+        raise ToolError(f"{what} could not be read: that took more than {limit} s.")
     try:
         answer = json.loads(worker.output.head)
     except ValueError:

@@ -1,5 +1,6 @@
 """What plan mode and callbacks share at the start of a server: when to take over what dead servers have left,
-and from whom. Costs a look before each list until the event loop runs; asyncio comes with the loop.
+and from whom. Costs a look before each list until the event loop runs and the folder is known;
+asyncio comes with the loop.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def when_the_loop_runs(server: Server, function: Callable[[], object]) -> None:
-    """Have `function` called once, on the loop's own thread."""
+    """Have `function` called once, on the loop's own thread, when it is known which project is served."""
 
     def look() -> None:
-        if loop_runs():
+        if server.settled and loop_runs():
             server.unwatch(look)
             function()
 

@@ -7,6 +7,7 @@ in `_browser` and `_fetch`, how it becomes Markdown in `_documents`.
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Annotated, Literal
 
@@ -27,6 +28,7 @@ LONGEST_SECONDS = 120.0  # where the client has patience for ever
 LONGEST_WAIT_MS = 45_000
 TITLE_SHOWN = 300
 CUT_SEARCH = 0.5  # a part may end at a paragraph in its second half
+TAG = re.compile(r"<[^>]*>")
 JOINERS = "\u200d\ufe0e\ufe0f"
 
 
@@ -68,6 +70,11 @@ def _seconds() -> float:
     return max(patience - SPARE_SECONDS, patience / 2) if patience else LONGEST_SECONDS
 
 
+def _left(deadline: float) -> float:
+    """Return how many seconds a conversion may take: what loading has left, and most of what was spared."""
+    return max(deadline - time.monotonic(), 0) + min(SPARE_SECONDS, _seconds()) * 0.8
+
+
 def _longest_wait_ms() -> int:
     return min(LONGEST_WAIT_MS, int(max(_seconds() - 5, 1) * 1000))
 
@@ -96,7 +103,7 @@ async def _read(address: str, format: str, wait_ms: int | None, ctx: Context) ->
     facts["format"] = format
     facts["url"] = _web_address.shown(facts["url"])
     _tell(ctx, 4, "converting the page")
-    return await _convert(facts, data, notes)
+    return await _convert(facts, data, notes, deadline)
 
 
 def _tell(ctx: Context, step: int, message: str) -> None:
@@ -104,7 +111,7 @@ def _tell(ctx: Context, step: int, message: str) -> None:
         ctx.progress(step, total=5, message=message)
 
 
-async def _convert(facts: dict[str, Any], data: bytes, notes: list[str]) -> Page:
+async def _convert(facts: dict[str, Any], data: bytes, notes: list[str], deadline: float) -> Page:
     from . import _browser_answers as answers
     from . import _documents, _fetch
     from ._in_thread import in_thread
@@ -117,9 +124,9 @@ async def _convert(facts: dict[str, Any], data: bytes, notes: list[str]) -> Page
     if is_html:
         in_utf8 = facts["via"] == "browser"  # whatever the page itself says
         html = data.decode("utf-8", "replace") if in_utf8 else _fetch.text_of(data, facts["content_type"])
-        title, text = await _from_html(facts, title, html, scripts)
+        title, text = await _from_html(facts, title, html, scripts, deadline)
     elif answers.is_pdf(media) or data.startswith(b"%PDF-"):
-        document = await _documents.pdf_text(data)
+        document = await _documents.pdf_text(data, _left(deadline))
         title, text = document.title, document.text
     else:
         text = await in_thread(_fetch.text_of, data, facts["content_type"])
@@ -127,17 +134,19 @@ async def _convert(facts: dict[str, Any], data: bytes, notes: list[str]) -> Page
     return Page(" ".join(title.split()), text.strip("\n"), facts, notes)
 
 
-async def _from_html(facts: dict[str, Any], title: str, html: str, scripts: str) -> tuple[str, str]:
+async def _from_html(
+    facts: dict[str, Any], title: str, html: str, scripts: str, deadline: float
+) -> tuple[str, str]:
     """Return title and main content of a page. Raises ToolError for one that keeps visitors out."""
     from . import _browser_answers as answers
     from . import _challenges, _documents
 
     address = facts["url"]
-    document = await _documents.convert(html, address, facts["format"])
+    document = await _documents.convert(html, address, facts["format"], _left(deadline))
     title = title or document.title
     shown = document.text
     if facts["format"] == "html" and len(shown) < 10 * _challenges.SHORT:
-        shown = (await _documents.convert(html, address, "text")).text
+        shown = TAG.sub(" ", shown)
     if _challenges.is_challenge(title, html, scripts, shown):
         raise ToolError(
             f"{answers.show(address)} answered {facts['status']} with a challenge page that checks its "
