@@ -126,7 +126,10 @@ setup(
     packages=packages,
     scripts=["fastrpc/cli/fastrpc"],
     package_dir={"fastrpc.tools": "tools"},
-    package_data={"fastrpc": ["py.typed", "_core/*.pyi"]},
+    package_data={
+        "fastrpc": ["py.typed", "_core/*.pyi"],
+        "fastrpc.tools.agent": ["_built_in_skills/*/SKILL.md"],
+    },
     ext_modules=cythonize(
         extensions,
         build_dir="build/cython",

@@ -225,5 +225,7 @@ def complaint_of(handler: Any, error: BaseException) -> str:
     if isinstance(error, (ArgumentError, ToolError, UnencodableResult)):
         return str(error)
     log.write("error", f"{handler.kind} {handler.name} failed: {type(error).__name__}", error)
-    text = str(error)
+    from fastrpc.masking import masked
+
+    text = masked(str(error))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -51,6 +51,7 @@ class Tool(Handler):
     __slots__ = (
         "_documents",
         "_input_schema",
+        "_schema_extra",
         "_structured",
         "annotations",
         "description",
@@ -75,6 +76,7 @@ class Tool(Handler):
         max_running: int | None = None,
         input_schema: dict[str, Any] | None = None,
         documents: Mapping[str, Any] | None = None,
+        json_schema_extra: dict[str, Any] | None = None,
         annotations: dict[str, Any] | None = None,
         icons: list[dict[str, Any]] | None = None,
         meta: dict[str, Any] | None = None,
@@ -92,6 +94,7 @@ class Tool(Handler):
         self.meta = meta
         self._input_schema = input_schema
         self._documents = documents
+        self._schema_extra = json_schema_extra
         self._structured = structured
         self._check_options()
         self.describe_early()
@@ -118,12 +121,15 @@ class Tool(Handler):
                 raise self.error(str(error)) from None
 
     def describe(self) -> Signature:
-        return describe(
+        signature = describe(
             self.function,
             input_schema=self._input_schema,
             documents=self._documents,
             structured=self._structured,
         )
+        if self._schema_extra is not None:
+            signature.input_schema = merged(signature.input_schema, self._schema_extra)
+        return signature
 
     def descriptor(self, version: str) -> dict[str, Any]:
         """Return the tool's entry in ``tools/list``, with the members that a protocol version knows.
@@ -158,6 +164,7 @@ class Tool(Handler):
             max_running=self.max_running,
             input_schema=self._input_schema,
             documents=self._documents,
+            json_schema_extra=self._schema_extra,
             annotations=self.annotations,
             icons=self.icons,
             meta=self.meta,
@@ -183,6 +190,7 @@ if TYPE_CHECKING:
         max_running: int | None = None,
         input_schema: dict[str, Any] | None = None,
         documents: Mapping[str, Any] | None = None,
+        json_schema_extra: dict[str, Any] | None = None,
         annotations: dict[str, Any] | None = None,
         icons: list[dict[str, Any]] | None = None,
         meta: dict[str, Any] | None = None,
@@ -197,13 +205,26 @@ def tool(function: Any = None, /, **options: Any) -> Any:
     `effect`: ``read``, ``write``, ``network`` or ``exec``; sets the MCP annotations, which `annotations`
     can add to. `run`: where a synchronous function runs, ``auto``, ``inline`` or ``thread``.
     `timeout_seconds` and `max_running` bound its calls. `input_schema`: a JSON Schema instead of
-    annotations, with the `documents` (URI to schema) that it refers to. `icons`: objects with a ``src``
+    annotations, with the `documents` (URI to schema) that it refers to. `json_schema_extra`: members of the
+    schema that are shown besides, or instead of, those that the annotations make; what is accepted does not
+    change by it. `icons`: objects with a ``src``
     (MCP 2025-11-25: Icon). `meta`: the descriptor's ``_meta``. `structured=False`: results are text
     only. Raises `DefinitionError`.
     """
     if function is None:
         return lambda function: tool_with(function, options)
     return tool_with(function, options)
+
+
+def merged(schema: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema with other members put in; objects are merged, everything else is replaced."""
+    found = dict(schema)
+    for key, value in extra.items():
+        present = found.get(key)
+        found[key] = (
+            merged(present, value) if isinstance(value, dict) and isinstance(present, dict) else value
+        )
+    return found
 
 
 def tool_with(function: Any, options: dict[str, Any]) -> Any:

@@ -85,6 +85,7 @@ class Server:
         self._source: Any = None  # the server behind a proxy
         self._service: Any = None
         self.watching: Watch | None = None
+        self.settled = True  # the folder that the server works in will not change any more
         self._note: Callable[[], list[str]] | None = None
 
     # --- tools ----------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 For `call`, `demo` and `selftest`, which promise a real session. One thread, one `select` loop: it
 reads while it writes, so two full pipes never wait for each other. The standard library's json reads
-the answers, so that fastrpc does not check itself. Not a general client: one legacy handshake, no
-requests from the server's side.
+the answers, so that fastrpc does not check itself. Not a general client: one legacy handshake, and
+requests from the server's side only where `on_question` answers them.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Client:
     """A server process and the session with it. Use it in a ``with`` block: leaving it ends both.
 
     `environment` replaces the process environment; the server's stderr goes to `stderr` (a
-    descriptor; default: this process's own).
+    descriptor; default: this process's own). `capabilities` is what the client says it can do.
     """
 
     def __init__(
@@ -105,7 +105,9 @@ class Client:
         *,
         environment: dict[str, str] | None = None,
         stderr: int | None = None,
+        capabilities: dict[str, Any] | None = None,
     ) -> None:
+        self.capabilities = capabilities or {}
         self.started = time.perf_counter()
         self.process = subprocess.Popen(
             server_command(arguments),
@@ -123,6 +125,8 @@ class Client:
         self.received = b""
         self.last_id = 0
         self.on_notification: Callable[[dict[str, Any]], None] | None = None
+        self.on_question: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+        """Called with each request of the server's; returns the result that answers it."""
 
     def __enter__(self) -> Client:
         return self
@@ -144,7 +148,7 @@ class Client:
 
         params = {
             "protocolVersion": PROTOCOL,
-            "capabilities": {},
+            "capabilities": self.capabilities,
             "clientInfo": {"name": "fastrpc-cli", "version": version()},
         }
         answer = self.request("initialize", params, START_SECONDS)
@@ -189,17 +193,31 @@ class Client:
         self.send(encode(message))
 
     def wait_for(self, request_id: int, sent: float, limit: float) -> Answer:
-        """Wait for one answer. Notifications before it go to `on_notification`; any other message
-        is one that nobody asked for, and an error."""
+        """Wait for one answer. What comes before it is taken by `take`."""
         deadline = time.monotonic() + limit
         while True:
             message = self._next_message(deadline)
             if message.get("id") == request_id and "method" not in message:
                 return Answer(message, time.perf_counter() - sent)
-            if "method" not in message or "id" in message:
-                raise ConversationFailed(f"a message nobody asked for: {json.dumps(message)[:200]}")
+            self.take(message)
+
+    def listen(self, seconds: float) -> dict[str, Any]:
+        """Wait for the next message that the server sends by itself, take it, and return it."""
+        message = self._next_message(time.monotonic() + seconds)
+        self.take(message)
+        return message
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Hand a notification to `on_notification` and a question to `on_question`; any other message is one
+        that nobody asked for, and an error."""
+        if "method" in message and "id" not in message:
             if self.on_notification is not None:
                 self.on_notification(message)
+        elif "method" in message and self.on_question is not None:
+            answer = {"jsonrpc": "2.0", "id": message["id"], "result": self.on_question(message)}
+            self.send(encode(answer))
+        else:
+            raise ConversationFailed(f"a message nobody asked for: {json.dumps(message)[:200]}")
 
     # --- bytes ---
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from fastrpc.trace import SECRET
+from fastrpc.masking import masked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _block(block: Any) -> str:
 def shortened(value: Any) -> str:
     """Return a value's JSON, secrets masked, cut where it is long."""
     text = json.dumps(value, ensure_ascii=False)
-    text = SECRET.sub(rb'\1"***"', text.encode("utf-8", "replace")).decode()
+    text = masked(text.encode("utf-8", "replace").decode())
     if len(text) <= WIDTH:
         return text
     return f"{text[:WIDTH]}… ({len(text):,} characters)"

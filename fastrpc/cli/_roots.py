@@ -33,22 +33,22 @@ def follow_roots(server: Server, settings: Configuration, reload: Callable[[], C
     """Have the first call of a tool ask the client where to work. `reload` reads the settings again."""
     lock: Lock | None = None
     rounds = 0
-    settled = False
+    server.settled = False
 
     async def settle(call: ToolCall) -> None:
-        nonlocal lock, rounds, settled
+        nonlocal lock, rounds
         if lock is None:
             from asyncio import Lock
 
             lock = Lock()
         async with lock:  # a call that comes meanwhile must not run in the wrong folder
-            if not settled:
+            if not server.settled:
                 rounds += 1
                 folder = await _root_of(call.context) if rounds <= ROUNDS else None
-                settled = True
                 server.remove_hook(settle)
                 if folder is not None:
                     _move(server, settings, folder, reload)
+                server.settled = True
         if server.tools.get(call.tool) is None:
             raise InvalidParams(f"Unknown tool: {call.tool} (switched off in {os.getcwd()})")
 

@@ -19,6 +19,7 @@ from fastrpc.cli._contract import load_companion, load_contract
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 EXAMPLES = """\
@@ -49,9 +50,16 @@ def main(arguments: list[str]) -> int:
 
 
 def _play_toolset(toolset: str, folder: str) -> None:
-    names = list(load_contract(toolset))
-    with Client(["--cwd", folder], environment=sheltered_environment(names, folder)) as client:
-        conversation = Conversation(client, folder)
+    """Play the toolset's script in a folder of its own, the state beside it."""
+    work, state = os.path.join(folder, "work"), os.path.join(folder, "state")
+    os.mkdir(work)
+    environment = sheltered_environment(load_contract(toolset), state)
+
+    def start() -> Client:
+        return Client(["--cwd", work], environment=environment, capabilities={"elicitation": {}})
+
+    conversation = Conversation(start, work)
+    try:
         conversation.title("A client starts the server and shakes hands")
         conversation.shake_hands()
         conversation.list_tools()
@@ -60,6 +68,9 @@ def _play_toolset(toolset: str, folder: str) -> None:
             script.play(conversation)
         conversation.title("The client closes the pipe")
         conversation.end()
+    finally:
+        conversation.client.process.kill()
+        conversation.client.process.wait()
 
 
 class Conversation:
@@ -68,8 +79,9 @@ class Conversation:
     Every verb raises `ConversationFailed` when the server does not do what it should.
     """
 
-    def __init__(self, client: Client, folder: str) -> None:
-        self.client = client
+    def __init__(self, start: Callable[[], Client], folder: str) -> None:
+        self.client = start()
+        self._start = start
         self.folder = folder
         """An empty folder, the server's working directory."""
         self.tools: list[str] = []
@@ -89,14 +101,17 @@ class Conversation:
         fails: bool = False,
         says: str = "",
         progress: bool = False,
+        answers: Sequence[str] = (),
     ) -> Answer:
         """Call a tool and print both sides. `fails`: the result must be an error; `says`: its text must
-        hold this; `progress`: reports must come before the result."""
+        hold this; `progress`: reports must come before the result; `answers`: what the person chooses, field
+        by field, when the tool asks."""
         params: dict[str, Any] = {"name": tool, "arguments": arguments}
         if progress:
             params["_meta"] = {"progressToken": f"watch-{self.client.last_id + 1}"}
         self._client_says(tool, arguments)
         reports: list[dict[str, Any]] = []
+        self.client.on_question = (lambda asked: self._fill_in(asked, answers)) if answers else None
         answer = self._request("tools/call", params, reports)
         self._server_says(answer.text(), answer.seconds, failed=answer.is_error)
         self.check(answer.is_error is fails, f"{tool}: isError is {answer.is_error}, not {fails}")
@@ -114,6 +129,38 @@ class Conversation:
         self._client_says("ping", {})
         answer = self._request("ping", {}, [])
         self._server_says("(an empty answer to the ping, none to the cancelled call)", answer.seconds)
+
+    def hear(self, what: str, seconds: float) -> None:
+        """Ask for log messages, and wait for one that holds this text."""
+        answer = self._request("logging/setLevel", {"level": "info"}, [])
+        self._client_says("logging/setLevel", {"level": "info"})
+        self._server_says("(an empty answer)", answer.seconds)
+        begun = time.perf_counter()
+        message = self.client.listen(seconds)
+        told = message.get("params", {}).get("data")
+        self._server_says(str(told), time.perf_counter() - begun, note=str(message.get("method")))
+        self.check(what in str(told), f"{what!r} is not in {told!r}")
+
+    def restart(self) -> None:
+        """Kill the server where it stands, and start another."""
+        self.client.process.kill()
+        self.client.process.wait()
+        self.client.close()
+        self.remark(f"kill -9 {self.client.process.pid}")
+        self.client = self._start()
+        self.shake_hands()
+
+    def _fill_in(self, asked: dict[str, Any], answers: Sequence[str]) -> dict[str, Any]:
+        """Answer a form as a person would, field by field, and print it."""
+        self.check(asked["method"] == "elicitation/create", f"{asked['method']} is not to be answered")
+        fields = asked["params"]["requestedSchema"]["properties"]
+        self._server_says(asked["params"]["message"], 0.0, note="elicitation/create")
+        content = dict(zip(fields, answers, strict=True))
+        for name, answer in content.items():
+            choices = ", ".join(fields[name].get("enum", ()))
+            self.remark(f"{fields[name].get('title', name)} ({choices})")
+            self._print(f"{self._colour('person', BLUE)}  {answer}")
+        return {"action": "accept", "content": content}
 
     def remark(self, text: str) -> None:
         """Print what the client's side sees besides messages."""

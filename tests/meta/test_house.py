@@ -22,6 +22,7 @@ LAYERS = {
     "fastrpc.types": 0,
     "fastrpc.config": 0,
     "fastrpc.log": 0,
+    "fastrpc.masking": 0,
     "fastrpc.versions": 0,
     "fastrpc.paging": 0,
     "fastrpc._core.framer": 1,
@@ -49,6 +50,9 @@ LAYERS = {
     "fastrpc.targets": 3,
     "fastrpc.context": 3,
     "fastrpc.processes": 3,
+    "fastrpc.ask": 4,
+    "fastrpc.ask_terminal": 4,
+    "fastrpc.ask_screen": 4,
     "fastrpc.session": 5,
     "fastrpc.results": 5,
     "fastrpc.workers": 5,
@@ -191,10 +195,10 @@ def test_nothing_in_the_framework_names_a_tool() -> None:
 
 
 def test_tools_use_public_names_only() -> None:
-    allowed = {"fastrpc", "fastrpc.processes", "fastrpc.ask"} | {f"fastrpc.{name}" for name in fastrpc.__all__}
+    allowed = {"fastrpc"} | {f"fastrpc.{name}" for name in fastrpc.__all__}
     for path in sources("tools"):
         for name in imports_of(path):
-            if not name.startswith("fastrpc.tools") and not name.startswith("fastrpc.processes"):
+            if not name.startswith(("fastrpc.tools", "fastrpc.processes", "fastrpc.ask")):
                 assert name in allowed, f"{path} imports {name}"
 
 

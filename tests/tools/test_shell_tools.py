@@ -52,6 +52,13 @@ def facts(result: ToolResult) -> dict[str, Any]:
     return found
 
 
+def test_programs_are_told_that_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("PAGER", "less")
+    text = call("echo $TERM $PAGER $GIT_PAGER $MANPAGER; echo [$AWS_PAGER]").content
+    assert text == "dumb cat cat cat\n[]"
+
+
 # --- Bash: what is shown ----------------------------------------------------------------------------------
 
 

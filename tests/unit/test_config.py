@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 
@@ -113,6 +115,7 @@ PATIENCE = "FASTRPC_PATIENCE_SECONDS: expected a number of seconds, 0 or more"
         ("=1", "expected KEY=VALUE"),
         ("K" * 65 + "=1", "the key is longer than 64 characters"),
         ("MODEL=" + "x" * 513, "the value is longer than 512 characters"),
+        ("MODEL=a\0b", "the value holds a NUL character"),
     ],
 )
 def test_a_bad_line_is_one_warning_with_file_and_line_and_the_rest_counts(folders, line, complaint):
@@ -128,6 +131,9 @@ def test_keys_and_values_at_their_limits_are_taken(folders):
     assert settings.warnings == []
     assert settings[key] is False
     assert len(settings["MODEL"]) == 512
+    arabic = folders({"~/.scorpiox": f"MODEL={'ش' * 512}"})
+    assert arabic.warnings == []
+    assert len(arabic["MODEL"]) == 512, "characters are counted, not bytes"
 
 
 def test_a_bad_value_in_the_environment_is_a_warning_and_an_empty_one_is_none(folders):
@@ -175,6 +181,35 @@ def test_the_environment_has_the_last_word_over_all_files(folders):
     assert on.is_on("TOOL_", "Bash")
 
 
+def test_a_working_directory_may_not_give_a_permission(folders):
+    settings = folders({"./.claude": "ASK_TERMINAL=1", "./.scorpiox": "ASK_TERMINAL=0"})
+    assert settings["ASK_TERMINAL"] is False
+    assert settings.warnings == [
+        "./.claude/scorpiox-env.txt:1: ASK_TERMINAL stays off: "
+        "a file in the working directory may not give a permission"
+    ]
+    (folders.work / ".scorpiox" / "scorpiox-env.txt").unlink()
+    kept = folders({"~/.claude": "ASK_TERMINAL=1"})
+    assert kept["ASK_TERMINAL"] is True, "the user has given it"
+    assert kept.origin("ASK_TERMINAL") == "./.claude/scorpiox-env.txt:1"
+    withdrawn = folders({"./.claude": "ASK_TERMINAL=0"})
+    assert withdrawn["ASK_TERMINAL"] is False
+    assert withdrawn.warnings == []
+
+
+def test_a_working_directory_may_not_raise_a_guard_that_the_user_took_away(folders):
+    settings = folders({"~/.claude": "PLAN_ENFORCE=0", "./.claude": "PLAN_ENFORCE=1"})
+    assert settings["PLAN_ENFORCE"] is False
+    assert len(settings.warnings) == 1
+
+
+def test_what_the_environment_switched_off_stays_off_whatever_the_files_say(folders):
+    for key in ("TOOLS", "TOOL_BASH", "SKILL_CREATE_SKILL", "STREAMING", "ASK_TERMINAL"):
+        files = dict.fromkeys(("~/.scorpiox", "~/.claude", "./.claude", "./.scorpiox"), f"{key}=1")
+        settings = folders(files, {key: "off"})
+        assert (settings[key], settings.origin(key)) == (False, "environment")
+
+
 def test_a_working_directory_may_raise_a_guard_but_not_lower_it(folders):
     settings = folders({"./.claude": "PLAN_ENFORCE=1\nFASTRPC_BROWSER_SANDBOX=0"})
     assert settings["PLAN_ENFORCE"] is True
@@ -214,7 +249,11 @@ def test_a_working_directory_may_not_name_what_is_run_read_or_trusted(folders, k
 
 def test_every_known_key_that_reaches_outside_is_held_back(folders):
     """The table itself: a key of such a purpose with a harmless kind would be taken."""
-    keys = ("FASTRPC_TOOLSET", "FASTRPC_STATE_DIR", "FASTRPC_BROWSER", "ADDITIONAL_SKILLS")
+    purpose = re.compile(
+        "(DIR|FOLDER|FILE|PATH|URL|ADDRESS|PROXY|PROGRAM|COMMAND|BROWSER|TOOLSET|SKILLS|TOKEN|SECRET|PASSWORD|KEY)$"
+    )
+    keys = [setting.name for setting in SETTINGS if purpose.search(setting.name)]
+    assert {"FASTRPC_TOOLSET", "FASTRPC_STATE_DIR", "FASTRPC_BROWSER", "ADDITIONAL_SKILLS"} <= set(keys)
     settings = folders({"./.scorpiox": "".join(f"{key}=/evil\n" for key in keys)})
     assert len(settings.warnings) == len(keys)
     assert not [value for value in settings if "evil" in value.text()]
@@ -270,6 +309,116 @@ def test_export_hands_on_what_files_and_options_decided_but_no_secret(folders):
         "FASTRPC_PATIENCE_SECONDS": "2.5",
         "FASTRPC_LOG_LEVEL": "info",
     }
+
+
+def test_a_switch_of_another_spelling_reaches_code_that_reads_the_environment(folders):
+    environ = {"SKILL_create-skill": "off", "TOOL_web-search": "0", "TOOL_WEB_SEARCH": "1"}
+    settings = folders(environ=environ)
+    settings.export(environ)
+    assert environ["SKILL_CREATE_SKILL"] == "0"
+    assert settings.is_on("TOOL_", "web-search"), "the name as it is documented counts first"
+    assert environ["TOOL_WEB_SEARCH"] == "1"
+
+
+@pytest.fixture
+def run(folders):
+    """Return a function that runs the program in the folders, with what it reads on its standard input."""
+
+    def start(*arguments: str, send: bytes = b"", **environ: str):
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("TOOL", "FASTRPC_"))
+        }
+        kept |= {"HOME": str(folders.home), "FASTRPC_STATE_DIR": str(folders.home / "state"), **environ}
+        return subprocess.run(
+            [sys.executable, "-m", "fastrpc", *arguments],
+            input=send,
+            capture_output=True,
+            timeout=30,
+            cwd=folders.work,
+            env=kept,
+        )
+
+    return start
+
+
+SESSION = b"".join(
+    json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
+    for message in (
+        {
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2024-11-05",
+                "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"},
+            },
+        },
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+        {"id": 3, "method": "tools/call", "params": {"name": "ListBgTasks", "arguments": {}}},
+    )
+)
+
+
+def served(done):
+    """The capabilities, the names of the tools and the answer to the call of a session."""
+    answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+    tools = [tool["name"] for tool in answers[2]["result"]["tools"]]
+    return answers[1]["result"]["capabilities"], tools, answers[3]
+
+
+def test_whatever_stands_in_the_files_the_server_starts_and_each_bad_line_is_one_warning(folders, run):
+    bad = b"NONSENSE=1\nTOOLS=perhaps\nno equals\nMODEL=a\0b\n\xff\xfe=\xff\n" + b"K" * 70 + b"=1\n"
+    folders(
+        {"~/.scorpiox": bad, "~/.claude": bad, "./.claude": bad, "./.scorpiox": bad + b"FASTRPC_BROWSER=/x\n"}
+    )
+    done = run("serve", send=SESSION)
+    assert done.returncode == 0, done.stderr
+    _capabilities, tools, answer = served(done)
+    assert "ListBgTasks" in tools
+    assert answer["result"]["isError"] is False
+    lines = done.stderr.decode().splitlines()
+    assert len(lines) == 4 * 6 + 1, done.stderr
+    for place in ("~/.scorpiox", "~/.claude", "./.claude", "./.scorpiox"):
+        numbers = [line.split(":")[3] for line in lines if line.startswith(f"fastrpc: warning: {place}/")]
+        assert numbers == ["1", "2", "3", "4", "5", "6"] + ["7"] * (place == "./.scorpiox"), place
+
+
+def test_tools_false_leaves_an_empty_list_and_the_capability(folders, run):
+    for files, environ in (
+        ({}, {"TOOLS": "FALSE"}),
+        ({"./.scorpiox": "TOOLS=off"}, {}),
+        ({"./.scorpiox": "TOOLS=1", "~/.claude": "TOOLS=no"}, {}),
+    ):
+        folders(files)
+        capabilities, tools, answer = served(run("serve", send=SESSION, **environ))
+        assert "tools" in capabilities
+        assert tools == []
+        assert answer["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize("place", ["~/.scorpiox", "~/.claude", "./.claude", "./.scorpiox", "environment"])
+def test_a_switch_in_any_of_the_five_places_takes_a_tool_from_the_list_and_the_calls(folders, run, place):
+    environ = {"TOOL_LISTBGTASKS": "No"} if place == "environment" else {}
+    if not environ:
+        folders({place: "TOOL_ListBgTasks=No"})
+    _, tools, answer = served(run("serve", send=SESSION, **environ))
+    assert "Bash" in tools
+    assert "ListBgTasks" not in tools
+    assert answer["error"]["code"] == -32602
+
+
+def test_the_command_prints_every_setting_with_its_value_and_its_origin(folders, run):
+    folders({"~/.claude": "TOOL_WEB-SEARCH=off\nMODEL=sonnet", "./.scorpiox": "SKILL_CREATE_SKILL=0"})
+    done = run("config", STREAMING="false")
+    rows = [line.split() for line in done.stdout.decode().splitlines()[1:]]
+    found = {row[0]: (row[1], row[-1]) for row in rows if row}
+    assert set(found) >= {setting.name for setting in SETTINGS}
+    assert found["MODEL"] == ("sonnet", "~/.claude/scorpiox-env.txt:2")
+    assert found["STREAMING"] == ("false", "environment")
+    assert found["TOOL_WEB_SEARCH"] == ("false", "~/.claude/scorpiox-env.txt:1")
+    assert found["SKILL_CREATE_SKILL"] == ("false", "./.scorpiox/scorpiox-env.txt:1")
+    assert found["TOOLS"] == ("true", "default")
 
 
 def test_every_setting_is_named_in_the_documentation():

@@ -474,3 +474,22 @@ def test_each_example_of_the_documentation_can_be_served(folder, number):
     tools = loaded if isinstance(loaded, list) else list(loaded.tools)
     assert [each.descriptor("2025-11-25")["inputSchema"]["type"] for each in tools] == ["object"]
     assert tools[0].description
+
+
+def test_what_is_shown_besides_changes_nothing_of_what_is_accepted() -> None:
+    extra = {"properties": {"size": {"maximum": 9}}, "required": ["size"], "$comment": "more"}
+
+    @tool(json_schema_extra=extra)
+    def cut(size: int = 1) -> str:
+        return str(size)
+
+    signature = tool_of(cut).signature
+    assert signature.input_schema == {
+        "type": "object",
+        "properties": {"size": {"type": "integer", "default": 1, "maximum": 9}},
+        "required": ["size"],
+        "$comment": "more",
+    }
+    assert signature.bind({}) == [1]
+    assert signature.bind({"size": 10}) == [10]
+    assert extra == {"properties": {"size": {"maximum": 9}}, "required": ["size"], "$comment": "more"}

@@ -37,6 +37,11 @@ CONTRACT: dict[str, dict[str, Any]] = {
         "effect": "read",
         "description": "Read an image file and display it visually",
         "parameters": {"file_path": _required("string", "The absolute path to the image file")},
+        "example": {
+            "arguments": {"file_path": "/nowhere/at-all.png"},
+            "is_error": True,
+            "says": "/nowhere/at-all.png does not exist",
+        },
     },
     "ReadDocs": {
         "module": "read_docs",
@@ -48,12 +53,14 @@ CONTRACT: dict[str, dict[str, Any]] = {
             "wait_ms": _optional("integer", "Wait time for page load in ms"),
         },
         "extras": ("offset",),
+        "example": {"arguments": {"url": "file:///etc/passwd"}, "is_error": True, "says": "http"},
     },
     "WebSearch": {
         "module": "web_search",
         "effect": "network",
         "description": "Search the web using 11 engines concurrently",
         "parameters": {"query": _required("string", "The search query")},
+        "example": {"arguments": {"query": ""}, "is_error": True, "says": "query: expected"},
     },
     "TaskManager": {
         "module": "task_manager",
@@ -91,6 +98,7 @@ CONTRACT: dict[str, dict[str, Any]] = {
             "skill_name": _required("string", "The skill name to invoke"),
             "arguments": _optional("string", "Arguments to pass to the skill"),
         },
+        "example": {"arguments": {"skill_name": "no-such-4711"}, "is_error": True, "says": "no-such-4711"},
     },
     "BackgroundBash": {
         "module": "background_bash",

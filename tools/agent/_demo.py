@@ -1,13 +1,15 @@
-"""What `fastrpc demo` shows of the agent's tools: the shell, a cancelled call, a background task.
+"""What `fastrpc demo` shows of the agent's tools: shell, picture, page, tasks, question, skill, callback.
 
-Only tools that need nothing from outside. The conversation is handed in; it prints what is said and
-ends the demo when a step goes wrong. Takes about three seconds.
+Nothing from outside is needed: the page is served from here. The conversation is handed in; it prints what
+is said and ends the demo when a step goes wrong. Takes about ten seconds.
 """
 
 from __future__ import annotations
 
 import os
 import time
+
+from . import _demo_page, _demo_picture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +21,18 @@ def play(conversation: Any) -> None:
     run_commands(conversation)
     cancel_a_call(conversation)
     tend_a_background_task(conversation)
+    if _is_installed("PIL"):
+        _demo_picture.look_at_a_picture(conversation)
+    else:
+        conversation.remark("no picture is shown: Pillow is not installed (fastrpc-mcp[tools])")
+    if _is_installed("playwright"):
+        _demo_page.read_a_page(conversation)
+    else:
+        conversation.remark("no page is read: playwright is not installed (fastrpc-mcp[tools])")
+    keep_tasks_over_a_restart(conversation)
+    ask_a_person(conversation)
+    invoke_a_skill(conversation)
+    be_reminded(conversation)
 
 
 def run_commands(conversation: Any) -> None:
@@ -64,3 +78,45 @@ def tend_a_background_task(conversation: Any) -> None:
     conversation.call("ListBgTasks", {}, says="while sleep")
     conversation.call("KillBgTask", {"task_id": task}, says=f"Killed background task {task}")
     conversation.call("ReadBgOutput", {"task_id": task}, says=f"[task {task}:")
+
+
+def _is_installed(module: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(module) is not None
+
+
+def keep_tasks_over_a_restart(conversation: Any) -> None:
+    conversation.title("A task list that outlives the server")
+    conversation.call("TaskManager", {"action": "create", "query": "", "text": "Build the shop · المتجر"})
+    conversation.call("TaskManager", {"action": "add", "query": "", "text": "order shelves"})
+    conversation.call("TaskManager", {"action": "add", "query": "", "text": "paint the sign"})
+    conversation.call("TaskManager", {"action": "complete", "query": "", "step_id": 1})
+    conversation.restart()
+    conversation.call("TaskManager", {"action": "list", "query": ""}, says="- [ ] 2. paint the sign")
+
+
+def ask_a_person(conversation: Any) -> None:
+    conversation.title("A question to the person, answered in the client's own form")
+    questions = '{"questions": [{"text": "Which database?", "options": ["PostgreSQL", "SQLite"]}]}'
+    conversation.call("AskUserQuestion", {"questions_json": questions}, answers=["SQLite"], says="SQLite")
+
+
+def invoke_a_skill(conversation: Any) -> None:
+    conversation.title("A skill from the project's folder")
+    folder = os.path.join(conversation.folder, ".claude", "skills", "greet")
+    os.makedirs(folder)
+    with open(os.path.join(folder, "SKILL.md"), "w", encoding="utf-8") as file:
+        file.write(
+            "---\nname: greet\ndescription: Greet somebody properly\n---\nSay good morning to $1, twice.\n"
+        )
+    says = "Say good morning to Amina, twice."
+    conversation.call("InvokeSkill", {"skill_name": "greet", "arguments": "Amina"}, says=says)
+
+
+def be_reminded(conversation: Any) -> None:
+    conversation.title("A callback: told to the client's log, and on the next result")
+    reminder = {"action": "set", "message": "look at the build", "delay_seconds": 1, "repeat_count": 1}
+    conversation.call("SetCallback", reminder, says="Callback scheduled: fires once in 1s.")
+    conversation.hear("look at the build", seconds=10)
+    conversation.call("ListBgTasks", {}, says="[callback 0 due")

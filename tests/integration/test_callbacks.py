@@ -1,0 +1,193 @@
+"""Callbacks of real servers over pipes: they fire while the client is idle, and survive the server."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+from stdio import Process, serve
+
+Start = Callable[[], AbstractContextManager[Process]]
+
+
+@pytest.fixture
+def start(tmp_path: Any) -> Start:
+    """Starts servers that share a state and a project."""
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    environment = {"FASTRPC_STATE_DIR": str(tmp_path / "state"), "HOME": str(tmp_path)}
+    return lambda: serve(environment=environment, folder=str(folder))
+
+
+@pytest.fixture
+def server(start: Start) -> Iterator[Process]:
+    with start() as process:
+        process.initialize()
+        yield process
+
+
+def put(server: Process, message: str, delay: int, repeats: int = 1) -> str:
+    result = server.call(
+        "SetCallback", action="set", message=message, delay_seconds=delay, repeat_count=repeats
+    )
+    return texts(result)[0]
+
+
+def texts(result: Any) -> list[str]:
+    return [block["text"] for block in result["content"]]
+
+
+def listed(server: Process) -> list[str]:
+    return texts(server.call("SetCallback", action="list"))
+
+
+def listen(server: Process) -> None:
+    assert server.request("logging/setLevel", {"level": "info"})["result"] == {}
+
+
+def message(server: Process, seconds: float = 10.0) -> str:
+    """What the next line, which must be a callback's notification, says."""
+    line = server.answer(seconds)
+    assert line["method"] == "notifications/message", line
+    assert (line["params"]["logger"], line["params"]["level"]) == ("callback", "info")
+    return str(line["params"]["data"])
+
+
+def seconds_ago(note: str, text: str) -> int:
+    found = re.fullmatch(r"\[callback \d due (\d+) s ago\] (.*)", note, re.DOTALL)
+    assert found is not None, note
+    assert found[2] == text
+    return int(found[1])
+
+
+def test_an_idle_client_hears_of_it_and_the_next_result_tells_it_once(server: Process) -> None:
+    listen(server)
+    began = time.monotonic()
+    assert put(server, "حان الوقت", 1) == "Callback scheduled: fires once in 1s."
+    assert message(server) == "حان الوقت"
+    assert 0.9 < time.monotonic() - began < 5
+    result = server.call("KillBgTask", task_id=4711)  # also when it is an error
+    assert result["isError"] is True
+    own, note = texts(result)
+    assert own == "There is no background task 4711. Tasks: none."
+    assert seconds_ago(note, "حان الوقت") < 5
+    assert len(texts(server.call("KillBgTask", task_id=4711))) == 1
+    assert listed(server) == ["No active callbacks."]
+    server.assert_silent(0.2)
+
+
+def test_who_set_no_level_hears_nothing_before_the_next_result(server: Process) -> None:
+    put(server, "quiet", 1)
+    server.assert_silent(1.4)
+    own, note = texts(server.call("ListBgTasks"))
+    assert own == "No background tasks."
+    assert seconds_ago(note, "quiet") < 5
+
+
+def test_it_waits_for_the_end_of_the_call_in_flight(server: Process) -> None:
+    listen(server)
+    put(server, "later", 1)
+    request = server.ask("tools/call", {"name": "Bash", "arguments": {"command": "sleep 1.6; echo done"}})
+    answer = server.answer()
+    assert answer["id"] == request
+    assert texts(answer["result"]) == ["done"]
+    began = time.monotonic()
+    assert message(server) == "later"
+    assert time.monotonic() - began < 1
+    assert seconds_ago(texts(server.call("ListBgTasks"))[1], "later") < 5
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_timers_survive_the_server_and_what_is_overdue_fires_once(start: Start, number: int) -> None:
+    with start() as first:
+        first.initialize()
+        put(first, "every two seconds", 2, repeats=30)
+        put(first, "in an hour", 3600)
+        first.signal(number)
+        assert first.wait() == (-number if number == signal.SIGKILL else 0)
+    time.sleep(2.1)
+    with start() as second:
+        second.initialize()
+        listen(second)
+        began = time.monotonic()
+        assert message(second) == "every two seconds"
+        active, note = listed(second)
+        assert 0 <= seconds_ago(note, "every two seconds") < 5
+        assert active.startswith("Active callbacks (2/8):\n")
+        assert re.search(r'\[0\] "every two seconds" - fires in 0m\ds \(29 left\)\n', active), active
+        assert re.search(r'\[1\] "in an hour" - fires in 59m5\ds \(1 left\)$', active), active
+        assert message(second) == "every two seconds"
+        assert 1.5 < time.monotonic() - began < 6
+
+
+def test_what_no_result_told_of_is_told_after_sigkill(start: Start) -> None:
+    with start() as first:
+        first.initialize()
+        listen(first)
+        put(first, "untold", 1)
+        assert message(first) == "untold"
+        time.sleep(0.3)  # it is written behind the notification
+        first.kill()
+        first.wait()
+    with start() as second:
+        second.initialize()
+        listen(second)
+        own, note = texts(second.call("SetCallback", action="list"))
+        assert own == "No active callbacks."
+        assert seconds_ago(note, "untold") < 10
+        second.assert_silent(0.2)
+        second.close_stdin()
+        assert second.wait() == 0
+    with start() as third:
+        third.initialize()
+        assert listed(third) == ["No active callbacks."]
+
+
+def test_two_servers_of_one_project_have_slots_of_their_own(start: Start) -> None:
+    with start() as first, start() as second:
+        first.initialize()
+        second.initialize()
+        for server, name in ((first, "first"), (second, "second")):
+            put(server, f"of the {name}", 3000)
+        assert "Active callbacks (1/8):\n" + '  [0] "of the first" - fires in' in listed(first)[0]
+        assert "Active callbacks (1/8):\n" + '  [0] "of the second" - fires in' in listed(second)[0]
+        assert texts(first.call("SetCallback", action="cancel")) == ["Cancelled 1 callbacks."]
+        assert "of the second" in listed(second)[0]
+
+
+@pytest.mark.parametrize("end", ["end of input", "SIGTERM", "broken pipe"])
+def test_armed_timers_do_not_hold_the_end_back(server: Process, end: str) -> None:
+    for slot in range(8):
+        put(server, f"{slot}", 1 if slot < 4 else 3600, repeats=-1)
+    began = time.monotonic()
+    if end == "SIGTERM":
+        server.signal(signal.SIGTERM)
+    elif end == "broken pipe":
+        server.close_stdout()
+        server.close_stdin()
+    else:
+        server.close_stdin()
+    assert server.wait() == 0
+    assert time.monotonic() - began < 0.8
+    assert server.stderr == ""
+
+
+def test_armed_timers_cost_nothing_while_they_wait(server: Process) -> None:
+    for _ in range(8):
+        put(server, "in an hour", 3600)
+    time.sleep(0.3)
+    before = processor_seconds(server.pid)
+    time.sleep(1.5)
+    assert processor_seconds(server.pid) - before <= 0.02
+
+
+def processor_seconds(pid: int) -> float:
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,119 @@
+"""Skills that come, change and go under a running server: the list follows, and the client is told."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from stdio import MODERN_META, Process, serve
+
+TOLD = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+
+
+@pytest.fixture
+def folders(tmp_path: Any) -> Any:
+    for name in ("home", "work", "state"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def server(folders: Any) -> Iterator[Process]:
+    environment = {
+        "HOME": str(folders / "home"),
+        "FASTRPC_STATE_DIR": str(folders / "state"),
+        "ADDITIONAL_SKILLS": None,
+    }
+    with serve(environment=environment, folder=str(folders / "work")) as process:
+        yield process
+
+
+def put(folders: Any, name: str, description: str) -> Any:
+    folder = folders / "work" / ".claude" / "skills" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: {description}\n---\nThe body.\n")
+    return folder
+
+
+def catalogue(server: Process) -> str:
+    tools = server.request("tools/list")["result"]["tools"]
+    return next(str(tool["description"]) for tool in tools if tool["name"] == "InvokeSkill")
+
+
+def test_a_client_that_says_nothing_is_told_within_a_few_seconds(server: Process, folders: Any) -> None:
+    server.initialize()
+    assert "create-skill" in catalogue(server)
+    time.sleep(0.5)  # the loop begins to run in a quiet moment
+    skill = put(folders, "deploy", "To production.")
+    assert server.answer(6) == TOLD
+    assert catalogue(server).endswith("- deploy: To production.")
+    later = os.stat(skill / "SKILL.md").st_mtime + 5
+    put(folders, "deploy", "To staging.")
+    os.utime(skill / "SKILL.md", (later, later))
+    assert server.answer(6) == TOLD
+    assert catalogue(server).endswith("- deploy: To staging.")
+    (skill / "SKILL.md").unlink()
+    assert server.answer(6) == TOLD
+    assert "deploy" not in catalogue(server)
+
+
+def test_a_list_is_never_older_than_the_folder(server: Process, folders: Any) -> None:
+    server.initialize()
+    for number in range(5):
+        put(folders, f"skill-{number}", "New.")
+        assert catalogue(server).endswith(f"- skill-{number}: New.")
+
+
+def test_what_reads_as_before_is_not_announced(server: Process, folders: Any) -> None:
+    skill = put(folders, "steady", "Same.")
+    server.initialize()
+    assert "steady" in catalogue(server)
+    time.sleep(0.5)
+    put(folders, "steady", "Same.")  # a new mtime, the same words
+    (skill / "notes.md").write_text("beside it")
+    server.assert_silent(2.6)
+
+
+def test_the_description_follows_the_mtime_alone(server: Process, folders: Any) -> None:
+    skill = put(folders, "steady", "First.")
+    stamp = os.stat(skill / "SKILL.md").st_mtime_ns
+    server.initialize()
+    assert "steady: First." in catalogue(server)
+    put(folders, "steady", "Other.")
+    os.utime(skill / "SKILL.md", ns=(stamp, stamp))
+    assert "steady: First." in catalogue(server)
+    os.utime(skill / "SKILL.md", ns=(stamp + 1, stamp + 1))
+    assert "steady: Other." in catalogue(server)
+
+
+def test_a_subscriber_of_2026_07_28_is_told(server: Process, folders: Any) -> None:
+    server.ask("subscriptions/listen", {"_meta": MODERN_META, "notifications": {"toolsListChanged": True}})
+    assert server.answer()["method"] == "notifications/subscriptions/acknowledged"
+    assert server.request("tools/list", {"_meta": MODERN_META})["result"]["tools"]
+    time.sleep(0.5)
+    put(folders, "modern", "New.")
+    message = server.answer(6)
+    assert message["method"] == TOLD["method"]
+    tools = server.request("tools/list", {"_meta": MODERN_META})["result"]["tools"]
+    assert any("- modern: New." in tool["description"] for tool in tools)
+
+
+def test_a_skill_can_be_invoked_the_moment_it_is_there(server: Process, folders: Any) -> None:
+    server.initialize()
+    put(folders, "مهارة", "جديدة.")
+    result = server.call("InvokeSkill", skill_name="مهارة", arguments="x")
+    assert result["content"][0]["text"].startswith("The body.\n\nARGUMENTS: x\n\nSkill folder: ")
+
+
+def test_nothing_is_looked_at_when_the_tool_is_switched_off(folders: Any) -> None:
+    environment = {"HOME": str(folders / "home"), "TOOL_INVOKESKILL": "0"}
+    with serve(environment=environment, folder=str(folders / "work")) as server:
+        server.initialize()
+        tools = server.request("tools/list")["result"]["tools"]
+        assert "InvokeSkill" not in [tool["name"] for tool in tools]
+        time.sleep(0.5)
+        put(folders, "unseen", "New.")
+        server.assert_silent(2.6)

@@ -1,0 +1,106 @@
+"""What holds for each of the thirteen tools: annotations, bad arguments, unknown names."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import fastrpc.tools.agent as toolset
+import pytest
+from fastrpc.tools.agent._contract import CONTRACT
+
+from fastrpc import Server, processes
+from fastrpc.testing import Client, RemoteError
+
+ANNOTATIONS = {
+    "read": {"readOnlyHint": True},
+    "network": {"readOnlyHint": True, "openWorldHint": True},
+    "write": {"readOnlyHint": False, "destructiveHint": False},
+    "exec": {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
+}
+ACCEPTED_WITHOUT = {("TaskManager", "query")}
+"""Published as required, and not needed by every action."""
+
+REQUIRED = [
+    (tool, name)
+    for tool, published in CONTRACT.items()
+    for name, parameter in published["parameters"].items()
+    if parameter["required"] and (tool, name) not in ACCEPTED_WITHOUT
+]
+
+
+@pytest.fixture(autouse=True)
+def sheltered(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+def with_client(conversation: Any) -> Any:
+    async def run() -> Any:
+        app = Server("agent")
+        app.include(toolset)
+        try:
+            async with Client(app, version="2025-11-25") as client:
+                return await conversation(client)
+        finally:
+            await processes.close()
+
+    return asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def call(tool: str, arguments: dict[str, Any]) -> Any:
+    asked = {"name": tool, "arguments": arguments}
+    return with_client(lambda client: client.request("tools/call", asked))
+
+
+def test_each_effect_has_its_annotations() -> None:
+    listed = with_client(lambda client: client.tools())
+    assert [tool["name"] for tool in listed] == list(CONTRACT)
+    for tool in listed:
+        shown = {name: hint for name, hint in tool["annotations"].items() if name.endswith("Hint")}
+        wanted = ANNOTATIONS[CONTRACT[tool["name"]]["effect"]]
+        assert {**wanted, **shown} == {**shown, **wanted}, tool["name"]
+
+
+def test_an_unknown_tool_is_a_protocol_error() -> None:
+    with pytest.raises(RemoteError) as caught:
+        call("Bush", {"command": "true"})
+    assert caught.value.code == -32602
+    assert "Bash" in str(caught.value)  # the one that was meant, most likely
+
+
+@pytest.mark.parametrize(("tool", "name"), REQUIRED)
+def test_a_missing_argument_is_a_result_that_names_it(tool: str, name: str) -> None:
+    result = call(tool, {})
+    assert result["isError"] is True
+    (block,) = result["content"]
+    assert name in block["text"]
+    assert len(block["text"]) < 400
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "kind"),
+    [
+        (tool, name, parameter["type"])
+        for tool, published in CONTRACT.items()
+        for name, parameter in published["parameters"].items()
+    ],
+)
+def test_an_argument_of_another_kind_is_a_result_that_names_it(tool: str, name: str, kind: str) -> None:
+    samples = {"string": "x", "integer": 1}
+    arguments: dict[str, Any] = {
+        other: samples[parameter["type"]]
+        for other, parameter in CONTRACT[tool]["parameters"].items()
+        if parameter["required"]
+    }
+    arguments[name] = {"an": ["object"]}
+    result = call(tool, arguments)
+    assert result["isError"] is True
+    assert name in result["content"][0]["text"]
+
+
+def test_a_good_result_has_its_mark_and_its_facts() -> None:
+    result = call("ListBgTasks", {})
+    assert result["isError"] is False
+    assert "fastrpc/facts" in result["_meta"]

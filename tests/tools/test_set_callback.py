@@ -1,0 +1,699 @@
+"""SetCallback: what it answers, when its callbacks fire, how they reach the client, what a restart finds.
+
+In memory, with seconds that are shorter where one has to pass; processes are in integration/test_callbacks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+from fastrpc.tools.agent import _callbacks, _instances, _project, _state
+from fastrpc.tools.agent import set_callback as module
+from fastrpc.tools.agent.set_callback import attach, set_callback
+
+from fastrpc import Server
+from fastrpc.testing import CallResult, Client
+from fastrpc.versions import VERSIONS
+
+TICK = 0.05  # how long a second lasts where `quick` is asked for
+LONG_AGO = 3600.0
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A state folder and a project of its own for each test."""
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path / "state"))
+    yield _project.key()
+    _state.close()
+    for _, descriptor in _instances._own.values():
+        os.close(descriptor)
+    _instances._own.clear()
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_callbacks, "SECOND", TICK)
+
+
+def new_server() -> Server:
+    app = Server("test")
+    app.add_tool(set_callback)
+
+    @app.tool(run="inline")
+    def echo(text: str) -> str:
+        return text
+
+    @app.tool
+    async def wait(seconds: float) -> str:
+        await asyncio.sleep(seconds)
+        return "waited"
+
+    @app.tool
+    def fail() -> None:
+        raise RuntimeError("no")
+
+    attach(app)
+    return app
+
+
+def run(
+    conversation: Callable[[Client], Awaitable[Any]], level: str | None = "info", app: Server | None = None
+) -> Any:
+    """Have a conversation with a server, a new one unless it is given."""
+
+    async def whole() -> Any:
+        async with Client(app or new_server(), log_level=level) as client:
+            return await conversation(client)
+
+    return asyncio.run(asyncio.wait_for(whole(), 20))
+
+
+async def put(client: Client, message: str = "look", delay: int = 30, **arguments: Any) -> CallResult:
+    return await client.call("SetCallback", action="set", message=message, delay_seconds=delay, **arguments)
+
+
+async def shown(client: Client) -> str:
+    return (await client.call("SetCallback", action="list")).text
+
+
+def rows() -> list[dict[str, Any]]:
+    with _state.reading() as database:
+        return [dict(row) for row in database.execute("SELECT * FROM callbacks ORDER BY slot")]
+
+
+def settled(count: int) -> list[dict[str, Any]]:
+    """The rows once there are so many: what need not be waited for is written behind the answer."""
+    deadline = time.monotonic() + 5
+    while len(found := rows()) != count:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.005)
+    return found
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.005)
+
+
+async def logged(client: Client, count: int, seconds: float = 5.0) -> list[Any]:
+    """The messages of callbacks that have been logged, once there are so many."""
+    deadline = time.monotonic() + seconds
+    while len(client.logs) < count:
+        assert time.monotonic() < deadline, f"{len(client.logs)} of {count} came"
+        await asyncio.sleep(0.005)
+    assert all(log["logger"] == "callback" and log["level"] == "info" for log in client.logs)
+    return [log["data"] for log in client.logs]
+
+
+def notes(result: CallResult) -> list[str]:
+    """The texts behind a result's own."""
+    return [block["text"] for block in result.content[1:]]
+
+
+# --- answers ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"repeat_count": 40}, "Callback scheduled: fires every 30s, repeats 40 times."),
+        ({}, "Callback scheduled: fires every 30s, repeats 20 times."),
+        ({"repeat_count": 2}, "Callback scheduled: fires every 30s, repeats 2 times."),
+        ({"repeat_count": -1}, "Callback scheduled: fires every 30s, repeats infinitely."),
+        ({"repeat_count": 0}, "Callback scheduled: fires once in 30s."),
+        ({"repeat_count": 1}, "Callback scheduled: fires once in 30s."),
+        ({"delay": 1, "repeat_count": "1"}, "Callback scheduled: fires once in 1s."),
+        ({"delay": 3600}, "Callback scheduled: fires every 3600s, repeats 20 times."),
+    ],
+)
+def test_set_says_how_often_it_fires(arguments: dict[str, Any], text: str) -> None:
+    result = run(lambda client: put(client, **arguments))
+    assert result.content == [{"type": "text", "text": text}]
+    assert result.is_error is False
+    assert result.meta["fastrpc/facts"]["callback_id"] == 0
+
+
+def test_what_was_answered_is_on_disk(project: str) -> None:
+    async def conversation(client: Client) -> None:
+        await put(client, "first", repeat_count=40)
+        [row] = rows()
+        assert (row["slot"], row["message"], row["delay_seconds"], row["fires_left"]) == (0, "first", 30, 40)
+        assert (row["instance"], row["project"]) == (_instances.own(), project)
+        assert 29 < row["due_at"] - time.time() <= 30
+        await client.call("SetCallback", action="cancel")
+        assert rows() == []
+
+    run(conversation)
+
+
+def test_list_shows_each_slot_with_its_time_and_what_is_left() -> None:
+    async def conversation(client: Client) -> None:
+        assert await shown(client) == "No active callbacks."
+        await put(client, "check\nthe   build", 12, repeat_count=38)
+        await put(client, "for ever", 3600, repeat_count=-1)
+        await put(client, "once", 65, repeat_count=0, callback_id=5)
+        assert await shown(client) == (
+            "Active callbacks (3/8):\n"
+            '  [0] "check the build" - fires in 0m12s (38 left)\n'
+            '  [1] "for ever" - fires in 60m0s (infinite)\n'
+            '  [5] "once" - fires in 1m5s (1 left)'
+        )
+
+    run(conversation)
+
+
+@pytest.mark.parametrize(
+    ("message", "preview"),
+    [
+        ("x" * 60, "x" * 60),
+        ("x" * 61, "x" * 59 + "…"),
+        ("y" * 58 + "👩\u200d🚀 and more", "y" * 58 + "…"),
+        ("z" * 58 + "e\u0301" * 10, "z" * 58 + "…"),
+        ("ن" * 30 + "\u064e" * 2000, "ن" * 30 + "…"),
+        ("مرحبا بالعالم", "مرحبا بالعالم"),
+    ],
+)
+def test_a_preview_is_cut_between_characters(message: str, preview: str) -> None:
+    assert module._preview(message) == preview
+
+
+def test_eight_slots_and_no_more() -> None:
+    async def conversation(client: Client) -> None:
+        for slot in range(8):
+            assert (await put(client, f"{slot}")).meta["fastrpc/facts"]["callback_id"] == slot
+        for arguments in ({}, {"callback_id": 3}):
+            ninth = await put(client, "nine", **arguments)
+            assert ninth.text == "Error: all callback slots full (max 8)"
+            assert ninth.is_error is True
+        assert (await shown(client)).startswith("Active callbacks (8/8):\n")
+        await client.call("SetCallback", action="cancel", callback_id=6)
+        assert (await put(client, "nine")).meta["fastrpc/facts"]["callback_id"] == 6
+        assert len(rows()) == 8
+
+    run(conversation)
+
+
+def test_cancel_one_and_cancel_all() -> None:
+    async def conversation(client: Client) -> None:
+        message = "all of it, " + "x" * 2000
+        await put(client, message)
+        await put(client, "b")
+        await put(client, "c")
+        one = await client.call("SetCallback", action="cancel", callback_id=0)
+        assert one.text == f'Cancelled callback slot 0: "{message}"'
+        again = await client.call("SetCallback", action="cancel", callback_id=0)
+        assert again.is_error
+        assert again.text == "callback_id: slot 0 holds no callback. Active: 1, 2."
+        assert (await client.call("SetCallback", action="cancel")).text == "Cancelled 2 callbacks."
+        assert await shown(client) == "No active callbacks."
+        assert (await client.call("SetCallback", action="cancel")).text == "Cancelled 0 callbacks."
+        assert rows() == []
+
+    run(conversation)
+
+
+def test_a_cancelled_callback_does_not_fire(quick: None) -> None:
+    async def conversation(client: Client) -> None:
+        await put(client, "stays", 2, repeat_count=1)
+        await put(client, "goes", 2, repeat_count=1)
+        await client.call("SetCallback", action="cancel", callback_id=1)
+        await asyncio.sleep(4 * TICK)
+        assert await logged(client, 1) == ["stays"]
+
+    run(conversation)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"delay_seconds": 5}, "message: required for set, the text to come back with."),
+        ({"delay_seconds": 5, "message": ""}, "message: required for set, the text to come back with."),
+        (
+            {"delay_seconds": 5, "message": "é" * 2049},
+            "message: expected at most 2,048 characters, got 2,049.",
+        ),
+        ({"message": "x"}, "delay_seconds: required for set, 1 to 3600."),
+        ({"message": "x", "delay_seconds": 0}, "delay_seconds: expected 1 to 3600, got 0."),
+        ({"message": "x", "delay_seconds": 3601}, "delay_seconds: expected 1 to 3600, got 3601."),
+        (
+            {"message": "x", "delay_seconds": 5, "repeat_count": -2},
+            "repeat_count: expected 0 to 1,000,000,000, or -1 for ever, got -2.",
+        ),
+        (
+            {"message": "x", "delay_seconds": 5, "repeat_count": 10**30},
+            "repeat_count: expected 0 to 1,000,000,000, or -1 for ever, got 10000000000000000000….",
+        ),
+        ({"message": "x", "delay_seconds": 5, "callback_id": 8}, "callback_id: expected 0 to 7, got 8."),
+        ({"message": "x", "delay_seconds": 5, "callback_id": -1}, "callback_id: expected 0 to 7, got -1."),
+        ({"action": "cancel", "callback_id": 8}, "callback_id: expected 0 to 7, got 8."),
+        ({"action": "stop"}, 'action: expected one of "set", "list", "cancel", got "stop"'),
+        ({"message": "x", "delay_seconds": "soon"}, 'delay_seconds: expected integer, got "soon"'),
+    ],
+)
+def test_bad_input_is_an_error_that_names_the_parameter(arguments: dict[str, Any], complaint: str) -> None:
+    async def conversation(client: Client) -> None:
+        result = await client.call("SetCallback", **{"action": "set", **arguments})
+        assert (result.text, result.is_error) == (complaint, True)
+        assert await shown(client) == "No active callbacks."
+
+    run(conversation)
+
+
+def test_a_message_of_2048_characters_is_taken_whole(quick: None) -> None:
+    async def conversation(client: Client) -> None:
+        message = "م" * 2048
+        await put(client, message, 1, repeat_count=1)
+        assert await logged(client, 1) == [message]
+        assert notes(await client.call("echo", text="x")) == [f"[callback 0 due 0 s ago] {message}"]
+
+    run(conversation)
+
+
+def test_a_slot_can_be_chosen_if_it_is_free() -> None:
+    async def conversation(client: Client) -> None:
+        assert (await put(client, "x", callback_id=7)).meta["fastrpc/facts"]["callback_id"] == 7
+        taken = await put(client, "y", callback_id=7)
+        assert taken.is_error
+        assert taken.text == (
+            "callback_id: slot 7 is taken; cancel it first, or leave callback_id out. "
+            "Free: 0, 1, 2, 3, 4, 5, 6."
+        )
+
+    run(conversation)
+
+
+def test_the_schema_states_the_choices_and_the_range() -> None:
+    async def conversation(client: Client) -> None:
+        [schema] = [tool["inputSchema"] for tool in await client.tools() if tool["name"] == "SetCallback"]
+        assert schema["properties"]["action"]["enum"] == ["set", "list", "cancel"]
+        assert schema["properties"]["delay_seconds"] == {
+            "type": "integer",
+            "description": "Seconds to wait (1-3600)",
+            "minimum": 1,
+            "maximum": 3600,
+        }
+        assert schema["required"] == ["action"]
+
+    run(conversation)
+
+
+def test_a_state_that_cannot_be_written_takes_no_slot(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def conversation(client: Client) -> None:
+        monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path / "file"))
+        refused = await put(client)
+        assert refused.is_error
+        assert str(tmp_path / "file") in refused.text
+        monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path / "state"))
+        assert await shown(client) == "No active callbacks."
+        assert not (await put(client)).is_error
+
+    (tmp_path / "file").write_text("no folder")
+    run(conversation)
+
+
+def test_a_call_that_is_cancelled_sets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    insert = _callbacks._insert
+
+    def slow(row: dict[str, Any]) -> None:
+        time.sleep(0.1)
+        insert(row)
+
+    async def conversation(client: Client) -> None:
+        arguments = {"action": "set", "message": "x", "delay_seconds": 1}
+        id, _ = client.begin("tools/call", {"name": "SetCallback", "arguments": arguments})
+        await asyncio.sleep(0.03)
+        client.cancel(id)
+        await asyncio.sleep(0.03)
+        assert await shown(client) == "No active callbacks."
+        await client.call("SetCallback", action="set", message="y", delay_seconds=9)  # written behind it
+        assert [row["message"] for row in rows()] == ["y"]
+
+    monkeypatch.setattr(_callbacks, "_insert", slow)
+    run(conversation)
+
+
+# --- firing and delivery ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tool", ["echo", "fail", "nobody"])
+def test_a_due_callback_is_told_once_in_each_way(quick: None, tool: str) -> None:
+    async def conversation(client: Client) -> None:
+        await put(client, "look", 1, repeat_count=1)
+        assert await logged(client, 1) == ["look"]
+        await until(lambda: [(row["fires_left"], row["undelivered"]) for row in rows()] == [(0, 1)])
+        assert await shown(client) == "No active callbacks.\n[callback 0 due 0 s ago] look"
+        for _ in range(3):
+            assert len((await client.call("echo", text="x")).content) == 1
+        await asyncio.sleep(2 * TICK)
+        assert len(client.logs) == 1
+        settled(0)
+
+    async def other_results(client: Client) -> None:
+        await put(client, "look", 1, repeat_count=1)
+        await logged(client, 1)
+        result = await client.call(tool, **({"text": "x"} if tool == "echo" else {}))
+        assert result.is_error is (tool == "fail")
+        assert notes(result) == ["[callback 0 due 0 s ago] look"]
+
+    run(conversation)
+    if tool != "nobody":
+        run(other_results)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_next_result_tells_it_in_each_version(quick: None, version: str) -> None:
+    async def whole() -> None:
+        async with Client(new_server(), version=version) as client:
+            await put(client, "look", 1, repeat_count=1)
+            await asyncio.sleep(3 * TICK)
+            for tool in ("echo", "fail"):
+                result = await client.call(tool, text="x")
+                found = ["[callback 0 due 0 s ago] look"] if tool == "echo" else []
+                assert notes(result) == found
+                assert result.raw["isError"] is (tool == "fail")
+
+    asyncio.run(asyncio.wait_for(whole(), 20))
+
+
+def test_the_text_says_how_long_ago_it_was_due(quick: None) -> None:
+    async def conversation(client: Client) -> None:
+        await put(client, "look", 1, repeat_count=1)
+        await logged(client, 1)
+        await asyncio.sleep(1.1)
+        assert notes(await client.call("echo", text="x")) == ["[callback 0 due 1 s ago] look"]
+
+    run(conversation)
+
+
+def test_it_fires_as_often_as_was_asked_with_the_same_delay(quick: None) -> None:
+    async def conversation(client: Client) -> None:
+        began = time.monotonic()
+        await put(client, "again", 2, repeat_count=3)
+        times = []
+        for count in (1, 2, 3):
+            await logged(client, count)
+            times.append(time.monotonic() - began)
+        gaps = [after - before for before, after in zip([0.0, *times], times, strict=False)]
+        assert all(2 * TICK - 0.01 <= gap < 2 * TICK + 1 for gap in gaps), gaps
+        await asyncio.sleep(4 * TICK)
+        assert len(client.logs) == 3
+        assert (
+            await shown(client) == "No active callbacks.\n[callback 0 due 0 s ago] again\n[it fired 3 times]"
+        )
+
+    run(conversation)
+
+
+@pytest.mark.parametrize(("repeats", "left", "text"), [(40, 38, "(38 left)"), (-1, -1, "(infinite)")])
+def test_what_is_left_is_counted_in_the_list_and_on_disk(
+    quick: None, repeats: int, left: int, text: str
+) -> None:
+    async def conversation(client: Client) -> None:
+        await put(client, "tick", 8, repeat_count=repeats)
+        await logged(client, 2)
+        assert text in await shown(client)
+        await until(lambda: [(row["fires_left"], row["undelivered"]) for row in rows()] == [(left, 0)])
+
+    run(conversation)
+
+
+def test_nothing_fires_while_a_call_is_in_flight(quick: None) -> None:
+    async def conversation(client: Client) -> None:
+        await put(client, "later", 8, repeat_count=1)
+        result = await client.call("wait", seconds=16 * TICK)
+        assert result.content == [{"type": "text", "text": "waited"}]
+        assert client.logs == []
+        assert await logged(client, 1) == ["later"]
+        assert notes(await client.call("echo", text="x")) == ["[callback 0 due 0 s ago] later"]
+
+    run(conversation)
+
+
+def test_a_client_that_set_no_level_or_a_higher_one_gets_no_notification(quick: None) -> None:
+    async def conversation(client: Client) -> None:
+        await put(client, "quiet", 1, repeat_count=1)
+        await asyncio.sleep(6 * TICK)
+        assert client.notifications == []
+        assert notes(await client.call("echo", text="x")) == ["[callback 0 due 0 s ago] quiet"]
+
+    run(conversation, level=None)
+    run(conversation, level="warning")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "ذكّرني بقراءة السجلّ",
+        "\u202bمن اليمين\u202c to the left",
+        "👩\u200d👩\u200d👧\u200d👦 🏳️\u200d🌈",
+        "e\u0301 é \u1e69 s\u0323\u0307",
+        'quotes " and \\ and\nlines\tand \u0001',
+    ],
+)
+def test_any_text_comes_back_unchanged(quick: None, message: str) -> None:
+    async def conversation(client: Client) -> None:
+        await put(client, message, 1, repeat_count=2)
+        assert await logged(client, 2) == [message, message]
+        assert notes(await client.call("echo", text="x"))[0].startswith(f"[callback 0 due 0 s ago] {message}")
+        await put(client, message)
+        assert rows()[0]["message"] == message
+        cancelled = await client.call("SetCallback", action="cancel", callback_id=0)
+        assert cancelled.text == f'Cancelled callback slot 0: "{message}"'
+
+    run(conversation)
+
+
+def test_fires_that_pile_up_do_not_flood_a_result() -> None:
+    async def conversation(client: Client) -> None:
+        await shown(client)
+        await put(client, "new")  # one more, in a slot that an old one had
+        told: list[str] = []
+        sizes = []
+        while found := notes(await client.call("echo", text="x")):
+            told += found
+            sizes.append(sum(map(len, found)))
+        assert max(sizes) <= 4000
+        assert len(told) == 4  # the others came with the two results before
+        assert all(text.endswith("\n[it fired 2 times]") for text in told)
+        assert [row["message"] for row in settled(1)] == ["new"]
+
+    for slot in range(8):
+        left_behind(f"{slot}" * 1500, slot=slot, fires_left=0, undelivered=2, fired_at=time.time())
+    run(conversation)
+
+
+# --- clocks and restarts ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jump", [-LONG_AGO, LONG_AGO])
+def test_a_wall_clock_that_jumps_moves_nothing(
+    quick: None, monkeypatch: pytest.MonkeyPatch, jump: float
+) -> None:
+    async def conversation(client: Client) -> None:
+        began = time.monotonic()
+        await put(client, "far", 3600)
+        await put(client, "near", 10, repeat_count=2)
+        monkeypatch.setattr(_callbacks, "wall_clock", lambda: time.time() + jump)
+        assert await logged(client, 2) == ["near", "near"]
+        assert 20 * TICK - 0.01 <= time.monotonic() - began < 20 * TICK + 2
+        [far, *_] = (await shown(client)).splitlines()[1:]
+        assert re.search(r"fires in 2m5\ds", far) or re.search(r"fires in 3m0s", far), far
+        assert notes(await client.call("echo", text="x")) == []
+
+    run(conversation)
+
+
+def left_behind(message: str = "left", **values: Any) -> None:
+    """A row as a server that was killed leaves it, overdue by an hour unless told otherwise."""
+    row = {
+        "id": int.from_bytes(os.urandom(6), "big"),
+        "instance": "1-dead",
+        "project": _project.key(),
+        "slot": 0,
+        "message": message,
+        "delay_seconds": 30,
+        "fires_left": 3,
+        "due_at": time.time() - LONG_AGO,
+        "undelivered": 0,
+        "fired_at": 0.0,
+        **values,
+    }
+    os.makedirs(_instances.folder(), exist_ok=True)
+    with open(os.path.join(_instances.folder(), row["instance"] + ".lock"), "w"):
+        pass  # nobody holds it
+    with _state.changing() as database:
+        names = ", ".join(row)
+        marks = ", ".join(f":{name}" for name in row)
+        database.execute(f"INSERT INTO callbacks ({names}) VALUES ({marks})", row)
+
+
+def buried(instance: str) -> bool:
+    return not os.path.exists(os.path.join(_instances.folder(), instance + ".lock"))
+
+
+def test_what_is_overdue_at_the_start_fires_once() -> None:
+    async def conversation(client: Client) -> None:
+        assert await logged(client, 1) == ["left"]
+        result = await client.call("SetCallback", action="list")
+        assert notes(result) == ["[callback 0 due 3600 s ago] left"]
+        active = 'Active callbacks (1/8):\n  [0] "left" - fires in 0m30s (2 left)'
+        assert result.content[0]["text"] == active
+        await asyncio.sleep(0.1)
+        assert len(client.logs) == 1
+        assert [(row["instance"], row["fires_left"]) for row in rows()] == [(_instances.own(), 2)]
+
+    left_behind()
+    run(conversation)
+    assert buried("1-dead")
+
+
+@pytest.mark.parametrize(("due_in", "shown_as"), [(20.0, "0m20s"), (7200.0, "0m30s")])
+def test_what_is_not_due_waits_for_its_time_but_not_longer_than_its_delay(
+    due_in: float, shown_as: str
+) -> None:
+    async def conversation(client: Client) -> None:
+        assert f"fires in {shown_as} (3 left)" in await shown(client)
+        assert client.logs == []
+
+    left_behind(due_at=time.time() + due_in)
+    run(conversation)
+
+
+def test_who_sets_the_level_soon_after_the_start_still_hears_of_what_was_overdue() -> None:
+    async def conversation(client: Client) -> None:
+        await asyncio.sleep(0.2)
+        await client.set_level("info")
+        assert await logged(client, 1) == ["left"]
+        await asyncio.sleep(0.6)
+        assert len(client.logs) == 1
+
+    left_behind()
+    run(conversation, level=None)
+
+
+def test_fires_that_no_result_told_of_are_told_by_the_next_server() -> None:
+    async def conversation(client: Client) -> None:
+        await asyncio.sleep(0.1)
+        result = await client.call("SetCallback", action="list")
+        assert result.content[0]["text"] == "No active callbacks."
+        assert notes(result) == ["[callback 0 due 12 s ago] left\n[it fired 2 times]"]
+        assert client.logs == []
+
+    left_behind(fires_left=0, undelivered=2, fired_at=time.time() - 12)
+    run(conversation)
+    settled(0)
+
+
+def test_what_was_delivered_is_not_delivered_by_the_next_server(quick: None) -> None:
+    async def conversation(client: Client) -> None:
+        await put(client, "look", 1, repeat_count=1)
+        await logged(client, 1)
+        assert len(notes(await client.call("echo", text="x"))) == 1
+        await shown(client)
+
+    run(conversation)
+    settled(0)
+
+
+def test_only_rows_of_the_dead_and_of_this_project_are_taken_over() -> None:
+    async def conversation(client: Client) -> None:
+        assert "(1/8)" in await shown(client)
+        assert '"mine"' in await shown(client)
+        await put(client, "new")
+        assert sorted((row["message"], row["instance"]) for row in rows()) == [
+            ("lives", "2-alive"),
+            ("mine", _instances.own()),
+            ("new", _instances.own()),
+            ("other", "1-dead"),
+        ]
+
+    soon = time.time() + 20
+    left_behind("mine", due_at=soon)
+    left_behind("other", due_at=soon, project="/another/project", slot=1)
+    left_behind("lives", due_at=soon, instance="2-alive")
+    with open(os.path.join(_instances.folder(), "2-alive.lock")) as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        run(conversation)
+    assert not buried("1-dead")
+
+
+def test_slots_that_collide_are_numbered_anew_and_what_finds_none_waits_for_a_later_start() -> None:
+    async def first(client: Client) -> None:
+        lines = (await shown(client)).splitlines()
+        assert lines[0] == "Active callbacks (8/8):"
+        assert {line.split('"')[1] for line in lines[1:]} == {f"{name}" for name in range(8)}
+        assert '[4] "0"' in "\n".join(lines)
+
+    async def second(client: Client) -> None:
+        assert re.findall(r'"(\d)"', await shown(client)) == ["8"]
+
+    for name in range(9):  # the later it is due, the higher its name
+        left_behind(f"{name}", slot=4, instance=f"{name}-dead", due_at=time.time() + 10 + name)
+    run(first)
+    assert [buried(f"{name}-dead") for name in range(9)] == [True] * 8 + [False]
+    assert sorted(row["slot"] for row in rows() if row["instance"] == _instances.own()) == list(range(8))
+    run(second)
+
+
+def test_what_is_left_later_is_left_to_those_that_start_later() -> None:
+    async def conversation(client: Client) -> None:
+        left_behind()
+        assert await shown(client) == "No active callbacks."
+
+    run(conversation)
+
+
+def test_a_start_that_fails_is_said_and_tried_again_by_the_next_call(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    async def conversation(client: Client) -> None:
+        await asyncio.sleep(0.2)
+        assert "fastrpc: the callbacks of an earlier server are not taken over: " in capfd.readouterr().err
+        refused = await client.call("SetCallback", action="list")
+        assert refused.is_error
+        assert _state.path() in refused.text
+        os.unlink(_state.path())
+        left_behind("mended")
+        assert "mended" in await shown(client)
+
+    left_behind()
+    _state.close()
+    with open(_state.path(), "wb") as file:
+        file.write(b"no database at all, for certain" * 1000)
+    run(conversation)
+
+
+def test_a_server_on_a_new_state_makes_no_files_at_its_start(tmp_path: Any) -> None:
+    async def conversation(client: Client) -> None:
+        await client.call("echo", text="x")
+        assert not (tmp_path / "state").exists()
+        assert await shown(client) == "No active callbacks."
+
+    run(conversation)
+    assert not (tmp_path / "state").exists()
+
+
+def test_notes_cost_nothing_while_there_are_none(quick: None) -> None:
+    async def conversation(client: Client) -> None:
+        assert app._note is None
+        await put(client, "x", 1, repeat_count=1)
+        await logged(client, 1)
+        assert app._note is not None
+        await client.call("echo", text="x")
+        await asyncio.sleep(0.01)
+        assert app._note is None
+
+    app = new_server()
+    run(conversation, app=app)

@@ -1,0 +1,89 @@
+"""Secrets are taken out of what is written down, and harmless texts stay as they are."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from fastrpc.masking import masked, masked_line
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("https://me:s3cret@host/p", "https://****@host/p"),
+        ("at postgres://app:s3cret@db/main: refused", "at postgres://****@db/main: refused"),
+        ('{"url":"https:\\/\\/me:s3cret@host"}', '{"url":"https:\\/\\/****@host"}'),
+        ("https://s3cret@host", "https://****@host"),
+        ("GET /x?access_token=s3cret&page=2", "GET /x?access_token=****&page=2"),
+        ('{"password":"s3\\"cret","page":"2"}', '{"password":"****","page":"2"}'),
+        ('{"API-Key" : "s3cret"}', '{"API-Key" : "****"}'),
+        ('{"passwords":["s3cret","s3cret"],"a":["b"]}', '{"passwords":["****"],"a":["b"]}'),
+        (
+            r'{"json":"{\"secret\": \"s3cret\", \"a\": \"b\"}"}',
+            r'{"json":"{\"secret\": \"****\", \"a\": \"b\"}"}',
+        ),
+        ("{'client_secret': 's3cret', 'a': 'b'}", "{'client_secret': '****', 'a': 'b'}"),
+        ("curl -H 'Authorization: Bearer s3cret' x", "curl -H 'Authorization: ****' x"),
+        ("Authorization: token s3cret\nHost: x", "Authorization: ****\nHost: x"),
+        ("sent Bearer s3cret.x-y", "sent Bearer ****"),
+        ("PGPASSWORD=s3cret psql", "PGPASSWORD=**** psql"),
+        ("login(password='s3 cret', name='me')", "login(password=****, name='me')"),
+        ("tool --api-key s3cret --verbose", "tool --api-key **** --verbose"),
+    ],
+)
+def test_a_secret_is_masked_and_what_stands_around_it_stays(text: str, expected: str) -> None:
+    assert masked(text) == expected
+    assert masked_line(text.encode()) == expected.encode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a plain text",
+        "token: expected string, got 5",
+        "Unexpected token: } in line 3",
+        "basic understanding of bearer tokens",
+        "mail me@example.org, see http://host/~me@home",
+        '{"progress":5,"keys":["a"],"monkey":"x"}',
+        "key=value; tokenize the secretary",
+        "نصّ عربي 👩‍🚀 e\u0301",
+    ],
+)
+def test_what_holds_no_secret_stays_as_it_is(text: str) -> None:
+    assert masked(text) == text
+
+
+def test_values_of_the_environment_with_such_a_name_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_API_KEY", "planted-value")
+    monkeypatch.setenv("MY_TOKEN", "short")
+    monkeypatch.setenv("PLACE", "harmless-value")
+    assert masked("planted-value harmless-value short") == "**** harmless-value short"
+
+
+def test_bytes_that_are_no_text_pass_unchanged() -> None:
+    assert masked_line(b"\xff\x00 token=s3cret \xfe") == b"\xff\x00 token=**** \xfe"
+
+
+LONG = {
+    "a": 500_000,
+    "token": 100_000,
+    '"token': 80_000,
+    "a:": 250_000,
+    "--": 250_000,
+    "://": 150_000,
+    '"token":"': 50_000,
+    "bearer ": 70_000,
+    "token=": 80_000,
+    "\\": 500_000,
+    "authorization: ": 30_000,
+}
+
+
+@pytest.mark.parametrize("piece", LONG)
+def test_no_text_takes_long(piece: str) -> None:
+    began = time.monotonic()
+    masked(piece * LONG[piece])
+    assert time.monotonic() - began < 10

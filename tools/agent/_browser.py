@@ -1,0 +1,372 @@
+"""The headless browser of the tools: started at the first use, kept warm, ended when idle.
+
+It lives in a process of its own (`_browser_worker`), below a reaper: with the server it goes, however the
+server goes. This side starts it, hands requests on and bounds them; it imports no playwright. At most four
+pages at a time; more wait. The first use takes about a second, a warm one what the page takes. A browser
+that has died is started anew by the next use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+
+from fastrpc import ToolError, processes
+
+from . import _browser_wire as wire
+from . import _settings
+from ._browser_folder import Folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
+IDLE_SECONDS = 120.0
+START_SECONDS = 30.0
+RETRY_SECONDS = 30.0  # a browser that does not start is left alone for so long
+PAGES_AT_ONCE = 4
+LATE_SECONDS = 8.0  # after its own limit a request must be over
+PAGE_BYTES = 20 * 1024**2
+SVG_BYTES = 10 * 1024**2
+SVG_SECONDS = 20.0
+NOT_FOR_THE_BROWSER = ("DEBUG", "PWDEBUG", "NODE_OPTIONS", "DISPLAY", "WAYLAND_DISPLAY")
+
+
+class NoBrowser(Exception):
+    """There is no browser, or it does not start; the text says why."""
+
+
+class Broken(Exception):
+    """The browser does not work any more; another may."""
+
+
+class Browser:
+    """One browser's process, and the requests that it works on."""
+
+    def __init__(self, executable: str) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.executable = executable
+        self.ended = False
+        self._slots = asyncio.Semaphore(PAGES_AT_ONCE)
+        self._users = 0
+        self._idle: asyncio.TimerHandle | None = None
+        self._answers: dict[int, asyncio.Future[tuple[dict[str, Any], bytes]]] = {}
+        self._last_id = 0
+        self._transport: asyncio.WriteTransport | None = None
+        self._process: processes.Process | None = None
+        self._folder: Folder | None = None
+        self._seeing_out: asyncio.Future[None] | None = None  # the loop itself holds tasks only weakly
+        self._connected: asyncio.Future[None] = self.loop.create_future()
+        self.started: asyncio.Future[None] = asyncio.ensure_future(self._start())
+        self.started.add_done_callback(self._after_start)
+
+    # --- its life -----------------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        _check_playwright()
+        try:
+            self._folder = folder = Folder()
+            listener = await self.loop.create_unix_server(lambda: _Wire(self), os.path.join(folder.path, "s"))
+        except OSError as error:
+            raise NoBrowser(f"no folder for it can be made: {error.strerror or error}") from None
+        try:
+            self._process = await processes.start(
+                [sys.executable, "-m", f"{__package__}._browser_worker"],
+                cwd=folder.path,
+                env=_environment(folder.path),
+                output=processes.Output(64 * 1024),
+            )
+            self._process.follow = True
+            self._seeing_out = asyncio.ensure_future(self._see_out(self._process, folder))
+            await asyncio.wait({self._connected}, timeout=START_SECONDS)
+        except processes.ProgramError as error:
+            raise NoBrowser(str(error).rstrip(".")) from None
+        finally:
+            listener.close()
+        if not self._connected.done() or self.ended:
+            raise NoBrowser(f"its process did not start{self._last_words()}")
+        head = {"do": "start", "executable": self.executable, "sandbox": _sandbox()}
+        try:
+            answer, _ = await self._request(head, b"", 2 * START_SECONDS)
+        except ToolError:
+            raise NoBrowser(f"it ended while it started{self._last_words()}") from None
+        if "failed" in answer:
+            raise NoBrowser(f"{self.executable} does not start: {answer['failed']}")
+        if not answer["sandbox"]:
+            _say_once(f"the browser runs without its sandbox: {answer['why']}")
+
+    def _after_start(self, started: asyncio.Future[None]) -> None:
+        if started.cancelled() or started.exception() is not None:
+            self.end()
+
+    def _last_words(self) -> str:
+        if self._process is None:
+            return ""
+        lines = self._process.output.head.decode("utf-8", "replace").strip().splitlines()
+        return f": {lines[-1][:300]}" if lines else ""
+
+    async def _see_out(self, process: processes.Process, folder: Folder) -> None:
+        """Clean up when nobody is left, whatever ended it."""
+        try:
+            await process.wait()
+        except processes.ProgramError:
+            pass
+        self.end()
+        await process.wait_gone()
+        folder.remove()
+
+    def end(self) -> None:
+        """End it; who waits for an answer hears that it ended."""
+        self.ended = True
+        if self._idle is not None:
+            self._idle.cancel()
+        if self._transport is not None:
+            self._transport.close()
+        if self._process is None:
+            if self._folder is not None:
+                self._folder.remove()
+        else:
+            self._process.terminate_soon(0.3)
+        if not self._connected.done():
+            self._connected.set_result(None)
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(ToolError("The browser ended while it read the page."))
+
+    # --- its wire -----------------------------------------------------------------------------------------
+
+    def connected(self, transport: asyncio.WriteTransport) -> None:
+        if self._transport is not None or self.ended:
+            transport.close()
+            return
+        self._transport = transport
+        self._connected.set_result(None)
+
+    def lost(self, transport: asyncio.WriteTransport) -> None:
+        if transport is self._transport:
+            self.end()
+
+    def heard(self, head: dict[str, Any], body: bytes) -> None:
+        answer = self._answers.get(head.pop("id"))
+        if answer is not None and not answer.done():
+            answer.set_result((head, body))
+
+    def _send(self, head: dict[str, Any], body: bytes = b"") -> None:
+        assert self._transport is not None
+        self._transport.write(wire.encode(head, body))
+
+    async def _request(
+        self, head: dict[str, Any], body: bytes, seconds: float
+    ) -> tuple[dict[str, Any], bytes]:
+        """Send a request and return its answer. What does not answer in time is ended, all of it."""
+        self._last_id += 1
+        id = self._last_id
+        answer = self._answers[id] = self.loop.create_future()
+        try:
+            if self.ended:
+                raise ToolError("The browser has ended.")
+            self._send({**head, "id": id}, body)
+            await asyncio.wait({answer}, timeout=seconds)
+            if not answer.done():
+                self.end()
+            result: tuple[dict[str, Any], bytes] = answer.result()
+            return result
+        except asyncio.CancelledError:
+            if not self.ended:
+                self._send({"do": "cancel", "id": id})
+            raise
+        finally:
+            del self._answers[id]
+
+    async def ask(self, head: dict[str, Any], body: bytes, deadline: float) -> tuple[dict[str, Any], bytes]:
+        """Have the browser do something until `deadline` (of `time.monotonic`). Raises ToolError, Broken."""
+        self._users += 1
+        if self._idle is not None:
+            self._idle.cancel()
+        try:
+            await self._a_slot(deadline)
+            try:
+                seconds = max(1.0, deadline - time.monotonic())
+                answer, data = await self._request({**head, "seconds": seconds}, body, seconds + LATE_SECONDS)
+            finally:
+                self._slots.release()
+        finally:
+            self._users -= 1
+            if not self._users and not self.ended:
+                idle = _settings.number("FASTRPC_BROWSER_IDLE_SECONDS", IDLE_SECONDS)
+                self._idle = self.loop.call_later(idle, self.end)
+        if "refused" in answer:
+            raise ToolError(answer["refused"])
+        if "failed" in answer:
+            self.end()
+            raise Broken(answer["failed"])
+        return answer, data
+
+    async def _a_slot(self, deadline: float) -> None:
+        waiting = asyncio.ensure_future(self._slots.acquire())
+        try:
+            await asyncio.wait({waiting}, timeout=max(0.0, deadline - time.monotonic()))
+            if not waiting.done():
+                raise ToolError(f"{PAGES_AT_ONCE} pages are being read already; none ended in time.")
+        except BaseException:
+            if waiting.done() and not waiting.cancelled():
+                self._slots.release()
+            waiting.cancel()
+            raise
+
+
+class _Wire(asyncio.Protocol):
+    """Hands what comes over the socket to its browser."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._frames = wire.Reader()
+        self._transport: Any = None  # uvloop's are no asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._browser.connected(self._transport)
+
+    def data_received(self, data: bytes) -> None:
+        for head, body in self._frames.feed(data):
+            self._browser.heard(head, body)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._browser.lost(self._transport)
+
+
+_browser: Browser | None = None
+_refusal: tuple[float, str, str] = (0.0, "", "")  # until when, for which setting, why
+_said = False
+
+
+def find() -> str:
+    """Return the browser's path. Raises NoBrowser."""
+    import shutil
+
+    chosen = os.environ.get("FASTRPC_BROWSER", "")
+    if chosen:
+        found = shutil.which(os.path.expanduser(chosen))
+        if found is None:
+            raise NoBrowser(f"FASTRPC_BROWSER names {chosen}, which is no program")
+        return os.path.abspath(found)
+    for name in (*NAMES, MAC) if sys.platform == "darwin" else NAMES:
+        found = shutil.which(name)
+        if found is not None:
+            return os.path.abspath(found)
+    raise NoBrowser("no Chromium or Chrome is installed, and FASTRPC_BROWSER names none")
+
+
+def _check_playwright() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("playwright") is None:
+        raise NoBrowser('playwright is not installed: pip install "fastrpc-mcp[tools]"')
+
+
+def _sandbox() -> str:
+    """Return ``on``, which gives way where the system refuses it, ``must`` or ``off``."""
+    if not _settings.flag("FASTRPC_BROWSER_SANDBOX", True):
+        return "off"
+    return "must" if os.environ.get("FASTRPC_BROWSER_SANDBOX", "").strip() else "on"
+
+
+def _environment(folder: str) -> dict[str, str]:
+    """Return the environment for the browser and its driver: everything they write goes to the folder."""
+    variables = processes.environment(
+        {
+            "TMPDIR": folder,
+            "XDG_CONFIG_HOME": os.path.join(folder, "config"),
+            "XDG_CACHE_HOME": os.path.join(folder, "cache"),
+            "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
+        }
+    )
+    for name in NOT_FOR_THE_BROWSER:
+        variables.pop(name, None)
+    return variables
+
+
+def _say_once(what: str) -> None:
+    global _said
+    if not _said:
+        _said = True
+        print(f"fastrpc: {what}", file=sys.stderr, flush=True)
+
+
+async def _running(on_start: Callable[[], object] | None = None) -> Browser:
+    """Return a browser that runs. Raises NoBrowser."""
+    global _browser, _refusal
+    executable = find()
+    until, setting, why = _refusal
+    now_set = f"{executable} {_sandbox()}"
+    if time.monotonic() < until and setting == now_set:
+        raise NoBrowser(why)
+    browser = _browser
+    if browser is not None and not browser.ended and browser.executable != executable:
+        browser.end()
+    if browser is None or browser.ended or browser.loop is not asyncio.get_running_loop():
+        browser = _browser = Browser(executable)
+    if not browser.started.done() and on_start is not None:
+        on_start()
+    try:
+        await asyncio.shield(browser.started)
+    except NoBrowser as error:
+        _refusal = (time.monotonic() + RETRY_SECONDS, now_set, str(error))
+        raise
+    return browser
+
+
+async def _ask(
+    head: dict[str, Any], body: bytes, deadline: float, on_start: Callable[[], object] | None = None
+) -> tuple[dict[str, Any], bytes]:
+    """Have a browser do something; when it turns out to be broken, once more by a new one."""
+    try:
+        return await (await _running(on_start)).ask(head, body, deadline)
+    except Broken:
+        pass
+    try:
+        return await (await _running(on_start)).ask(head, body, deadline)
+    except Broken as error:
+        raise ToolError(f"The browser failed: {str(error)[:300]}") from None
+
+
+async def load(
+    address: str,
+    deadline: float,
+    *,
+    wait_ms: int | None = None,
+    limit: int = PAGE_BYTES,
+    proxy: str | None = None,
+    on_start: Callable[[], object] | None = None,
+) -> tuple[dict[str, Any], bytes]:
+    """Read a page in a fresh context: its facts (`url`, `status`, `content_type`; where the bytes are HTML
+    of UTF-8 `html`, `title`, and the beginnings of its `scripts`) and its bytes.
+
+    `deadline` is of `time.monotonic`. `proxy` is an address that everything then goes through. `on_start` is
+    called if the browser has to be started. Raises NoBrowser, and ToolError for what is no content.
+    """
+    head = {"do": "page", "url": address, "wait_ms": wait_ms, "limit": limit, "proxy": proxy}
+    return await _ask(head, b"", deadline, on_start)
+
+
+async def picture_of_svg(data: bytes, longest_edge: int) -> bytes:
+    """Return an SVG as a PNG, on white, its longest edge at most that many pixels; without network, files
+    and scripts. Raises ToolError, also where there is no browser."""
+    if len(data) > SVG_BYTES:
+        raise ToolError(f"The SVG has {len(data)} bytes; the limit is {SVG_BYTES}.")
+    head = {"do": "svg", "longest_edge": longest_edge}
+    try:
+        return (await _ask(head, data, time.monotonic() + SVG_SECONDS))[1]
+    except NoBrowser as error:
+        raise ToolError(f"An SVG needs a browser to be drawn: {error}.") from None
+
+
+def end() -> None:
+    """End the browser, if one runs."""
+    if _browser is not None:
+        _browser.end()

@@ -1,0 +1,115 @@
+"""The folder in which a browser keeps its profile while it runs, and the removal of those left behind.
+
+Each lies in the folder for temporary files, for the user's eyes only, and is marked with a lock that ends
+with the server, however it ends. Who makes a folder removes those whose owner is dead. Everything that
+browser and driver write goes in there. Costs a few system calls.
+"""
+
+from __future__ import annotations
+
+import os
+
+PREFIX = "fastrpc-browser-"
+LOCK = "lock"
+NEW_SECONDS = 60  # a folder without a lock may be one that is just being made
+LONGEST_BASE = 32  # bytes: the browser makes a socket below, whose whole name may have about a hundred
+SHORT_BASE = "/tmp"
+
+
+class Folder:
+    """A folder for one browser. `remove` it when the browser is gone."""
+
+    def __init__(self) -> None:
+        import atexit
+        import tempfile
+
+        base = _base()
+        tidy(base)
+        self.path = tempfile.mkdtemp(prefix=PREFIX, dir=base)
+        self._lock = _locked_file(self.path)
+        self._owner = os.getpid()
+        for name in ("config", "cache"):
+            os.mkdir(os.path.join(self.path, name), 0o700)
+        atexit.register(self.remove)
+
+    def remove(self) -> None:
+        """Remove it with everything in it. Never raises OSError; what stays is removed by the next."""
+        import atexit
+
+        if self._lock < 0 or os.getpid() != self._owner:
+            return
+        _remove(self.path)
+        os.close(self._lock)
+        self._lock = -1
+        atexit.unregister(self.remove)
+
+
+def _base() -> str:
+    """Return the folder for temporary files; another where its name is too long for the browser."""
+    import tempfile
+
+    base = tempfile.gettempdir()
+    if len(os.fsencode(base)) > LONGEST_BASE and os.access(SHORT_BASE, os.W_OK | os.X_OK):
+        return SHORT_BASE
+    return base
+
+
+def _locked_file(folder: str) -> int:
+    """Make the lock. It gets its name when it is locked: nobody sees it free."""
+    path = os.path.join(folder, LOCK)
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path + ".new", flags, 0o600)
+    _lock(descriptor)
+    os.rename(path + ".new", path)
+    return descriptor
+
+
+def _lock(descriptor: int) -> bool:
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # a file system without locks
+    return True
+
+
+def tidy(base: str) -> None:
+    """Remove the folders whose owner is dead. Never raises OSError."""
+    found = []
+    try:
+        with os.scandir(base) as entries:
+            for entry in entries:
+                if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
+                    found.append((entry.path, entry.stat(follow_symlinks=False)))
+    except OSError:
+        return
+    for path, facts in found:
+        if facts.st_uid == os.geteuid():
+            _remove_if_left(path, facts.st_mtime)
+
+
+def _remove_if_left(path: str, changed: float) -> None:
+    import time
+
+    try:
+        descriptor = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        if time.time() - changed > NEW_SECONDS:
+            _remove(path)
+        return
+    except OSError:
+        return
+    try:
+        if _lock(descriptor):
+            _remove(path)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: str) -> None:
+    import shutil
+
+    shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,378 @@
+"""The callbacks of a server: their timers, how a due one reaches the client, and what of them is on disk.
+
+While a server runs, its memory is what counts and its timers are monotonic: a wall clock that jumps does
+not move them. Each change is written by one thread in the order in which it was made; `set` and `cancel`
+wait for it. The wall clock matters only across a restart: what is overdue then fires once, and nothing waits
+longer than its delay.
+
+A callback fires while no call is in flight: a log message to who asked for the level, and a text behind the
+next result. Delivery is at least once: a fire is on disk as undelivered until it was handed to a result,
+and that is written behind it, so a server that is killed between the two delivers it again. Handed out
+and lost with the client that read it counts as delivered. Fires that pile up are one text a callback.
+
+An idle server pays nothing; one with callbacks has a timer each and, after the first change, a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from weakref import WeakKeyDictionary, proxy
+
+from fastrpc import ToolError
+
+from . import _instances, _project, _starting, _state
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future, TimerHandle
+    from collections.abc import Callable, Iterable
+    from concurrent.futures import ThreadPoolExecutor
+    from typing import Any, TypeVar
+
+    from fastrpc import Server
+
+    T = TypeVar("T")
+
+SLOTS = 8
+FOR_EVER = -1
+LOOK_AGAIN_SECONDS = 0.05  # while a call is in flight
+LISTENER_SECONDS = 0.25  # after a restart: how often, and how many times, to look for somebody who listens
+LISTENER_LOOKS = 20
+BESIDE_SECONDS = 1.0  # how long a change that nobody waits for may itself wait, at the end of the process too
+NOTE_CHARACTERS = 4_000  # of the texts behind one result, unless the first alone is longer
+
+SECOND = 1.0
+"""How long a second of delay lasts; tests make it shorter."""
+wall_clock = time.time
+
+_of: WeakKeyDictionary[Any, Callbacks] = WeakKeyDictionary()
+
+
+class Callback:
+    """One slot's message. `left` is how often it still fires, `FOR_EVER` or a count, 0 when it is over."""
+
+    __slots__ = (
+        "delay_seconds",
+        "due",
+        "due_before",
+        "key",
+        "left",
+        "listener_looks",
+        "message",
+        "slot",
+        "timer",
+        "undelivered",
+    )
+
+    def __init__(self, key: int, slot: int, message: str, delay_seconds: int, left: int, due: float) -> None:
+        self.key = key
+        self.slot = slot
+        self.message = message
+        self.delay_seconds = delay_seconds
+        self.left = left
+        self.due = due
+        """When it fires next, in the loop's time."""
+        self.due_before = due
+        """When the last fire was due."""
+        self.undelivered = 0
+        """How many fires no result has told of."""
+        self.timer: TimerHandle | None = None
+        self.listener_looks = 1
+
+    def note(self, now: float) -> str:
+        """The text that tells of what is undelivered."""
+        ago = max(0, int(now - self.due_before))
+        note = f"[callback {self.slot} due {ago} s ago] {self.message}"
+        return note if self.undelivered == 1 else f"{note}\n[it fired {self.undelivered} times]"
+
+
+class Callbacks:
+    """The callbacks of one server. To be used on its event loop's thread."""
+
+    def __init__(self, server: Server) -> None:
+        self.active: dict[int, Callback] = {}
+        """By slot."""
+        self._server: Server = proxy(server)  # which holds us, by its note
+        self.left_behind = _instances.exist()
+        """Whether there may be callbacks to take over; looked at once, at the start."""
+        self._undelivered: list[Callback] = []
+        self._start: Future[None] | None = None
+        self._writer: ThreadPoolExecutor | None = None
+
+    # --- what the tool does ---------------------------------------------------------------------------
+
+    async def add(self, message: str, delay_seconds: int, repeats: int, slot: int | None) -> Callback:
+        """Take a slot and start its timer; it is on disk when this returns. Raises ToolError."""
+        await self.ready()
+        slot = self._free_slot(slot)
+        key = int.from_bytes(os.urandom(7), "big")
+        due = _loop().time() + delay_seconds * SECOND
+        callback = self.active[slot] = Callback(key, slot, message, delay_seconds, repeats, due)
+        try:
+            await self._written(_insert, self._row_of(callback))
+        except BaseException:  # cancelled, most likely: what is written behind it takes it out again
+            if self.active.get(slot) is callback:
+                del self.active[slot]
+            callback.left = 0
+            self._save([callback])
+            raise
+        if callback.left:  # nobody has cancelled it meanwhile
+            self._arm(callback)
+        return callback
+
+    def _free_slot(self, wanted: int | None) -> int:
+        free = [slot for slot in range(SLOTS) if slot not in self.active]
+        if not free:
+            raise ToolError(f"Error: all callback slots full (max {SLOTS})")
+        if wanted is None:
+            return free[0]
+        if wanted not in free:
+            raise ToolError(
+                f"callback_id: slot {wanted} is taken; cancel it first, or leave callback_id out. "
+                f"Free: {', '.join(map(str, free))}."
+            )
+        return wanted
+
+    async def cancel(self, slot: int | None) -> list[Callback]:
+        """Stop one callback, or all; what is undelivered stays so. Raises ToolError for an empty slot."""
+        await self.ready()
+        if slot is not None and slot not in self.active:
+            active = ", ".join(map(str, sorted(self.active))) or "none"
+            raise ToolError(f"callback_id: slot {slot} holds no callback. Active: {active}.")
+        chosen = [self.active.pop(one) for one in (sorted(self.active) if slot is None else [slot])]
+        for callback in chosen:
+            callback.left = 0
+            if callback.timer is not None:
+                callback.timer.cancel()
+        if chosen:
+            await self._written(_save, self._rows_of(chosen))
+        return chosen
+
+    # --- the start ------------------------------------------------------------------------------------
+
+    def begin(self) -> Future[None]:
+        """Take over what dead servers of this project have left, once; again only if that has failed."""
+        from asyncio import ensure_future
+
+        if self._start is None or (self._start.done() and _failed(self._start)):
+            self._start = ensure_future(self._take_over())
+        return self._start
+
+    async def ready(self) -> None:
+        """Wait until that is done."""
+        from asyncio import shield
+
+        await shield(self.begin())
+
+    async def _take_over(self) -> None:
+        if not self.left_behind:
+            return
+        rows = await self._written(_taken_over)
+        now, wall = _loop().time(), wall_clock()
+        for row in rows:
+            wait = min(row["due_at"] - wall, row["delay_seconds"] * SECOND)
+            callback = Callback(
+                row["id"], row["slot"], row["message"], row["delay_seconds"], row["fires_left"], now + wait
+            )
+            callback.undelivered = row["undelivered"]
+            callback.due_before = now + min(row["fired_at"] - wall, 0.0)
+            if callback.undelivered:
+                self._undelivered.append(callback)
+            if callback.left:
+                if wait <= 0:  # the client may still be about to say that it wants to hear of it
+                    callback.listener_looks = LISTENER_LOOKS
+                self.active[callback.slot] = callback
+                self._arm(callback)
+        if self._undelivered:
+            self._server.set_note(self.take_notes)
+
+    # --- timers ---------------------------------------------------------------------------------------
+
+    def _arm(self, callback: Callback) -> None:
+        callback.timer = _loop().call_at(callback.due, self._come_due, callback)
+
+    def _come_due(self, callback: Callback) -> None:
+        """Fire, unless a call is in flight: then look again soon."""
+        if self._server.busy:
+            callback.timer = _loop().call_later(LOOK_AGAIN_SECONDS, self._come_due, callback)
+        else:
+            self._fire(callback)
+
+    def _fire(self, callback: Callback) -> None:
+        self._log(callback.message, callback.listener_looks)
+        callback.listener_looks = 1
+        callback.due_before = callback.due
+        callback.undelivered += 1
+        if callback not in self._undelivered:
+            self._undelivered.append(callback)
+            if len(self._undelivered) == 1:
+                self._server.set_note(self.take_notes)
+        if callback.left != FOR_EVER:
+            callback.left -= 1
+        if callback.left:
+            callback.due = _loop().time() + callback.delay_seconds * SECOND
+            self._arm(callback)
+        else:
+            del self.active[callback.slot]
+        self._save([callback])
+
+    def _log(self, message: str, looks: int) -> None:
+        """Tell the clients that asked for the level; if there is none yet, look for one some more times."""
+        if not self._server.log(message, level="info", logger="callback") and looks > 1:
+            _loop().call_later(LISTENER_SECONDS, self._log, message, looks - 1)
+
+    # --- notes ----------------------------------------------------------------------------------------
+
+    def take_notes(self) -> list[str]:
+        """Return the texts for the result that is being made; what does not fit comes with the next."""
+        loop = _loop()
+        now = loop.time()
+        texts: list[str] = []
+        taken: list[Callback] = []
+        room = NOTE_CHARACTERS
+        for callback in self._undelivered:
+            text = callback.note(now)
+            if texts and len(text) > room:
+                break
+            room -= len(text)
+            texts.append(text)
+            taken.append(callback)
+            callback.undelivered = 0
+        del self._undelivered[: len(taken)]
+        if taken:
+            self._save(taken)
+        if not self._undelivered:
+            loop.call_soon(self._stop_notes)  # not from inside of the result that is being made
+        return texts
+
+    def _stop_notes(self) -> None:
+        if not self._undelivered:
+            self._server.set_note(None)
+
+    # --- the disk -------------------------------------------------------------------------------------
+
+    def _row_of(self, callback: Callback) -> dict[str, Any]:
+        """What of a callback is written, as it is now."""
+        now, wall = _loop().time(), wall_clock()
+        return {
+            "id": callback.key,
+            "slot": callback.slot,
+            "message": callback.message,
+            "delay_seconds": callback.delay_seconds,
+            "fires_left": callback.left,
+            "due_at": wall + callback.due - now,
+            "undelivered": callback.undelivered,
+            "fired_at": wall + callback.due_before - now,
+        }
+
+    def _rows_of(self, callbacks: Iterable[Callback]) -> list[dict[str, Any]]:
+        return [self._row_of(callback) for callback in callbacks]
+
+    def _save(self, callbacks: Iterable[Callback]) -> None:
+        """Write how callbacks are now, without waiting. What cannot be written is said on stderr: it costs
+        a repetition after the next start."""
+        rows = self._rows_of(callbacks)
+
+        def save() -> None:
+            try:
+                _save(rows, BESIDE_SECONDS)
+            except Exception as error:
+                print(f"fastrpc: the callbacks cannot be kept: {error}", file=sys.stderr)
+
+        self._thread().submit(save)
+
+    async def _written(self, function: Callable[..., T], *values: Any) -> T:
+        """Call a function on the thread that writes, behind what was written before."""
+        from asyncio import wrap_future
+
+        return await wrap_future(self._thread().submit(function, *values))
+
+    def _thread(self) -> ThreadPoolExecutor:
+        if self._writer is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._writer = ThreadPoolExecutor(1, thread_name_prefix="fastrpc-callbacks")
+        return self._writer
+
+
+def of(server: Server) -> Callbacks:
+    """Return the callbacks of a server."""
+    found = _of.get(server)
+    if found is None:
+        found = _of[server] = Callbacks(server)
+    return found
+
+
+def attach(server: Server) -> None:
+    """Go on with the callbacks of dead servers as soon as this one runs."""
+    callbacks = of(server)
+    if callbacks.left_behind:
+        _starting.when_the_loop_runs(server, lambda: callbacks.begin().add_done_callback(_complain))
+
+
+def _complain(start: Future[None]) -> None:
+    if _failed(start):
+        error = start.exception()
+        print(f"fastrpc: the callbacks of an earlier server are not taken over: {error}", file=sys.stderr)
+
+
+def _failed(future: Future[None]) -> bool:
+    return not future.cancelled() and future.exception() is not None
+
+
+def _loop() -> AbstractEventLoop:
+    from asyncio import get_running_loop
+
+    return get_running_loop()
+
+
+# --- rows, on the thread that writes ------------------------------------------------------------------------
+
+
+def _insert(row: dict[str, Any]) -> None:
+    with _state.changing() as database:
+        database.execute(
+            "INSERT INTO callbacks (id, project, instance, slot, message, delay_seconds, fires_left, due_at,"
+            " undelivered, fired_at) VALUES (:id, :project, :instance, :slot, :message, :delay_seconds,"
+            " :fires_left, :due_at, :undelivered, :fired_at)",
+            {**row, "project": _project.key(), "instance": _instances.own()},
+        )
+
+
+def _save(rows: list[dict[str, Any]], wait_seconds: float = _state.WAIT_SECONDS) -> None:
+    with _state.changing(wait_seconds) as database:
+        for row in rows:
+            if row["fires_left"] or row["undelivered"]:
+                database.execute(
+                    "UPDATE callbacks SET fires_left = :fires_left, due_at = :due_at,"
+                    " undelivered = :undelivered, fired_at = :fired_at WHERE id = :id",
+                    row,
+                )
+            else:
+                database.execute("DELETE FROM callbacks WHERE id = :id", row)
+
+
+def _taken_over() -> list[dict[str, Any]]:
+    """Make the rows of this project's dead servers ours, the soonest due first, each in its slot or in
+    another one that is free. What finds no slot stays with its owner, until a later start has room."""
+    with _state.changing() as database:
+        heritage = _starting.Heritage(database, "callbacks", _project.key())
+        free = set(range(SLOTS))
+        taken = []
+        for row in map(dict, heritage.rows("due_at")):
+            if row["fires_left"]:
+                if not free:
+                    continue
+                if row["slot"] not in free:
+                    row["slot"] = min(free)
+                free.discard(row["slot"])
+            database.execute(
+                "UPDATE callbacks SET instance = ?, slot = ? WHERE id = ?",
+                (_instances.own(), row["slot"], row["id"]),
+            )
+            taken.append(row)
+        forgotten = heritage.without_rows()
+    _starting.bury(forgotten)
+    return taken

@@ -1,0 +1,105 @@
+"""What a fetched page or PDF becomes: clean Markdown, text or HTML, with its title.
+
+`convert` and `pdf_text` do the work in a process of its own, with limits of memory and time, because what
+they read was written by strangers: a crash or an endless loop there ends in a `ToolError` here. That
+costs a quarter of a second. `to_markdown`, `to_text` and `to_html` do the same in this process.
+Importing this module imports nothing heavy. Fetching is left to others.
+"""
+
+from __future__ import annotations
+
+from fastrpc import ToolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MEMORY = 1536 * 1024 * 1024
+SECONDS = 45
+RESULT_LIMIT = 64 * 1024 * 1024
+
+
+class Document:
+    """A page as it is read: `title` may be empty; `text` is Markdown, plain text or HTML, as was asked."""
+
+    __slots__ = ("text", "title")
+
+    def __init__(self, title: str, text: str) -> None:
+        self.title = title
+        self.text = text
+
+
+def to_markdown(html: str, url: str) -> Document:
+    """Return a page's main content as Markdown; `url` is what relative links are relative to."""
+    from . import _documents_markdown
+
+    return Document(*_documents_markdown.markdown_of(html, url))
+
+
+def to_text(html: str, url: str) -> Document:
+    """Return a page's main content as plain text: paragraphs, list marks, table cells between tabs."""
+    from . import _documents_markdown
+
+    return Document(*_documents_markdown.text_of(html, url))
+
+
+def to_html(html: str, url: str) -> Document:
+    """Return a page's main content as plain HTML: no scripts, styles, classes or forms; absolute links."""
+    from . import _documents_markdown
+
+    return Document(*_documents_markdown.html_of(html, url))
+
+
+FORMATS: dict[str, Callable[[str, str], Document]] = {
+    "markdown": to_markdown,
+    "text": to_text,
+    "html": to_html,
+}
+
+
+async def convert(html: str, url: str, format: str = "markdown", seconds: float | None = None) -> Document:
+    """Do what `to_markdown`, `to_text` or `to_html` does, in a process of its own.
+
+    It may take `seconds`, but no longer than `SECONDS`. Raises ToolError.
+    """
+    data = f"{url}\n".encode("utf-8", "replace") + html.encode("utf-8", "replace")
+    return await _in_worker(format, data, "The page", seconds)
+
+
+async def pdf_text(data: bytes, seconds: float | None = None) -> Document:
+    """Return the text of a PDF, a mark before each page, in a process of its own.
+
+    It may take `seconds`, but no longer than `SECONDS`. Raises ToolError with a sentence when the file is no
+    PDF, is broken, needs a password, or holds pictures only.
+    """
+    return await _in_worker("pdf", data, "The PDF", seconds)
+
+
+async def _in_worker(kind: str, data: bytes, what: str, seconds: float | None) -> Document:
+    import json
+    import sys
+
+    from fastrpc import processes
+
+    limit = max(1, min(SECONDS, round(SECONDS if seconds is None else seconds)))
+    # Nothing of the working directory is imported: a cloned repository may hold a lxml.py.
+    code = (
+        "import sys; sys.path[:] = [path for path in sys.path if path]; "
+        f"from fastrpc.tools.agent._documents_worker import main; main({kind!r}, {MEMORY}, {limit})"
+    )
+    worker = await processes.run(
+        [sys.executable, "-c", code],
+        stdin=data,
+        timeout_ms=limit * 1000,
+        output=processes.Output(RESULT_LIMIT),
+    )
+    if worker.timed_out:
+        raise ToolError(f"{what} could not be read: that took more than {limit} s.")
+    try:
+        answer = json.loads(worker.output.head)
+    except ValueError:
+        ending = worker.signal or f"exit code {worker.exit_code}"
+        raise ToolError(f"{what} could not be read: the program that reads it ended with {ending}.") from None
+    if "error" in answer:
+        raise ToolError(f"{what} {answer['error']}")
+    return Document(answer["title"], answer["text"])

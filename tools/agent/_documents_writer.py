@@ -1,0 +1,394 @@
+"""Writes the chosen content anew as a flat sequence of blocks: plain HTML that any converter understands.
+
+What comes in may be nested a thousand deep, broken, and full of elements that only group; what goes out holds
+headings, paragraphs, lists, tables, code, quotations, rules, links and images, at most `DEEPEST` levels
+deep. Links and images are absolute; of links within the page only the text stays. Code and tables are
+`_documents_blocks`' part. Text is never reshaped or reordered. One walk, no recursion but for table cells.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+import lxml.etree
+
+from . import _documents_blocks as blocks
+from ._documents_page import plain_text, squeeze, words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+DEEPEST = 24  # lists and quotations inside each other; what lies deeper is shown at that level
+LONGEST = 4_000_000  # characters of what is written; what comes after that is left out, and said to be
+LEFT_OUT = "<p>[The page goes on; the rest is left out.]</p>"
+SPACES = re.compile(r"[ \t\r\n\f]+")
+HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
+INLINE = {
+    **dict.fromkeys(("b", "strong"), "strong"),
+    **dict.fromkeys(("i", "em", "cite", "dfn", "var"), "em"),
+    **dict.fromkeys(("s", "del", "strike"), "del"),
+    **dict.fromkeys(("code", "kbd", "samp", "tt"), "code"),
+    "a": "a",
+}
+LABELS = {"dt": "strong", "summary": "strong", "legend": "strong", "caption": "em", "figcaption": "em"}
+GROUPING = words(  # inline, and of no meaning of their own here
+    "abbr acronym bdi bdo big data font ins label mark nobr output picture q rb rp rt ruby small span sub "
+    "sup time u wbr semantics"
+)
+ANCHOR_TEXTS = frozenset(("#", "¶", "§", "🔗", "🔗︎", "\uf0c1", "^", "↑", "↩", "↩︎"))
+EXPONENT = re.compile(r"[\w+−-]{1,6}")
+
+
+def write(elements: list[Any], base: str) -> list[str]:
+    """Return the blocks of some elements, each a piece of HTML that is whole in itself."""
+    writer = Writer(base)
+    for element in elements:
+        writer.add(element)
+    return [*writer.finish(), LEFT_OUT] if writer.is_full() else writer.finish()
+
+
+def write_cell(element: Any, base: str) -> str:
+    """Return what a cell of a table holds, in one line."""
+    writer = Writer(base, one_line=True)
+    writer.add(element)
+    return "".join(writer.finish())
+
+
+class Writer:
+    """Takes in elements; `finish` hands back the blocks."""
+
+    def __init__(self, base: str, one_line: bool = False) -> None:
+        self.base = base
+        self._one_line = one_line
+        self._blocks: list[str] = []  # finished
+        self._out: list[str] = []  # the block that is being written
+        self._containers: list[str] = []  # open lists, items and quotations; "" for one that is not written
+        self._filled: list[bool] = []  # for each, whether something is in it
+        self._block: str | None = None  # the open paragraph's tag; "" for text right in an item
+        self._heading = ""
+        self._wanted: list[tuple[str, str]] = []  # inline elements around what comes: tag, start tag
+        self._opened: list[str] = []  # those of them that are written, as tags; "" for one left out
+        self._space = False  # a space is due before the next text
+        self._breaks = 0  # line breaks are due
+        self._length = 0  # of all blocks
+
+    def add(self, root: Any) -> None:
+        walk = lxml.etree.iterwalk(root, events=("start", "end"))
+        whole = None
+        for event, element in walk:
+            if event == "start":
+                if self._is_whole(element):
+                    whole = element
+                    walk.skip_subtree()
+                    continue
+                self._start(element)
+                if element.text:
+                    self.text(element.text)
+                continue
+            if element is whole:
+                whole = None
+            else:
+                self._end(element)
+                if self.is_full():
+                    return
+            if element.tail and element is not root:
+                self.text(element.tail)
+
+    def is_full(self) -> bool:
+        return self._length > LONGEST
+
+    def finish(self) -> list[str]:
+        if self._block is not None:
+            self._close_block()
+        while self._containers:
+            self._close_top()
+        return self._blocks
+
+    # --- text and what stands in a line -----------------------------------------------------------------
+
+    def text(self, text: str) -> None:
+        """Add text; runs of white space count as one space."""
+        squeezed = SPACES.sub(" ", text)
+        bare = squeezed.strip(" ")
+        if not bare:
+            self._space = self._space or bool(squeezed)
+            return
+        self._open(before_text=squeezed[0] == " ")
+        self._out.append(escape(bare, quote=False))
+        self._space = squeezed[-1] == " "
+
+    def inline(self, html: str) -> None:
+        """Add a piece of HTML that stands in a line."""
+        self._open(before_text=False)
+        self._out.append(html)
+
+    def _open(self, before_text: bool) -> None:
+        """Open the block and the inline elements that are due, and write the space or break between."""
+        fresh = self._block is None
+        if fresh:
+            self._open_block()
+        elif self._breaks:
+            self._out.append("<br>")
+        elif self._space or before_text:
+            self._out.append(" ")
+        self._space = False
+        self._breaks = 0
+        while len(self._opened) < len(self._wanted):
+            tag, start = self._wanted[len(self._opened)]
+            plain = self._heading and tag in ("strong", "em")
+            if not start or plain or tag in self._opened or "code" in self._opened:
+                tag = start = ""
+            self._opened.append(tag)
+            self._out.append(start)
+
+    def _start_inline(self, tag: str, element: Any) -> None:
+        start = f"<{tag}>"
+        if tag == "a":
+            address = blocks.absolute(element.get("href"), self.base, link=True)
+            start = f'<a href="{escape(address)}">' if address else ""
+        self._wanted.append((tag, start))
+
+    def _end_inline(self) -> None:
+        self._wanted.pop()
+        if len(self._opened) > len(self._wanted):
+            tag = self._opened.pop()
+            if tag:
+                self._out.append(f"</{tag}>")
+
+    def _line_break(self) -> None:
+        self._breaks += 1
+        if self._heading or self._block is None:
+            self._breaks, self._space = 0, self._block is not None
+        elif self._breaks > 1 and not self._one_line:
+            self._end_block()
+
+    def _image(self, element: Any) -> None:
+        alt = squeeze(element.get("alt") or "")
+        if alt and len(alt) <= 8 and not any(map(str.isalnum, alt)) and not alt.isascii():
+            self.text(alt)  # an emoji
+            return
+        address = blocks.image_address(element, self.base)
+        if address:
+            self.inline(f'<img src="{escape(address)}" alt="{escape(alt)}">')
+
+    # --- blocks -----------------------------------------------------------------------------------------
+
+    def block(self, html: str) -> None:
+        """Add a block that is written already."""
+        self._end_block()
+        if self._containers and self._containers[-1] in ("ul", "ol"):
+            self._open_item()
+        self._fill()
+        self._out.append(html)
+        self._push()
+
+    def _open_block(self) -> None:
+        if self._containers and self._containers[-1] in ("ul", "ol"):
+            self._open_item()  # text in a list, but in no item
+        in_item = bool(self._containers) and self._containers[-1] == "li"
+        if self._one_line or (in_item and not self._filled[-1]):
+            self._block = ""
+        else:
+            self._block = self._heading if self._heading and not in_item else "p"
+            self._out.append(f"<{self._block}>")
+        self._fill()
+
+    def _fill(self) -> None:
+        if self._filled:
+            self._filled[-1] = True
+
+    def _end_block(self) -> None:
+        """What comes now stands in another paragraph; in a heading or a cell, behind a break."""
+        if self._block is None:
+            return
+        if self._one_line or self._heading:
+            self._breaks, self._space = int(self._one_line), True
+            return
+        self._close_block()
+
+    def _close_block(self) -> None:
+        while self._opened:
+            tag = self._opened.pop()
+            if tag:
+                self._out.append(f"</{tag}>")
+        if self._block:
+            self._out.append(f"</{self._block}>")
+        self._block = None
+        self._space = False
+        self._breaks = 0
+        self._push()
+
+    def _push(self) -> None:
+        if not self._containers and self._out:
+            self._blocks.append("".join(self._out))
+            self._length += len(self._blocks[-1])
+            self._out.clear()
+
+    # --- lists and quotations ---------------------------------------------------------------------------
+
+    def _open_container(self, tag: str, start: str) -> None:
+        self._end_block()
+        self._fill()
+        if len(self._containers) >= DEEPEST * 2:
+            tag = start = ""
+        self._containers.append(tag)
+        self._filled.append(False)
+        self._out.append(start)
+
+    def _open_list(self, tag: str, element: Any) -> None:
+        self._end_block()
+        if self._containers and self._containers[-1] in (
+            "ul",
+            "ol",
+        ):  # a list right in a list belongs to the item before
+            if self._out[-1] == "</li>":
+                self._out.pop()
+                self._containers.append("li")
+                self._filled.append(True)
+            else:
+                self._open_item()
+        first = element.get("start") or ""
+        numbered = tag == "ol" and first.isdecimal() and len(first) < 7
+        self._open_container(tag, f'<ol start="{int(first)}">' if numbered else f"<{tag}>")
+
+    def _open_item(self) -> None:
+        self._end_block()
+        if self._containers and self._containers[-1] == "li":
+            self._close_top()
+        if not self._containers or self._containers[-1] not in ("ul", "ol", ""):
+            self._open_container("ul", "<ul>")
+        self._open_container("li", "<li>")
+
+    def _close(self, tag: str) -> None:
+        """Close the innermost such container and what is still open in it."""
+        self._end_block()
+        for container in reversed(self._containers):
+            if container == tag or not container:
+                break
+            if container in ("ul", "ol", "blockquote") and tag == "li":
+                return
+        else:
+            return
+        while self._close_top() not in (tag, ""):
+            pass
+
+    def _close_top(self) -> str:
+        self._end_block()
+        tag = self._containers.pop()
+        filled = self._filled.pop()
+        if tag:
+            self._out.append(f"</{tag}>")
+            if not filled:
+                self._out[-2:] = []  # nothing was in it
+        self._push()
+        return tag
+
+    # --- elements ---------------------------------------------------------------------------------------
+
+    def _is_whole(self, element: Any) -> bool:
+        """Write an element that is not walked through, if it is such a one."""
+        tag = element.tag
+        if tag == "br":
+            self._line_break()
+        elif tag == "img":
+            self._image(element)
+        elif tag == "hr":
+            if not self._one_line:
+                self.block("<hr>")
+        elif blocks.is_code(element):
+            self._code(element)
+        elif tag == "table" and not self._one_line and blocks.is_data_table(element):
+            self.block(blocks.table(element, lambda cell: write_cell(cell, self.base)))
+        elif tag == "input":
+            self.text("[x] " if element.get("checked") is not None else "[ ] ")
+        elif tag == "math":
+            self.text(f" {blocks.formula(element)} ")
+        elif tag == "a":
+            return _is_anchor(element)
+        else:
+            return tag in ("annotation", "annotation-xml") or blocks.is_line_numbers(element)
+        return True
+
+    def _code(self, element: Any) -> None:
+        code = blocks.code_text(element)
+        if not code.strip():
+            return
+        if self._one_line or self._heading:
+            self.inline(f"<code>{escape(SPACES.sub(' ', code).strip(), quote=False)}</code>")
+            return
+        language = blocks.language_of(element)
+        mark = f' class="language-{escape(language)}"' if language else ""
+        self.block(f"<pre><code{mark}>{escape(code, quote=False)}</code></pre>")
+
+    def _start(self, element: Any) -> None:
+        tag = element.tag
+        if tag in INLINE:
+            self._start_inline(INLINE[tag], element)
+        elif tag in GROUPING:
+            if (
+                tag == "sup"
+                and self._block is not None
+                and not self._space
+                and EXPONENT.fullmatch(plain_text(element))
+            ):
+                self.text("^")
+        elif self._one_line or self._heading:
+            self._end_block()
+        elif tag in HEADINGS:
+            self._end_block()
+            self._heading = tag
+        elif tag in ("ul", "ol"):
+            self._open_list(tag, element)
+        elif tag == "li":
+            self._open_item()
+        elif tag == "blockquote":
+            self._open_container("blockquote", "<blockquote>")
+        else:
+            self._end_block()
+            if tag in LABELS:
+                self._wanted.append((LABELS[tag], f"<{LABELS[tag]}>"))
+
+    def _end(self, element: Any) -> None:
+        tag = element.tag
+        if tag in INLINE:
+            self._end_inline()
+            if tag == "cite" and _names_the_quoted(element):
+                self._end_block()
+        elif tag in GROUPING:
+            return
+        elif self._heading and tag == self._heading:
+            self._heading = ""
+            if self._block is not None:
+                self._close_block()
+        elif self._one_line or self._heading:
+            self._end_block()
+        elif tag in ("ul", "ol", "li", "blockquote"):
+            self._close(tag)
+        else:
+            if tag in LABELS:
+                self._end_inline()
+            self._end_block()
+
+
+def _is_anchor(element: Any) -> bool:
+    """Whether a link is only a mark: to link to a heading by, or to get back from a note."""
+    text = squeeze(plain_text(element))
+    if text:
+        return text in ANCHOR_TEXTS and "#" in (element.get("href") or "#")
+    return element.find(".//img") is None and element.find(".//input") is None
+
+
+def _names_the_quoted(element: Any) -> bool:
+    """Whether a quotation begins with this name of who is quoted."""
+    above = element.getparent()
+    for _ in range(2):
+        if element.getprevious() is not None or (above.text or "").strip():
+            return False
+        if above.tag == "blockquote":
+            return True
+        element, above = above, above.getparent()
+        if above is None:
+            return False
+    return False

@@ -1,0 +1,168 @@
+"""Opens the file that ReadImage is to show, and says what a file is that cannot be shown.
+
+Regular files only: opened without following a symbolic link and without waiting (a pipe would never end, and
+`/dev/stdin` is the wire), then looked at through the descriptor, so that nobody can swap it in between.
+The opening runs on a thread of its own, since a network folder may take its time.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from fastrpc import ToolError
+
+from ._in_thread import in_thread
+
+HEAD = 4096  # bytes that tell what a file is
+FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+
+LONGEST_PATH = 4096
+ACCEPTED = "PNG, JPEG, GIF, WebP, BMP, TIFF, ICO, PPM or SVG"
+
+_BEGINNINGS = (
+    (b"%PDF", "a PDF document"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"\x1f\x8b", "gzip data"),
+    (b"8BPS", "a Photoshop document"),
+    (b"\x7fELF", "a program"),
+    (b"\x00\x00\x00\x0cjP", "a JPEG 2000 image"),
+    (b"\xff\x0a", "a JPEG XL image"),
+    (b"version https://git-lfs", "a Git LFS pointer: the image itself was not downloaded"),
+)
+_IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"II*\0", b"MM\0*", b"BM", b"\0\0\1\0")
+_BRANDS = {
+    b"avif": "an AVIF image",
+    b"avis": "an AVIF image",
+    b"heic": "a HEIC image",
+    b"heix": "a HEIC image",
+}
+
+
+class File:
+    """An open regular file: its descriptor, how long it is, and how it begins."""
+
+    __slots__ = ("descriptor", "head", "path", "size")
+
+    def __init__(self, path: str, descriptor: int, size: int) -> None:
+        self.path = path
+        self.descriptor = descriptor
+        self.size = size
+        self.head = b""
+
+    def read(self, limit: int) -> bytes:
+        """Return the whole file, or its beginning. Raises OSError."""
+        content = bytearray()
+        while len(content) < limit:
+            piece = os.pread(self.descriptor, min(limit - len(content), 1 << 20), len(content))
+            if not piece:
+                break
+            content += piece
+        return bytes(content)
+
+    def __del__(self) -> None:
+        self.close()  # of one that was opened when nobody waited for it any more
+
+    def close(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+async def open_file(given: str, limit: int) -> File:
+    """Open the file of a path, which counts from the working directory or begins with ``~``. Raises
+    ToolError for whatever is not a regular file with 1 to `limit` bytes."""
+    path = os.path.join(os.getcwd(), os.path.expanduser(given)) if given else ""
+    return await in_thread(_open, path, limit)
+
+
+def _open(path: str, limit: int) -> File:
+    if not path:
+        raise ToolError("file_path: expected the path to an image file, got an empty text.")
+    if len(path) > LONGEST_PATH:
+        raise ToolError(f"file_path: has {len(path):,} characters; a path has at most {LONGEST_PATH:,}.")
+    try:
+        descriptor = os.open(path, FLAGS)
+    except OSError as error:
+        raise ToolError(_why_not(path, error)) from None
+    except ValueError:  # NUL, or a lone surrogate
+        raise ToolError("file_path: holds a character that no file name can have.") from None
+    found = os.fstat(descriptor)
+    file = File(path, descriptor, found.st_size)
+    problem = _problem_with(found, limit)
+    try:
+        if not problem:
+            file.head = os.pread(descriptor, HEAD, 0)
+            return file
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}."
+    file.close()
+    raise ToolError(f"file_path: {path} {problem}")
+
+
+def _problem_with(found: os.stat_result, limit: int) -> str:
+    if not stat.S_ISREG(found.st_mode):
+        return f"is {_kind(found.st_mode)}; expected an image file."
+    if found.st_size == 0:
+        return "is empty; expected an image file."
+    if found.st_size > limit:
+        return f"has {found.st_size:,} bytes; at most {limit:,} are read."
+    return ""
+
+
+def _why_not(path: str, error: OSError) -> str:
+    if error.errno == errno.ENOENT:
+        return f"file_path: {path} does not exist."
+    if error.errno in (errno.ELOOP, errno.EMLINK):
+        return f"file_path: {path} is a symbolic link, which is not followed{_target(path)}."
+    if error.errno == errno.ENXIO:
+        return f"file_path: {path} is a socket or a device; expected an image file."
+    return f"file_path: {path} cannot be opened: {error.strerror}."
+
+
+def _target(path: str) -> str:
+    """Say where a link leads, so that the next call may name that."""
+    try:
+        target = os.path.realpath(path, strict=True)
+    except OSError:  # nowhere, or it is no link any more
+        return ""
+    return f"; it leads to {target}"
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    if stat.S_ISFIFO(mode):
+        return "a named pipe"
+    return "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "no regular file"
+
+
+def is_svg(head: bytes) -> bool:
+    """Whether a file that begins so is an SVG drawing; HTML with a drawing in it is not."""
+    text = head.decode("utf-8", "ignore").lstrip("\ufeff \t\r\n").lower()
+    at = text.find("<svg")
+    return text.startswith("<") and at >= 0 and "<html" not in text[:at] and "<!doctype html" not in text[:at]
+
+
+def begins_like_an_image(head: bytes) -> bool:
+    return head.startswith(_IMAGES)
+
+
+def what_it_is(head: bytes) -> str:
+    """Return what a file is that begins so, for one that is no image; empty where that cannot be told."""
+    for beginning, name in _BEGINNINGS:
+        if head.startswith(beginning):
+            return name
+    if head[4:8] == b"ftyp":
+        return _BRANDS.get(head[8:12], "a film or sound")
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:15].lower()
+    if start.startswith((b"<!doctype html", b"<html")):
+        return "an HTML page"
+    if b"\0" not in head:
+        try:
+            head[:-4].decode("utf-8")
+        except UnicodeDecodeError:
+            return ""
+        return "text"
+    return ""

@@ -1,0 +1,280 @@
+"""The processes that decode images for ReadImage: two at a time, kept for half a minute, never trusted.
+
+Each runs `_image_worker.py` below a reaper of `fastrpc.processes`, so that it ends however the call or the
+server ends. It gets an open descriptor through a Unix socket and sends back a few facts and at most
+`limit` bytes, which are taken apart here without faith. One that refuses a file, breaks, or takes too
+long is ended; the next file gets a fresh one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+import sys
+
+from fastrpc import ToolError, processes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fastrpc.processes import Process
+
+WORKERS = 2
+IDLE_SECONDS = 30.0
+START_SECONDS = 20.0
+TEXT_LIMIT = 200
+OUTPUT_LIMIT = 16 * 1024  # of what libraries print; only a failing start shows it
+
+ORDER = struct.Struct("=QQIII")  # as in _image_worker
+ANSWER = struct.Struct("=BII")
+DONE, UNKNOWN, BROKEN, TOO_LARGE, NO_MEMORY = 1, 2, 3, 4, 5
+SLOW, CRASHED = 6, 7  # what no worker says of itself
+
+PIXELS = 100  # megapixels that are decoded at most
+ABSTRACT = sys.platform == "linux"  # sockets with a name outside of the file system
+INSTALL = "ReadImage needs Pillow; install it with: pip install 'fastrpc-mcp[tools]'"
+
+# The worker knows two folders beside the standard library, and only while it starts.
+BOOTSTRAP = "import sys; sys.path += sys.argv[3:]; import _image_worker; _image_worker.main()"
+
+
+class Picture:
+    """An image as it is to be sent, and what it was."""
+
+    __slots__ = (
+        "data", "form", "frames", "height", "original_form", "original_height", "original_width", "passed",
+        "turn", "width",
+    )  # fmt: skip
+
+    def __init__(self, facts: bytes, data: bytes) -> None:
+        """Take a worker's facts apart. Raises ValueError."""
+        original, *numbers, form, width, height, passed = facts.decode("ascii").split(" ")
+        if original not in MIME_OF or form not in SENT or not data:
+            raise ValueError(original)
+        self.original_form = original
+        self.original_width, self.original_height, self.frames, self.turn = map(int, numbers)
+        self.form = form
+        self.width, self.height = int(width), int(height)
+        self.passed = passed == "1"
+        self.data = data
+
+
+MIME_OF = {
+    "PNG": "image/png",
+    "JPEG": "image/jpeg",
+    "GIF": "image/gif",
+    "WEBP": "image/webp",
+    "BMP": "image/bmp",
+    "TIFF": "image/tiff",
+    "ICO": "image/x-icon",
+    "PPM": "image/x-portable-anymap",
+}
+SENT = ("PNG", "JPEG", "GIF", "WEBP")
+
+
+class Refused(Exception):
+    """A file is not shown: `kind` says why, the text what the worker has to add."""
+
+    def __init__(self, kind: int, text: str = "") -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+class Worker:
+    """One process, and the socket to it."""
+
+    def __init__(self, process: Process, channel: socket.socket) -> None:
+        self.process = process
+        self.channel = channel
+        self.timer: asyncio.TimerHandle | None = None
+
+    def end(self) -> None:
+        """End it now, whatever it does."""
+        if self.timer is not None:
+            self.timer.cancel()
+        self.channel.close()
+        self.process.terminate_soon(0.0)
+
+    async def examine(self, descriptor: int, order: bytes, limit: int) -> Picture:
+        """Have a file decoded. Raises Refused."""
+        loop = asyncio.get_running_loop()
+        try:
+            socket.send_fds(self.channel, [order], [descriptor])
+            kind, text_size, size = ANSWER.unpack(await self._receive(loop, ANSWER.size))
+            if text_size > TEXT_LIMIT or size > limit:
+                raise ValueError(size)
+            text = await self._receive(loop, text_size)
+            if kind != DONE:
+                raise Refused(kind, _readable(text))
+            return Picture(text, await self._receive(loop, size))
+        except (OSError, EOFError, ValueError, struct.error):
+            raise await self._post_mortem() from None
+
+    async def _post_mortem(self) -> Refused:
+        """Say why the worker has not answered as it should."""
+        try:
+            await asyncio.wait_for(self.process.wait(), 1.0)
+        except (ToolError, asyncio.TimeoutError):
+            pass
+        if self.process.signal == "SIGXCPU":
+            return Refused(SLOW)
+        code = self.process.exit_code
+        return Refused(CRASHED, self.process.signal or ("nonsense" if code is None else f"exit code {code}"))
+
+    async def _receive(self, loop: asyncio.AbstractEventLoop, size: int) -> bytes:
+        received = bytearray()
+        while len(received) < size:
+            piece = await loop.sock_recv(self.channel, min(size - len(received), 1 << 18))
+            if not piece:
+                raise EOFError
+            received += piece
+        return bytes(received)
+
+
+class Pool:
+    """The workers of one event loop."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.free = asyncio.Semaphore(WORKERS)
+        self.idle: list[Worker] = []
+
+    async def examine(
+        self, descriptor: int, size: int, *, limit: int, edge: int, seconds: int, memory: int
+    ) -> Picture:
+        """Have a file decoded, in an idle worker or a new one; a third at a time waits for its turn."""
+        order = ORDER.pack(size, limit, edge, PIXELS, seconds)
+        async with self.free:
+            worker = self._take() or await _start(memory)
+            try:
+                # Processor time is limited in the worker; this is for one that waits or was stopped.
+                picture = await asyncio.wait_for(worker.examine(descriptor, order, limit), seconds * 2)
+            except asyncio.TimeoutError:
+                worker.end()
+                raise Refused(SLOW) from None
+            except BaseException:
+                worker.end()
+                raise
+            self._put_back(worker)
+            return picture
+
+    def _take(self) -> Worker | None:
+        while self.idle:
+            worker = self.idle.pop()
+            if worker.timer is not None:
+                worker.timer.cancel()
+            if not worker.process.ended:
+                return worker
+            worker.end()
+        return None
+
+    def _put_back(self, worker: Worker) -> None:
+        self.idle.append(worker)
+        worker.timer = self.loop.call_later(IDLE_SECONDS, self._retire, worker)
+
+    def _retire(self, worker: Worker) -> None:
+        if worker in self.idle:
+            self.idle.remove(worker)
+            worker.end()
+
+
+_pool: Pool | None = None
+
+
+def pool() -> Pool:
+    """Return the running loop's workers."""
+    global _pool
+    if _pool is None or _pool.loop is not asyncio.get_running_loop():
+        for worker in _pool.idle if _pool is not None else ():
+            worker.channel.close()  # its loop is no more
+        _pool = Pool()
+    return _pool
+
+
+async def _start(memory: int) -> Worker:
+    """Start a worker and wait until it has called. Raises ToolError."""
+    import importlib.util
+
+    pillow = importlib.util.find_spec("PIL")
+    if pillow is None or not pillow.submodule_search_locations:
+        raise ToolError(INSTALL)
+    packages = os.path.dirname(next(iter(pillow.submodule_search_locations)))
+    folders = [packages, os.path.dirname(os.path.abspath(__file__))]
+    listener, address, forget = _listen()
+    try:
+        process = await processes.start(
+            [sys.executable, "-I", "-S", "-c", BOOTSTRAP, address.hex(), str(memory), *folders],
+            cwd="/",
+            output=processes.Output(OUTPUT_LIMIT),
+            env={name: value for name, value in os.environ.items() if name.endswith("LIBRARY_PATH")},
+        )
+        try:
+            return Worker(process, await asyncio.wait_for(_called_by(process, listener), START_SECONDS))
+        except BaseException as error:
+            process.terminate_soon(0.0)
+            if isinstance(error, asyncio.TimeoutError):
+                raise ToolError("The process that reads images did not start in time.") from None
+            raise
+    finally:
+        listener.close()
+        forget()
+
+
+async def _called_by(process: Process, listener: socket.socket) -> socket.socket:
+    """Return the socket on which the worker has called, and nobody else."""
+    loop = asyncio.get_running_loop()
+    ending = asyncio.ensure_future(process.wait())
+    calling = asyncio.ensure_future(_accept(loop, listener, process.pid))
+    try:
+        await asyncio.wait({ending, calling}, return_when=asyncio.FIRST_COMPLETED)
+        if calling.done():
+            return calling.result()
+        said = process.output.head.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise ToolError(f"The process that reads images cannot be started: {said:.300}")
+    finally:
+        ending.cancel()
+        calling.cancel()
+
+
+def _listen() -> tuple[socket.socket, bytes, Callable[[], None]]:
+    """Return a socket that one worker may call, its address, and what takes that address away again."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.setblocking(False)
+    if ABSTRACT:
+        listener.bind("")  # the system chooses a name
+        listener.listen(1)
+        return listener, listener.getsockname(), lambda: None
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="fastrpc-")  # for this user alone
+    path = os.path.join(folder, "s")
+    listener.bind(path)
+    listener.listen(1)
+
+    def forget() -> None:
+        os.unlink(path)
+        os.rmdir(folder)
+
+    return listener, os.fsencode(path), forget
+
+
+async def _accept(loop: asyncio.AbstractEventLoop, listener: socket.socket, pid: int) -> socket.socket:
+    while True:
+        channel, _ = await loop.sock_accept(listener)
+        channel.setblocking(False)
+        if not ABSTRACT or _caller(channel) == pid:
+            return channel
+        channel.close()  # an abstract name is open to everybody on the machine
+
+
+def _caller(channel: socket.socket) -> int:
+    """Return the process id of whoever is at the other end (Linux)."""
+    credentials = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return int(struct.unpack("=iII", credentials)[0])
+
+
+def _readable(text: bytes) -> str:
+    return "".join(c for c in text.decode("ascii", "replace") if c.isprintable())

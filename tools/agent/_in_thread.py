@@ -1,0 +1,43 @@
+"""Runs what computes for long beside the event loop, on a thread that never holds the process's end back."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
+
+async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function on a thread of its own and return its value. When the waiting is cancelled, the
+    function goes on and nobody hears of it."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def tell(value: Any, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(value)
+
+    def work() -> None:
+        value: Any = None
+        failure: BaseException | None = None
+        try:
+            value = function(*arguments)
+        except BaseException as error:
+            failure = RuntimeError("StopIteration") if isinstance(error, StopIteration) else error
+        try:
+            loop.call_soon_threadsafe(tell, value, failure)
+        except RuntimeError:
+            return  # the loop is closed: the server is gone
+
+    threading.Thread(target=work, name=f"fastrpc-{function.__name__}", daemon=True).start()
+    return await future

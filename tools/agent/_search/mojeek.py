@@ -1,0 +1,15 @@
+"""Mojeek, an index of its own, as ddgs reads it."""
+
+from __future__ import annotations
+
+from ._ddgs import DdgsEngine
+
+
+class Mojeek(DdgsEngine):
+    name = module = "mojeek"
+    domain = "mojeek.com"
+    captcha_addresses = ("/captcha",)
+    nothing = ("no pages found", "no results found")
+
+
+ENGINE = Mojeek()

@@ -1,0 +1,44 @@
+"""An instance of SearXNG, by the address in FASTRPC_SEARXNG_URL; its settings must allow the format JSON."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import urlsplit
+
+from ._engine import JsonEngine, Request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._engine import Page
+
+STAND_IN = "https://searxng.invalid"  # nobody has this name; only a stand-in may answer for it
+
+
+class Searxng(JsonEngine):
+    name = "searxng"
+    captcha_addresses = ("captcha",)
+
+    def missing(self) -> str:
+        address = os.environ.get("FASTRPC_SEARXNG_URL", "")
+        if not address:
+            return "" if os.environ.get("FASTRPC_SEARCH_ADDRESS") else "not set"
+        parts = urlsplit(address)
+        return "" if parts.scheme in ("http", "https") and parts.hostname else "bad address"
+
+    def request(self, query: str) -> Request:
+        base = os.environ.get("FASTRPC_SEARXNG_URL", "") or STAND_IN
+        return Request(
+            f"{base.rstrip('/')}/search",
+            {"q": query, "format": "json"},
+            headers={"Accept": "application/json"},
+        )
+
+    def rows(self, page: Page) -> list[tuple[str, str, str]] | None:
+        answer = self.data(page)
+        try:
+            return [(found["title"], found["url"], found.get("content") or "") for found in answer["results"]]
+        except (KeyError, TypeError, AttributeError):
+            return None
+
+
+ENGINE = Searxng()

@@ -1,0 +1,378 @@
+"""Finds skills: folders with a ``SKILL.md``, in the places that hold them, first place wins.
+
+The places are ``./.claude/skills``, ``~/.claude/skills``, each folder of ``ADDITIONAL_SKILLS`` and the skills
+that come with fastrpc. A look costs a listing for each place and a `stat` for each skill; a file is read
+again only when its mtime has changed. Nothing is opened but a ``SKILL.md``: a name that a caller gives is
+looked up, never made part of a path. The working directory may be a cloned repository, which is not the
+user: there a link that leads out of the project is refused. Imports nothing that costs.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from . import _front_matter, _settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FILE = "SKILL.md"
+FILE_LIMIT = 1024 * 1024
+HEAD_LIMIT = 16 * 1024  # of a file, as far as the catalogue looks
+NAME_LIMIT = 64
+PLACE_LIMIT = 500  # entries of one place that are looked at
+FILES_LIMIT = 200  # names beside a SKILL.md that are told
+DESCRIPTION_LIMIT = 300
+CATALOGUE_LIMIT = 16_000
+NARROWER = (DESCRIPTION_LIMIT, 120, 40)
+"""How long a description in the catalogue may be: the next where all together would be too long."""
+
+BUILT_IN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_built_in_skills")
+
+
+class Unreadable(Exception):
+    """A ``SKILL.md`` cannot be used, as it is written. The message is a part of a sentence."""
+
+
+class Unreachable(Unreadable):
+    """It cannot even be read; that may change while the file does not."""
+
+
+class Place:
+    """A folder with skills. `inside` is the real path that nothing of it may lead out of; None: the user's
+    own folder, whose links are the user's business."""
+
+    __slots__ = ("inside", "label", "path")
+
+    def __init__(self, label: str, path: str, inside: str | None = None) -> None:
+        self.label = label
+        self.path = path
+        self.inside = inside
+
+
+class Skill:
+    """One skill as the catalogue knows it; `problem` says why it cannot be used, if so."""
+
+    __slots__ = ("description", "folder", "mtime", "name", "place", "problem")
+
+    def __init__(self, place: Place, folder: str) -> None:
+        self.place = place
+        self.folder = folder
+        self.name = one_line(os.path.basename(folder))
+        self.description = ""
+        self.problem = ""
+        self.mtime = -1
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.folder, FILE)
+
+
+class Catalogue:
+    """The skills that were found: `skills` by their folded name, and those that cannot be used."""
+
+    __slots__ = ("broken", "skills")
+
+    def __init__(self) -> None:
+        self.skills: dict[str, Skill] = {}
+        self.broken: dict[str, Skill] = {}
+
+    def get(self, name: str) -> Skill | None:
+        """Return the skill of this name, or in this folder; letters may be upper or lower case if only one
+        skill fits then."""
+        if len(name) > 4 * NAME_LIMIT:
+            return None
+        key = folded(name)
+        found = self.skills.get(key)
+        if found is not None:
+            return found
+        anyhow = key.casefold()
+        same = [
+            skill
+            for skill in self.skills.values()
+            if key == folded(os.path.basename(skill.folder)) or anyhow == folded(skill.name).casefold()
+        ]
+        return same[0] if len(same) == 1 else None
+
+
+# ------------------------------------------------------------------------------------------ places
+
+
+def places() -> Iterator[Place]:
+    """Yield the folders that may hold skills, the first to count first."""
+    home = os.path.expanduser("~")
+    own = os.path.join(home, ".claude", "skills")
+    try:
+        here = os.getcwd()
+    except OSError:  # it was deleted
+        here = ""
+    if here and not _same(here, home):
+        yield Place("project", os.path.join(here, ".claude", "skills"), _project(here, home))
+    yield Place("home", own)
+    for part in os.environ.get("ADDITIONAL_SKILLS", "").split(","):
+        if part.strip():
+            yield Place("additional", os.path.abspath(os.path.expanduser(part.strip())))
+    yield Place("built-in", BUILT_IN)
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def _project(here: str, home: str) -> str:
+    """Return the real path of the project: the nearest folder upward with ``.git``, else the working
+    directory. The home folder may be a repository too; it is no project of those within it."""
+    here = folder = os.path.realpath(here)
+    home = os.path.realpath(home)
+    while folder != home and folder != os.path.dirname(folder):
+        if os.path.exists(os.path.join(folder, ".git")):
+            return folder
+        folder = os.path.dirname(folder)
+    return here
+
+
+# ------------------------------------------------------------------------------------------- looking
+
+_known: dict[tuple[str, str | None], Skill] = {}
+"""The skills of the last look, by path and where they may not lead out of."""
+
+
+def look() -> Catalogue:
+    """Return the skills that are there now."""
+    global _known
+    catalogue = Catalogue()
+    seen: dict[tuple[str, str | None], Skill] = {}
+    for place in places():
+        for folder in _folders(place):
+            skill = _skill_of(place, folder)
+            if skill is None:
+                continue
+            seen[skill.path, place.inside] = skill
+            kind = catalogue.broken if skill.problem else catalogue.skills
+            kind.setdefault(folded(skill.name), skill)
+    _known = seen
+    return catalogue
+
+
+def _folders(place: Place) -> list[str]:
+    """Return the folders in a place, by name; a built-in one that is switched off is left out."""
+    try:
+        names = sorted(os.listdir(place.path))
+    except OSError:
+        return []
+    if place.label == "built-in":
+        names = [name for name in names if _settings.flag(switch(name), True)]
+    return [os.path.join(place.path, name) for name in names[:PLACE_LIMIT]]
+
+
+def switch(name: str) -> str:
+    """Return the setting that switches a built-in skill: ``SKILL_CREATE_SKILL`` for ``create-skill``."""
+    return "SKILL_" + "".join(c if c.isalnum() else "_" for c in name).upper()
+
+
+def _skill_of(place: Place, folder: str) -> Skill | None:
+    """Return the skill in a folder, None if there is none; read anew if its file has changed."""
+    path = os.path.join(folder, FILE)
+    try:
+        mtime = os.stat(path).st_mtime_ns
+    except (OSError, ValueError):
+        return None
+    known = _known.get((path, place.inside))
+    if known is not None and known.mtime == mtime and known.place.label == place.label:
+        return known
+    skill = Skill(place, folder)
+    try:
+        _describe(skill, read(skill, HEAD_LIMIT))
+    except Unreadable as problem:
+        skill.problem = str(problem)
+        if isinstance(problem, Unreachable):
+            return skill
+    skill.mtime = mtime
+    return skill
+
+
+def _describe(skill: Skill, text: str) -> None:
+    """Take over what the front matter says: without one, the folder's name and the text's first line."""
+    try:
+        keys, body = _front_matter.split(text)
+    except _front_matter.NeverClosed as problem:
+        raise Unreadable(str(problem)) from None
+    name = one_line(keys.get("name", "")) or skill.name
+    if len(name) > NAME_LIMIT:
+        raise Unreadable(f"its name has {len(name)} characters, at most {NAME_LIMIT} are accepted")
+    skill.name = name
+    skill.description = one_line(keys.get("description", "")) or _first_line(body)
+
+
+def _first_line(body: str) -> str:
+    for line in body[: 4 * DESCRIPTION_LIMIT].split("\n"):
+        line = one_line(line.lstrip("# \t"))
+        if line:
+            return line
+    return ""
+
+
+# ------------------------------------------------------------------------------------------- reading
+
+
+def read(skill: Skill, most: int = FILE_LIMIT) -> str:
+    """Return the text of a skill's file; of a longer one the lines that lie within `most` bytes, where that
+    is less than a file may have. Raises Unreadable."""
+    try:
+        descriptor = _open(skill)
+    except OSError as error:
+        raise Unreachable(f"it cannot be opened: {error.strerror}") from None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise Unreachable("it is no regular file")
+        data = _bytes(descriptor, min(most, FILE_LIMIT) + 1)
+    except OSError as error:
+        raise Unreachable(f"it cannot be read: {error.strerror}") from None
+    finally:
+        os.close(descriptor)
+    if max(status.st_size, len(data)) > FILE_LIMIT:
+        raise Unreadable("it is larger than 1 MiB")
+    if len(data) > most:
+        data = data[: data.rfind(b"\n", 0, most) + 1]
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"it is not UTF-8 (byte {error.start})") from None
+
+
+def body_of(skill: Skill) -> str:
+    """Return the whole text of a skill behind its front matter. Raises Unreadable."""
+    try:
+        return _front_matter.split(read(skill))[1].strip("\n")
+    except _front_matter.NeverClosed as problem:
+        raise Unreadable(str(problem)) from None
+
+
+def _bytes(descriptor: int, most: int) -> bytes:
+    pieces = []
+    while most > 0 and (piece := os.read(descriptor, most)):
+        pieces.append(piece)
+        most -= len(piece)
+    return b"".join(pieces)
+
+
+def _open(skill: Skill) -> int:
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+    inside = skill.place.inside
+    if inside is None:
+        if not stat.S_ISREG(os.stat(skill.path).st_mode):  # opening a device may do something
+            raise Unreachable("it is no regular file")
+        return os.open(skill.path, flags)
+    real = os.path.realpath(skill.path)
+    if not real.startswith(inside.rstrip("/") + "/"):
+        raise Unreachable("a link leads out of the project, which is refused for what came with it")
+    return _open_beneath(inside, real[len(inside.rstrip("/")) + 1 :].split("/"), flags)
+
+
+def _open_beneath(base: str, parts: list[str], flags: int) -> int:
+    """Open a file below a folder step by step, so that no link that is put in its way meanwhile counts."""
+    step = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+    folder = os.open(base, step)
+    try:
+        for part in parts[:-1]:
+            following = os.open(part, step | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = following
+        status = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
+        if not stat.S_ISREG(status.st_mode):
+            raise Unreachable("it is no regular file")
+        return os.open(parts[-1], flags | os.O_NOFOLLOW, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def files_beside(skill: Skill) -> tuple[list[str], int]:
+    """Return the names of what lies beside a skill's file, folders with a slash, and how many more there
+    are. Nothing is opened."""
+    names = []
+    try:
+        with os.scandir(skill.folder) as entries:
+            for entry in entries:
+                if entry.name != FILE:
+                    folder = entry.is_dir(follow_symlinks=False)
+                    names.append(writable(entry.name) + ("/" if folder else ""))
+    except OSError:
+        pass
+    names.sort()
+    return names[:FILES_LIMIT], max(0, len(names) - FILES_LIMIT)
+
+
+# -------------------------------------------------------------------------------------------- texts
+
+
+def folded(name: str) -> str:
+    """Return a name as it is compared: composed, since file systems and keyboards disagree about that."""
+    name = name.strip()
+    if name.isascii():
+        return name
+    from unicodedata import normalize
+
+    return normalize("NFC", name)
+
+
+def one_line(text: str) -> str:
+    """Return a text as one line, without control characters."""
+    line = " ".join(text.split())
+    if line.isprintable():  # most are
+        return line
+    return " ".join("".join(" " if _is_control(c) else c for c in _characters(text)).split())
+
+
+def writable(text: str) -> str:
+    """Return a path as a text that any reader can take: what is no character becomes U+FFFD."""
+    return "".join("\ufffd" if _is_control(c) else c for c in _characters(text))
+
+
+def _characters(text: str) -> str:
+    """Return a text without lone surrogates, which a broken escape or a file's name may bring."""
+    return (
+        text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    )
+
+
+def _is_control(character: str) -> bool:
+    return character < " " or "\x7f" <= character <= "\x9f"
+
+
+def shorten(text: str, most: int) -> str:
+    """Cut a text, between two words where there is a gap."""
+    if len(text) <= most:
+        return text
+    cut = text[: most - 1]
+    gap = cut.rfind(" ", most // 2)
+    return (cut[:gap] if gap > 0 else cut).rstrip(" ,;:.") + "…"
+
+
+def as_text(catalogue: Catalogue) -> str:
+    """Return the catalogue as lines ``- name: description``, sorted; bounded, for it stands in every list
+    of tools: first the descriptions are cut, then names are left out, and the last line says how many."""
+    skills = sorted(catalogue.skills.values(), key=lambda skill: skill.name)
+    lines: list[str] = []
+    for most in NARROWER:
+        lines = [_line(skill, most) for skill in skills]
+        if sum(map(len, lines)) + len(lines) <= CATALOGUE_LIMIT:
+            return "\n".join(lines)
+    room = CATALOGUE_LIMIT
+    for shown, line in enumerate(lines):
+        room -= len(line) + 1
+        if room < 0:
+            return "\n".join(
+                (*lines[:shown], f"({len(lines) - shown} more skills; the list would be too long)")
+            )
+    return "\n".join(lines)
+
+
+def _line(skill: Skill, most: int) -> str:
+    description = shorten(skill.description, most)
+    return f"- {skill.name}: {description}" if description else f"- {skill.name}"

@@ -1,0 +1,70 @@
+"""What plan mode and callbacks share at the start of a server: when to take over what dead servers have left,
+and from whom. Costs a look before each list until the event loop runs and the folder is known;
+asyncio comes with the loop.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from . import _instances
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from sqlite3 import Connection, Row
+
+    from fastrpc import Server
+
+
+def when_the_loop_runs(server: Server, function: Callable[[], object]) -> None:
+    """Have `function` called once, on the loop's own thread, when it is known which project is served."""
+
+    def look() -> None:
+        if server.settled and loop_runs():
+            server.unwatch(look)
+            function()
+
+    server.watch(look)
+
+
+def loop_runs() -> bool:
+    """Whether this thread is an event loop's."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None:
+        return False
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+class Heritage:
+    """The rows of a project's dead servers in one table. To be used within `_state.changing`, so
+    that of two servers that start at once only one gets them."""
+
+    def __init__(self, database: Connection, table: str, project: str) -> None:
+        self._database = database
+        owners = database.execute(f"SELECT DISTINCT instance FROM {table} WHERE project = ?", (project,))
+        self.dead = [owner for (owner,) in owners.fetchall() if not _instances.alive(owner)]
+        self._table = table
+        self._project = project
+
+    def rows(self, order: str) -> list[Row]:
+        """Return all rows, sorted by a column."""
+        marks = ", ".join("?" * len(self.dead))
+        return self._database.execute(
+            f"SELECT * FROM {self._table} WHERE project = ? AND instance IN ({marks}) ORDER BY {order}",
+            (self._project, *self.dead),
+        ).fetchall()
+
+    def without_rows(self) -> list[str]:
+        """Return the dead servers that have nothing left, for `bury`."""
+        return [owner for owner in self.dead if not _instances.left(self._database, owner)]
+
+
+def bury(owners: Iterable[str]) -> None:
+    """Forget servers of which nothing is left; once what was taken from them is on disk."""
+    for owner in owners:
+        _instances.bury(owner)

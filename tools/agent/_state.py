@@ -1,0 +1,321 @@
+"""The state that outlives a server: one SQLite database in the state folder, shared by all servers.
+
+`reading` and `changing` are the two ways in. What a `changing` block has written is on disk when the block
+is over, or none of it is. Both wait for other servers, ten seconds at most, and say what is wrong in a
+ToolError. A file that is damaged, not ours or of a newer version is refused and left as it is. SQLite is
+imported at the first use (3 ms); a change costs an fsync, so it belongs on a worker thread. What the
+tables mean is left to the tools.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from _thread import allocate_lock  # threading itself would be an import at the start
+
+from fastrpc import ToolError
+
+from . import _settings, _state_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from sqlite3 import Connection
+    from types import TracebackType
+    from typing import TypeVar
+
+    Value = TypeVar("Value")
+
+WAIT_SECONDS = 10.0
+FILE = "state.sqlite3"
+KEPT_OPEN = 2  # connections between two uses; while in use there are as many as threads want
+
+# Version n of the schema is made from version n - 1 by the statements at index n - 1. What was released
+# is never edited: a change is a new entry at the end. Times are Unix seconds.
+MIGRATIONS: list[tuple[str, ...]] = [
+    (
+        """CREATE TABLE projects (
+            id INTEGER PRIMARY KEY,
+            path TEXT NOT NULL UNIQUE,
+            current_task INTEGER
+        )""",
+        """CREATE TABLE tasks (
+            project INTEGER NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
+            id INTEGER NOT NULL,  -- from 1 in each project
+            name TEXT NOT NULL,
+            created_at REAL NOT NULL,
+            done_at REAL,
+            PRIMARY KEY (project, id)
+        ) WITHOUT ROWID""",
+        """CREATE TABLE steps (
+            project INTEGER NOT NULL,
+            id INTEGER NOT NULL,  -- from 1, unique over all tasks of the project
+            task INTEGER NOT NULL,
+            text TEXT NOT NULL,
+            created_at REAL NOT NULL,
+            done_at REAL,
+            PRIMARY KEY (project, id),
+            FOREIGN KEY (project, task) REFERENCES tasks (project, id) ON DELETE CASCADE
+        ) WITHOUT ROWID""",
+        "CREATE INDEX steps_of_task ON steps (project, task, id)",
+        """CREATE TABLE plan_mode (
+            instance TEXT PRIMARY KEY,  -- the server that is in plan mode
+            project TEXT NOT NULL,  -- its path
+            goal TEXT,
+            plan_file TEXT,
+            started_at REAL NOT NULL
+        ) WITHOUT ROWID""",
+        """CREATE TABLE callbacks (
+            id INTEGER PRIMARY KEY,
+            instance TEXT NOT NULL,  -- the server that has the timer
+            project TEXT NOT NULL,  -- its path
+            slot INTEGER NOT NULL CHECK (slot BETWEEN 0 AND 7),
+            message TEXT NOT NULL,
+            delay_seconds INTEGER NOT NULL,
+            fires_left INTEGER NOT NULL,  -- -1: for ever; 0: over, kept while something is undelivered
+            due_at REAL NOT NULL,
+            undelivered INTEGER NOT NULL,  -- fires that no result has told of
+            fired_at REAL NOT NULL  -- when the last fire was due
+        )""",
+        "CREATE INDEX callbacks_of_instance ON callbacks (instance)",
+    ),
+]
+OWNED = ("plan_mode", "callbacks")
+"""The tables whose rows belong to a server, by their column ``instance``."""
+
+_opening = allocate_lock()
+_checked: dict[str, tuple[int, int]] = {}  # path -> the file that was found sound, by device and inode
+_idle: list[Held] = []
+
+
+def path() -> str:
+    """Return the path of the database; it need not exist yet."""
+    return os.path.join(_settings.state_folder(), FILE)
+
+
+def reading(wait_seconds: float = WAIT_SECONDS) -> Transaction:
+    """Return a block that sees the database as it was at its beginning:
+    ``with reading() as db: rows = db.execute(…).fetchall()``."""
+    return Transaction(False, wait_seconds)
+
+
+def changing(wait_seconds: float = WAIT_SECONDS) -> Transaction:
+    """Return a block that is one change: on disk at its end, undone by an exception.
+
+    Others wait meanwhile, so it should be short. Blocks are not to be nested.
+    """
+    return Transaction(True, wait_seconds)
+
+
+def close() -> None:
+    """Close what is kept open. The last server to do so leaves the database as a single file."""
+    while _idle:
+        _idle.pop().connection.close()
+
+
+class Held:
+    """A connection, and the file that it has open: the path may lead to another one by now."""
+
+    def __init__(self, place: str, file: tuple[int, int] | None, connection: Connection) -> None:
+        self.place = place
+        self.file = file
+        self.connection = connection
+
+
+class Transaction:
+    """A block with a connection whose rows can be read by name. Raises ToolError, also at its end."""
+
+    def __init__(self, changes: bool, wait_seconds: float) -> None:
+        self._changes = changes
+        self._wait_seconds = wait_seconds
+
+    def __enter__(self) -> Connection:
+        import sqlite3
+
+        place = path()
+        self._deadline = time.monotonic() + self._wait_seconds
+        try:
+            self._held = _take(place, self._deadline)
+            try:
+                self._begin()
+            except BaseException:
+                self._held.connection.close()
+                raise
+        except (sqlite3.Error, OSError) as error:
+            if self._changes or _state_file.is_busy(error) or not self._look(place):
+                raise _told(error, place) from error
+        return self._held.connection
+
+    def _begin(self) -> None:
+        db = self._held.connection
+        _patiently(lambda: db.execute("BEGIN IMMEDIATE" if self._changes else "BEGIN"), self._deadline)
+        version = _patiently(lambda: _number(db, "user_version"), self._deadline)
+        if version > len(MIGRATIONS):  # a newer server has been here since the file was opened
+            raise ToolError(_state_file.newer(self._held.place, version, len(MIGRATIONS)))
+
+    def _look(self, place: str) -> bool:
+        """Read on a full or read-only disk, where a usual connection cannot be opened."""
+        import sqlite3
+
+        connection = None
+        try:
+            connection = _state_file.look(place)
+            connection.execute("BEGIN")
+            if _number(connection, "user_version") == len(MIGRATIONS):
+                self._held = Held(place, None, connection)
+                return True
+        except sqlite3.Error:
+            pass
+        if connection is not None:
+            connection.close()
+        return False
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        import sqlite3
+
+        held = self._held
+        db = held.connection
+        broken = isinstance(error, sqlite3.Error)
+        try:
+            if error is None:
+                _patiently(lambda: db.execute("COMMIT"), self._deadline)
+            elif db.in_transaction:  # a full disk has ended it already
+                db.execute("ROLLBACK")
+        except sqlite3.Error as failure:
+            broken, error = True, error or failure
+        if not broken:
+            _put_back(held)
+            return
+        db.close()  # which undoes what is still open; the next one begins afresh
+        if isinstance(error, sqlite3.DatabaseError) and type(error) not in (
+            sqlite3.IntegrityError,
+            sqlite3.ProgrammingError,
+        ):
+            raise _told(error, held.place) from error
+
+
+def _told(error: Exception, place: str) -> ToolError:
+    if _state_file.is_damage(error):
+        _checked.pop(place, None)
+    return _state_file.explained(error, place)
+
+
+def _patiently(action: Callable[[], Value], deadline: float) -> Value:
+    """Do what another server may be in the way of. SQLite waits itself too, a little while each time."""
+    import sqlite3
+
+    while True:
+        try:
+            return action()
+        except sqlite3.OperationalError as error:
+            if not _state_file.is_busy(error) or time.monotonic() >= deadline:
+                raise
+        time.sleep(0.001)  # some answers come at once
+
+
+def _number(db: Connection, pragma: str) -> int:
+    value: int = db.execute(f"PRAGMA {pragma}").fetchone()[0]
+    return value
+
+
+# ------------------------------------------------------------------------------------------ connections
+
+
+def _identity(place: str) -> tuple[int, int] | None:
+    try:
+        facts = os.stat(place)
+    except FileNotFoundError:
+        return None
+    return facts.st_dev, facts.st_ino
+
+
+def _take(place: str, deadline: float) -> Held:
+    """Return a connection of our own for a while, opened only if none is at hand."""
+    file = _identity(place)
+    while True:
+        try:
+            held = _idle.pop()
+        except IndexError:
+            return _open(place, deadline)
+        if held.place == place and held.file == file:
+            return held
+        held.connection.close()  # the file was replaced, or the settings say another folder
+
+
+def _put_back(held: Held) -> None:
+    if held.file is None:
+        held.connection.close()
+        return
+    _idle.append(held)
+    while len(_idle) > KEPT_OPEN:
+        _idle.pop(0).connection.close()
+
+
+def _open(place: str, deadline: float) -> Held:
+    if not _opening.acquire(timeout=max(0.0, deadline - time.monotonic())):
+        raise ToolError(f"{place} is being opened by another call; try again.")
+    try:
+        file = _identity(place)
+        if file is None or _checked.get(place) != file:
+            # Closing any descriptor of the file ends all locks that this process has on it, as POSIX
+            # has it. Here no connection to it is open yet.
+            file = _made(place)
+            _state_file.check(place, len(MIGRATIONS), deadline)
+        connection = _state_file.connect(place, "mode=rw")
+        try:
+            _prepare(connection, place, deadline)
+        except BaseException:
+            connection.close()
+            raise
+        if not _checked:
+            import atexit
+
+            atexit.register(close)
+        _checked[place] = file
+        return Held(place, file, connection)
+    finally:
+        _opening.release()
+
+
+def _made(place: str) -> tuple[int, int]:
+    """Make the file, empty and for its owner alone, unless it is there."""
+    os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+    try:
+        descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        file = _identity(place)
+        if file is None:
+            raise
+        return file  # it cannot be written, but perhaps be read
+    try:
+        facts = os.fstat(descriptor)
+        return facts.st_dev, facts.st_ino
+    finally:
+        os.close(descriptor)
+
+
+def _prepare(db: Connection, place: str, deadline: float) -> None:
+    if _patiently(lambda: _number(db, "user_version"), deadline) < len(MIGRATIONS):
+        _migrate(db, deadline)
+    network = _state_file.on_network(os.path.dirname(place))
+    wanted = "delete" if network else "wal"
+    mode = db.execute("PRAGMA journal_mode").fetchone()[0]
+    if mode != wanted:  # stays as it is where the file system cannot share memory
+        mode = _patiently(lambda: db.execute(f"PRAGMA journal_mode={wanted}").fetchone()[0], deadline)
+    # Without the log the folder has to be synchronised too, for a change to be final.
+    db.execute(f"PRAGMA synchronous={'FULL' if mode == 'wal' else 'EXTRA'}")
+    db.execute("PRAGMA foreign_keys=ON")
+
+
+def _migrate(db: Connection, deadline: float) -> None:
+    """Bring the schema to the newest version, in one change: a server killed here leaves the old one."""
+    _patiently(lambda: db.execute("BEGIN IMMEDIATE"), deadline)
+    for statements in MIGRATIONS[_number(db, "user_version") :]:
+        for statement in statements:
+            db.execute(statement)
+    db.execute(f"PRAGMA application_id={_state_file.APPLICATION}")
+    if _number(db, "user_version") < len(MIGRATIONS):  # another server may have been first
+        db.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
+    _patiently(lambda: db.execute("COMMIT"), deadline)

@@ -1,0 +1,177 @@
+"""The database file itself: whether it is ours and sound, and what is said when it cannot be used.
+
+`check` looks at a file before SQLite opens it for writing, and changes nothing: neither the file nor what
+lies beside it. It reads the whole file once, which is a millisecond for a usual state.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from fastrpc import ToolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+APPLICATION = 0x66525043  # "fRPC", which SQLite keeps in the header: files of others are known by it
+BUSY_SECONDS = 0.05  # how long SQLite itself waits; it begins with short waits, so asking anew is fair
+PAUSE_SECONDS = 0.05
+
+_MAGIC = b"SQLite format 3\0"
+_CURE = "Move it away and a new one is made, or set FASTRPC_STATE_DIR to another folder."
+_REMOTE = (
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb2",
+    "smb3",
+    "smbfs",
+    "9p",
+    "afs",
+    "ceph",
+    "lustre",
+    "virtiofs",
+    "vboxsf",
+)
+
+
+def connect(place: str, how: str) -> Connection:
+    """Open the database; `how` is SQLite's URI query. Never makes a file."""
+    import sqlite3
+
+    name = place.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    connection = sqlite3.connect(
+        f"file:{name}?{how}", BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
+    )
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def look(place: str) -> Connection:
+    """Open the database so that nothing can be changed, not even beside it."""
+    # What was written last stands in the -wal file; while there is none nobody writes: no lock is needed.
+    return connect(place, "mode=ro" if _size(place + "-wal") else "immutable=1")
+
+
+def check(place: str, newest: int, deadline: float) -> None:
+    """Raise ToolError if a file is not ours, damaged, or of a version above `newest`."""
+    seen = None
+    while True:
+        problem = _problem(place, newest)
+        if problem is None:
+            return
+        # Another server may be writing just now: believed is what fails twice without a change between.
+        signature = _signature(place)
+        if signature == seen or time.monotonic() >= deadline:
+            raise ToolError(problem)
+        seen = signature
+        time.sleep(PAUSE_SECONDS)
+
+
+def _signature(place: str) -> tuple[int, ...]:
+    facts = os.stat(place)
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns, _size(place + "-wal")
+
+
+def _problem(place: str, newest: int) -> str | None:
+    """Return what is wrong with a file, as a sentence."""
+    with open(place, "rb") as file:
+        header = file.read(100)
+    if not header:
+        return _damaged(place, "empty beside its log") if _size(place + "-wal") else None
+    if not header.startswith(_MAGIC) or len(header) < 100:
+        return _damaged(place, "no SQLite database")
+    if int.from_bytes(header[68:72], "big") != APPLICATION:
+        return f"{place} is the database of another program and was left as it is. {_CURE}"
+    version = int.from_bytes(header[60:64], "big")
+    if version > newest:
+        return newer(place, version, newest)
+    if os.path.lexists(place + "-journal"):
+        return None  # somebody was killed while making it: SQLite undoes that first
+    return _unsound(place)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _unsound(place: str) -> str | None:
+    import sqlite3
+
+    connection = look(place)
+    try:
+        verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            return None  # the real opening tells it better
+        verdict = str(error)
+    finally:
+        connection.close()
+    return None if verdict == "ok" else _damaged(place, verdict.replace("\n", " ")[:120])
+
+
+def _damaged(place: str, how: str) -> str:
+    return f"{place} is damaged ({how}) and was left as it is. {_CURE}"
+
+
+def newer(place: str, version: int, newest: int) -> str:
+    return (
+        f"{place} was written by a newer fastrpc (version {version} of the state, this one knows {newest}) "
+        "and was left as it is. Update fastrpc, or set FASTRPC_STATE_DIR to another folder."
+    )
+
+
+def is_busy(error: Exception) -> bool:
+    """Whether another server is in the way, for now."""
+    said = str(error)  # error codes are there from CPython 3.11 on only
+    return "locked" in said or "locking protocol" in said
+
+
+def is_damage(error: Exception) -> bool:
+    return "malformed" in str(error) or "not a database" in str(error)
+
+
+def explained(error: Exception, place: str) -> ToolError:
+    """Return what a user is told of an error of SQLite's or the system's."""
+    said = str(error)
+    if isinstance(error, OSError):
+        return ToolError(f"The state cannot be kept in {os.path.dirname(place)}: {error.strerror}.")
+    if is_busy(error):
+        return ToolError(f"{place} is held by another program; nothing was changed. Try again.")
+    if is_damage(error):
+        return ToolError(_damaged(place, said))
+    if "is full" in said:
+        return ToolError(f"The disk is full: nothing was changed in {place}.")
+    if "readonly" in said:
+        return ToolError(f"{place} cannot be written: it or its folder is read-only.")
+    if "unable to open" in said:
+        return ToolError(f"{place} cannot be opened: no permission, no space or a wrong folder.")
+    return ToolError(f"{place} could not be read or written ({said}); the change may be lost.")
+
+
+def on_network(folder: str) -> bool:
+    """Whether a folder lies on a file system whose servers share no memory, which SQLite's log needs."""
+    try:
+        with open("/proc/self/mountinfo", "rb") as file:
+            table = file.read()
+    except OSError:  # not Linux
+        return False
+    kind = file_system_of(os.fsencode(os.path.realpath(folder)), table)
+    return kind in _REMOTE or kind.startswith("fuse")
+
+
+def file_system_of(folder: bytes, table: bytes) -> str:
+    """Return the kind of file system that a folder lies on, by the system's table of mounts."""
+    longest, kind = -1, ""
+    inside = folder.rstrip(b"/") + b"/"
+    for line in table.splitlines():
+        before, _, after = line.partition(b" - ")
+        mount = before.split()[4].replace(b"\\040", b" ").rstrip(b"/") + b"/"
+        if inside.startswith(mount) and len(mount) >= longest:  # of two on one place the later one counts
+            longest, kind = len(mount), after.split()[0].decode("ascii", "replace")
+    return kind

@@ -1,0 +1,145 @@
+"""The tool InvokeSkill: gives back the instructions of a skill, arguments put in, and where its files lie.
+
+Its description ends with the catalogue of skills. `attach` has the server look every two seconds whether a
+folder has changed; clients are told only when the catalogue reads differently. What is a skill, and where
+from: `_skills`. The text of a skill is not cut.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastrpc import ToolError, ToolResult, tool
+
+from . import _skills
+from ._result import result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc import Server
+
+NAME = "InvokeSkill"
+DESCRIPTION = "Invoke a skill by name for reusable workflows"
+RESULT_LIMIT = 4 * 1024 * 1024  # characters, when arguments stand in many places
+LOOK_SECONDS = 2.0
+
+# `$ARGUMENTS`, or `$1` to `$99`; a backslash before the dollar sign keeps it.
+PLACEHOLDER = r"(\\?)\$(?:(ARGUMENTS)(?![A-Za-z0-9_])|([1-9][0-9]?)(?![0-9]))"
+
+
+@tool(name=NAME, description=DESCRIPTION, effect="read")
+def invoke_skill(
+    skill_name: Annotated[str, "The skill name to invoke"],
+    arguments: Annotated[str | None, "Arguments to pass to the skill"] = None,
+) -> ToolResult:
+    """Give back a skill's instructions, for the model to follow."""
+    catalogue = _skills.look()
+    skill = catalogue.get(skill_name)
+    if skill is None:
+        raise ToolError(_unknown(skill_name, catalogue))
+    try:
+        body = _skills.body_of(skill)
+    except _skills.Unreadable as problem:
+        raise ToolError(f"skill_name: {_skills.writable(skill.path)} cannot be used: {problem}.") from None
+    files, more = _skills.files_beside(skill)
+    folder = _skills.writable(skill.folder)
+    lines = [fill_in(body, arguments or ""), "", f"Skill folder: {folder}"]
+    if files:
+        lines.append(f"Files beside {_skills.FILE}: {', '.join(files)}{f' and {more} more' if more else ''}")
+    facts = {"name": skill.name, "folder": folder, "files": files, "source": skill.place.label}
+    return result("\n".join(lines), facts)
+
+
+def _unknown(name: str, catalogue: _skills.Catalogue) -> str:
+    """Say that there is no such skill, and what is nearest."""
+    shown = _skills.shorten(_skills.one_line(name[:200]), 60)
+    broken = catalogue.broken.get(_skills.folded(name[:200]))
+    if broken is not None:
+        path = _skills.writable(broken.path)
+        return f'skill_name: the skill "{shown}" cannot be used: {path}: {broken.problem}.'
+    names = sorted(skill.name for skill in catalogue.skills.values())
+    if not names:
+        return f'skill_name: there is no skill "{shown}"; there are no skills at all.'
+    from difflib import get_close_matches
+
+    by_letters = {known.casefold(): known for known in names}
+    near = [by_letters[close] for close in get_close_matches(shown.casefold(), by_letters, 3, 0.5)]
+    if near:
+        return f'skill_name: there is no skill "{shown}". The nearest: {", ".join(near)}.'
+    rest = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return f'skill_name: there is no skill "{shown}". There are: {", ".join(names[:10])}{rest}.'
+
+
+# ------------------------------------------------------------------------------------------ arguments
+
+
+def fill_in(body: str, arguments: str) -> str:
+    """Put arguments into a text: ``$ARGUMENTS`` is all of them as they came, ``$1`` … one each, nothing
+    where there are fewer. What is put in is not looked at again. A text that has no place for them gets
+    them behind it. Raises ToolError when the result would be too long."""
+    import re
+
+    words = split_arguments(arguments)
+    pieces: list[str] = []
+    at, size, taken = 0, len(body), False
+    for match in re.finditer(PLACEHOLDER, body):
+        backslash, whole, number = match.groups()
+        if backslash:
+            value = match[0][1:]
+        else:
+            taken = True
+            value = arguments if whole else _word(words, int(number))
+        size += len(value)
+        if size > RESULT_LIMIT:
+            raise ToolError(
+                f"arguments: too long for a skill that repeats them; {len(arguments)} characters came."
+            )
+        pieces += (body[at : match.start()], value)
+        at = match.end()
+    text = "".join((*pieces, body[at:]))
+    return text if taken or not arguments.strip() else f"{text}\n\nARGUMENTS: {arguments}"
+
+
+def _word(words: list[str], number: int) -> str:
+    return words[number - 1] if number <= len(words) else ""
+
+
+def split_arguments(arguments: str) -> list[str]:
+    """Split as a shell does: at white space, quotes keep words together. Quotes that do not match are
+    letters like others (``don't``)."""
+    if not any(quote in arguments for quote in "'\""):
+        return arguments.split()
+    from shlex import shlex
+
+    words = shlex(arguments, posix=True)
+    words.whitespace_split = True
+    words.commenters = words.escape = ""
+    try:
+        return list(words)
+    except ValueError:
+        return arguments.split()
+
+
+# ------------------------------------------------------------------------------------------ catalogue
+
+
+def attach(server: Server) -> None:
+    """Keep the catalogue in the tool's description as it is on the disk."""
+    shown = ""
+
+    def look() -> None:
+        nonlocal shown
+        text = described()
+        tool = server.tools.get(NAME)
+        if tool is not None and text != shown:
+            tool.description = shown = text
+            server.tools.changed()
+
+    look()
+    server.watch(look, LOOK_SECONDS)
+
+
+def described() -> str:
+    """Return the description of the tool with the skills that are there now."""
+    catalogue = _skills.as_text(_skills.look())
+    return f"{DESCRIPTION}\n\n{catalogue}" if catalogue else DESCRIPTION

@@ -1,0 +1,192 @@
+"""The tool ReadImage: shows an image file to the model, never larger than a chat can bear.
+
+What fits is passed on byte for byte, after it has been decoded once to know that it can be; the rest is
+scaled and encoded anew. Decoding happens in a process with limits (`_image_pool`), since any file may be
+hostile. Drawings (SVG) go through the browser. The first image costs about 60 ms, further ones 3 ms and what
+decoding takes.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastrpc import ToolError, ToolResult, tool
+
+from . import _settings
+from ._result import result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._image_file import File
+    from ._image_pool import Picture, Refused
+
+LONGEST_EDGE = 1_568
+BASE64_LIMIT = 5 * 1024 * 1024
+BYTE_LIMIT = BASE64_LIMIT // 4 * 3
+
+FILE_BYTES = 256 * 1024 * 1024
+MEMORY_BYTES = 1024 * 1024 * 1024
+SECONDS = 10
+PATIENCE_SECONDS = 55.0
+
+TURNS = {
+    2: "mirrored",
+    3: "turned by 180°",
+    4: "mirrored upside down",
+    5: "mirrored and turned by 90° anticlockwise",
+    6: "turned by 90° clockwise",
+    7: "mirrored and turned by 90° clockwise",
+    8: "turned by 90° anticlockwise",
+}
+NAMES = {"WEBP": "WebP"}
+
+
+@tool(name="ReadImage", effect="read")
+async def read_image(file_path: Annotated[str, "The absolute path to the image file"]) -> ToolResult:
+    """Read an image file and display it visually"""
+    import asyncio
+
+    patience = _settings.number("FASTRPC_PATIENCE_SECONDS", PATIENCE_SECONDS)
+    try:
+        return await asyncio.wait_for(_read(file_path), patience or None)
+    except asyncio.TimeoutError:
+        raise ToolError(f"{file_path} was not read within {patience:g} s; try again later.") from None
+
+
+async def _read(given: str) -> ToolResult:
+    from . import _image_file
+
+    file = await _image_file.open_file(given, _limit("FASTRPC_IMAGE_FILE_BYTES", FILE_BYTES))
+    try:
+        if _image_file.is_svg(file.head):
+            return await _draw(file)
+        return _shown(await _decode(file, file.descriptor, file.size), file.size)
+    except OSError as error:
+        raise ToolError(f"file_path: {file.path} cannot be read: {error.strerror}.") from None
+    finally:
+        file.close()
+
+
+async def _decode(file: File, descriptor: int, size: int) -> Picture:
+    from . import _image_pool
+
+    try:
+        return await _image_pool.pool().examine(
+            descriptor,
+            size,
+            limit=BYTE_LIMIT,
+            edge=LONGEST_EDGE,
+            seconds=_limit("FASTRPC_IMAGE_SECONDS", SECONDS),
+            memory=_limit("FASTRPC_IMAGE_MEMORY_BYTES", MEMORY_BYTES),
+        )
+    except _image_pool.Refused as refusal:
+        raise ToolError(f"file_path: {file.path} {_why_not(refusal, file)}") from None
+
+
+def _limit(name: str, default: int) -> int:
+    return int(_settings.number(name, default)) or default
+
+
+def _why_not(refusal: Refused, file: File) -> str:
+    """Return the rest of a sentence that says why a file is not shown."""
+    from . import _image_file, _image_pool
+
+    kind, text = refusal.kind, str(refusal)
+    if kind == _image_pool.UNKNOWN and not _image_file.begins_like_an_image(file.head):
+        found = _image_file.what_it_is(file.head)
+        return f"is {found or 'no image'}; expected {_image_file.ACCEPTED}."
+    if kind == _image_pool.TOO_LARGE:
+        return f"has more than {_image_pool.PIXELS} megapixels; so many are decoded at most."
+    if kind == _image_pool.NO_MEMORY:
+        return "takes more memory to decode than there may be (FASTRPC_IMAGE_MEMORY_BYTES)."
+    if kind == _image_pool.SLOW:
+        return "takes longer to decode than it may (FASTRPC_IMAGE_SECONDS)."
+    if kind == _image_pool.CRASHED:
+        return f"makes the decoder fail ({text}); it is broken or hostile."
+    return f"is broken or cut short{f' ({text})' if text else ''}."
+
+
+async def _draw(file: File) -> ToolResult:
+    """Show an SVG drawing as the browser paints it."""
+    from ._browser import picture_of_svg
+
+    if file.size > BYTE_LIMIT:
+        raise ToolError(f"file_path: {file.path} has {file.size:,} bytes; an SVG may have {BYTE_LIMIT:,}.")
+    painted = await picture_of_svg(file.read(file.size), LONGEST_EDGE)
+    descriptor = _nameless_file(painted)
+    try:
+        picture = await _decode(file, descriptor, len(painted))
+    finally:
+        import os
+
+        os.close(descriptor)
+    return _shown(picture, file.size, drawing=True)
+
+
+def _nameless_file(data: bytes) -> int:
+    import os
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        return os.dup(file.fileno())
+
+
+def _shown(picture: Picture, size: int, drawing: bool = False) -> ToolResult:
+    """Return the image, one line that says what it is, and the facts."""
+    from fastrpc import Image
+
+    from ._image_pool import MIME_OF
+
+    mime_type = MIME_OF[picture.form]
+    upright = max(picture.original_width, picture.original_height)
+    scaled = not picture.passed and max(picture.width, picture.height) < upright
+    facts = {
+        "format": picture.form,
+        "mime_type": mime_type,
+        "width": picture.width,
+        "height": picture.height,
+        "bytes": len(picture.data),
+        "original": {
+            "format": "SVG" if drawing else picture.original_form,
+            "width": None if drawing else picture.original_width,
+            "height": None if drawing else picture.original_height,
+            "bytes": size,
+        },
+        "unchanged": picture.passed and not drawing,
+        "scaled": scaled,
+        "frames": picture.frames,
+        "orientation": picture.turn,
+        "turned": picture.turn != 1 and not picture.passed,
+    }
+    text = _line(picture, size, scaled, drawing)
+    answer = result(text, facts)
+    answer.content = [Image(picture.data, mime_type), text]
+    return answer
+
+
+def _line(picture: Picture, size: int, scaled: bool, drawing: bool) -> str:
+    shown = f"{_name(picture.form)}, {picture.width} × {picture.height} px, {len(picture.data):,} bytes"
+    if drawing:
+        return f"SVG, {size:,} bytes; drawn by the browser as {shown}."
+    turn = TURNS.get(picture.turn, "")
+    if picture.passed:
+        asked = f" Its EXIF data ask for it to be {turn}; that is left to whoever shows it." if turn else ""
+        return f"{shown}; unchanged.{asked}"
+    original = f"{_name(picture.original_form)}, {picture.original_width} × {picture.original_height} px"
+    done = []
+    if picture.frames > 1:
+        parts = "pages" if picture.original_form == "TIFF" else "frames"
+        done.append(f"the first of {picture.frames} {parts}")
+    if turn:
+        done.append(f"{turn} as its EXIF data ask")
+    if scaled:
+        factor = max(picture.original_width, picture.original_height) / max(picture.width, picture.height)
+        done.append(f"scaled (1 px here is {factor:.3g} px there)")
+    done.append("encoded anew" if picture.form == picture.original_form else "converted")
+    return f"{original}, {size:,} bytes; shown as {shown}: {', '.join(done)}."
+
+
+def _name(form: str) -> str:
+    return NAMES.get(form, form)
