@@ -130,11 +130,15 @@ SETTINGS = (
     Setting("FASTRPC_THREADS", "count", None, "worker threads at most; unset: as the server says"),
     Setting("FASTRPC_LOG_LEVEL", "level", "warning", "debug, info, warning, error or critical"),
     Setting("FASTRPC_TOKEN", "secret", "", "over HTTP: what clients have to bring"),
-    Setting("FASTRPC_SECRET", "secret", "", "signs what clients carry; the same on all machines that serve them"),
+    Setting(
+        "FASTRPC_SECRET", "secret", "", "signs what clients carry; the same on all machines that serve them"
+    ),
     Setting("FASTRPC_WORKERS", "count", 1, "over HTTP: processes that serve"),
     Setting("FASTRPC_HTTP_BODY_BYTES", "count", 16 * 1024**2, "over HTTP: no request is longer"),
     Setting("FASTRPC_HTTP_SESSIONS", "count", 10_000, "over HTTP: sessions of a process at most"),
-    Setting("FASTRPC_HTTP_SESSION_SECONDS", "seconds", 1800.0, "over HTTP: an unused session is kept so long"),
+    Setting(
+        "FASTRPC_HTTP_SESSION_SECONDS", "seconds", 1800.0, "over HTTP: an unused session is kept so long"
+    ),
     Setting("FASTRPC_IMAGE_FILE_BYTES", "count", 256 * 1024**2, "no longer image file is read"),
     Setting("FASTRPC_IMAGE_MEMORY_BYTES", "count", 1024**3, "the memory that decoding an image may take"),
     Setting("FASTRPC_IMAGE_SECONDS", "count", 10, "the processor time that decoding an image may take"),

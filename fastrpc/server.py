@@ -358,8 +358,8 @@ class Server:
         if http is not None:
             if trace is not None:
                 raise UsageError("trace: over standard input and output only")
-            from fastrpc.transports._http_run import run
-            from fastrpc.transports._http_settings import Settings
+            from fastrpc.transports.http.run import run
+            from fastrpc.transports.http.settings import Settings
 
             run(lambda: self, Settings(http, drain_seconds=drain_seconds, **options))
             return
@@ -390,8 +390,8 @@ class Server:
         `token`, a text or several, opens it; ``auth=None`` says that nobody need have one. See docs/http.md.
         Raises UsageError without either.
         """
-        from fastrpc.transports._http_application import Application
-        from fastrpc.transports.http import application
+        from fastrpc.transports.http.app import application
+        from fastrpc.transports.http.asgi import Application
 
         return Application(lambda: application(self.connect, self._input_schema_of, options))
 

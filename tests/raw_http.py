@@ -1,6 +1,6 @@
 """A real HTTP server of fastrpc in a process of its own, and raw sockets to speak to it byte by byte.
 
-`Server` starts `fastrpc.transports.http_server` with the tools of `PROGRAM`, on a port that the system chooses;
+`Server` starts `fastrpc.transports.http.server` with the tools of `PROGRAM`, on a port that the system chooses;
 `Socket` sends whatever bytes it is given and reads answers as any client would. Bounded in time.
 """
 
@@ -21,10 +21,10 @@ PROGRAM = r'''
 import asyncio, json, sys, time
 from fastrpc import Context, Server
 from fastrpc.errors import InvalidParams, MethodNotFound, ToolError
-from fastrpc.transports._http_limits import Limits
-from fastrpc.transports._http_sockets import Address, listen
-from fastrpc.transports._http_run import run_in_loop
-from fastrpc.transports.http_server import HttpServer
+from fastrpc.transports.http.limits import Limits
+from fastrpc.transports.http.sockets import Address, listen
+from fastrpc.transports.http.run import run_in_loop
+from fastrpc.transports.http.server import HttpServer
 
 given = json.loads(sys.argv[1])
 app = Server("raw")
@@ -114,7 +114,9 @@ class Server:
     def __init__(self, *, hot: bool = True, max_body: int = 16 * 1024 * 1024, **limits: float) -> None:
         options = {"hot": hot, "token": TOKEN, "max_body": max_body, "limits": limits}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, json.dumps(options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [sys.executable, "-c", PROGRAM, json.dumps(options)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline() or self._say_why())
@@ -243,7 +245,7 @@ class Socket:
             data = self.plain.recv(65536)
         except ConnectionResetError:
             data = b""
-        except socket.timeout:
+        except TimeoutError:
             raise TimeoutError from None
         if not data:
             raise Closed(self._read)
@@ -304,7 +306,9 @@ def head_of(pairs: list[tuple[str, str]], line: str = "POST /mcp HTTP/1.1") -> b
 
 def call(name: str = "echo", arguments: dict[str, Any] | None = None, id: Any = 1, **meta: Any) -> bytes:
     """A whole request that calls a tool."""
-    body = call_body(name, {"text": "hello"} if arguments is None and name == "echo" else arguments, id, **meta)
+    body = call_body(
+        name, {"text": "hello"} if arguments is None and name == "echo" else arguments, id, **meta
+    )
     return head_of(headers(body, name)) + body
 
 

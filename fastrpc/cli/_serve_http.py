@@ -43,8 +43,8 @@ def check(options: dict[str, str]) -> None:
 
 def serve(options: dict[str, str], targets: list[str], settings: Configuration) -> None:
     """Serve until a signal comes. Raises UsageError."""
-    from fastrpc.transports._http_run import run
-    from fastrpc.transports._http_settings import Settings
+    from fastrpc.transports.http.run import run
+    from fastrpc.transports.http.settings import Settings
 
     token = _token(options, settings)
     secret = settings["FASTRPC_SECRET"]
@@ -93,7 +93,7 @@ def _token(options: dict[str, str], settings: Configuration) -> str | None:
         raise UsageError(f"--no-auth, but FASTRPC_TOKEN is set ({where}): one of them")
     if "--token-file" in options and where != "environment":
         say(f"fastrpc: warning: {where}: FASTRPC_TOKEN counts too, besides --token-file")
-    from fastrpc.transports._http_auth import token_from_environment
+    from fastrpc.transports.http.auth import token_from_environment
 
     return token_from_environment({"FASTRPC_TOKEN": settings["FASTRPC_TOKEN"]})
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from fastrpc import Server
-from fastrpc.transports.http import HttpApp
+from fastrpc.transports.http.app import HttpApp
 
 TOKEN, OTHER = "a-token-of-the-first-caller", "a-token-of-the-second-caller"
 METHODS = ("GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH")
@@ -25,9 +25,9 @@ PROGRAM = r'''
 import asyncio, json, os, subprocess, sys
 from fastrpc import Server
 from fastrpc.processes import environment
-from fastrpc.transports._http_auth import token_from_environment
-from fastrpc.transports._http_sockets import Address, listen
-from fastrpc.transports.http_server import HttpServer
+from fastrpc.transports.http.auth import token_from_environment
+from fastrpc.transports.http.sockets import Address, listen
+from fastrpc.transports.http.server import HttpServer
 
 given = json.loads(sys.argv[1])
 app = Server("guarded")

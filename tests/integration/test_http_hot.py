@@ -11,10 +11,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from fastrpc import Server as App
-from fastrpc.transports._http_guard import Admission
-from fastrpc.transports._http_hot import HEADS_KEPT, HotPath
 from raw_http import TOKEN, Server, Socket, call, call_body, head_of, headers, list_body, listing
+
+from fastrpc import Server as App
+from fastrpc.transports.http.guard import Admission
+from fastrpc.transports.http.hot_path import HEADS_KEPT, HotPath
 
 DATE = [(b"date", b"Sat, 21 Nov 2026 12:00:00 GMT")]
 
@@ -61,7 +62,7 @@ CASES = {
     "a call": call(),
     "a list": listing(),
     "a list of the rest": listing(cursor="nonsense"),
-    "an id as text": call(id="x\u00e4\""),
+    "an id as text": call(id='x\u00e4"'),
     "no text but a number": call("add", {"a": 1, "b": 2}),
     "a number as text": call("add", {"a": "1", "b": 2}),
     "an argument too few": call("add", {"a": 1}),
@@ -121,7 +122,9 @@ CASES = {
     "an unknown address": call().replace(b"POST /mcp ", b"POST /mcp/ "),
     "an absolute address": call().replace(b"POST /mcp ", b"POST http://localhost/mcp "),
     "spaces around a value": call().replace(b"Mcp-Name: echo", b"mcp-name: \t echo \t"),
-    "a length with noughts": with_headers(("Content-Length", f"000{len(call_body('echo', {'text': 'hello'}))}")),
+    "a length with noughts": with_headers(
+        ("Content-Length", f"000{len(call_body('echo', {'text': 'hello'}))}")
+    ),
 }
 
 
@@ -133,9 +136,15 @@ def test_the_answer_is_the_same_without_the_straight_way(hot: Server, cold: Serv
 SPLITS = {
     "the body in a packet of its own": lambda data: data.partition(b"\r\n\r\n"),
     "the head in two": lambda data: (data[:40], data[40:]),
-    "the end of the head in two": lambda data: (data[: data.index(b"\r\n\r\n") + 2], data[data.index(b"\r\n\r\n") + 2 :]),
+    "the end of the head in two": lambda data: (
+        data[: data.index(b"\r\n\r\n") + 2],
+        data[data.index(b"\r\n\r\n") + 2 :],
+    ),
     "the body in two": lambda data: (data[:-20], data[-20:]),
-    "the body byte by byte": lambda data: (data[:-30], *(data[at : at + 1] for at in range(len(data) - 30, len(data)))),
+    "the body byte by byte": lambda data: (
+        data[:-30],
+        *(data[at : at + 1] for at in range(len(data) - 30, len(data))),
+    ),
 }
 
 
@@ -184,7 +193,9 @@ def test_a_body_that_looks_like_a_request_is_none(hot: Server, cold: Server) -> 
         b"X: \0\r\n",
     ],
 )
-def test_a_head_that_readers_could_read_differently_is_refused(hot: Server, cold: Server, lines: bytes) -> None:
+def test_a_head_that_readers_could_read_differently_is_refused(
+    hot: Server, cold: Server, lines: bytes
+) -> None:
     data = call().replace(b"Mcp-Name", lines + b"Mcp-Name")
     for server in (hot, cold):
         with server.socket() as connection:
@@ -285,7 +296,9 @@ def test_a_call_and_a_list_go_straight() -> None:
             assert known is not None
             answer = path.answer(known, request.partition(b"\r\n\r\n")[2], DATE)
             assert answer is not None
-            assert answer.startswith(b"HTTP/1.1 200 OK\r\ndate: Sat, 21 Nov 2026 12:00:00 GMT\r\ncontent-length: ")
+            assert answer.startswith(
+                b"HTTP/1.1 200 OK\r\ndate: Sat, 21 Nov 2026 12:00:00 GMT\r\ncontent-length: "
+            )
 
     with_path(check)
 

@@ -57,7 +57,9 @@ def test_a_head_of_60_kib_is_served(usual: Server) -> None:
 def test_a_head_over_64_kib_is_refused(usual: Server) -> None:
     body = call_body("echo", {"text": "hello"})
     ended(usual, 431, head_of([*headers(body), ("X", "x" * 70_000)]) + body)
-    ended(usual, 431, head_of([*headers(body), *[(f"X-{number}", "x" * 10_000) for number in range(8)]]) + body)
+    ended(
+        usual, 431, head_of([*headers(body), *[(f"X-{number}", "x" * 10_000) for number in range(8)]]) + body
+    )
 
 
 def test_a_head_without_an_end_is_refused_before_it_fills_memory(usual: Server) -> None:
@@ -175,8 +177,12 @@ def test_chunked_rubbish_is_refused(usual: Server) -> None:
 def test_a_chunked_body_is_read(usual: Server) -> None:
     body = call_body("echo", {"text": "hello"})
     given = [pair for pair in headers(body) if pair[0] != "Content-Length"]
-    pieces = [b"%x;x=y\r\n%b\r\n" % (len(body[at : at + 50]), body[at : at + 50]) for at in range(0, len(body), 50)]
-    assert usual.ask(head_of([*given, ("Transfer-Encoding", "chunked")]), *pieces, b"0\r\n\r\n").text == "hello"
+    pieces = [
+        b"%x;x=y\r\n%b\r\n" % (len(body[at : at + 50]), body[at : at + 50]) for at in range(0, len(body), 50)
+    ]
+    assert (
+        usual.ask(head_of([*given, ("Transfer-Encoding", "chunked")]), *pieces, b"0\r\n\r\n").text == "hello"
+    )
 
 
 def test_rubbish_behind_a_request_does_not_take_its_answer(usual: Server) -> None:
@@ -200,7 +206,11 @@ def test_a_client_that_wants_leave_to_send_gets_it(usual: Server) -> None:
 def test_an_upgrade_is_ignored_and_the_connection_goes_on(usual: Server) -> None:
     """Java's client asks for HTTP/2 with its first request, whose body is not to be lost."""
     body = call_body("echo", {"text": "hello"})
-    upgrade = [("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", "h2c"), ("HTTP2-Settings", "AAMAAABkAAQ")]
+    upgrade = [
+        ("Connection", "Upgrade, HTTP2-Settings"),
+        ("Upgrade", "h2c"),
+        ("HTTP2-Settings", "AAMAAABkAAQ"),
+    ]
     for pieces in ((body,), (body[:30], body[30:])):
         with usual.socket() as connection:
             connection.send(head_of([*headers(body), *upgrade]) + pieces[0], *pieces[1:])
@@ -259,7 +269,7 @@ def drip(connection: Socket, piece: bytes, seconds: float) -> None:
             connection.plain.sendall(piece)
             if connection.plain.recv(1, socket.MSG_PEEK) is not None:
                 return
-        except socket.timeout:
+        except TimeoutError:
             continue
         except OSError:
             return
@@ -361,7 +371,10 @@ def test_a_client_that_reads_slowly_gets_it_all(quick: Server) -> None:
 def test_slow_sockets_are_closed_while_honest_calls_stay_fast() -> None:
     """F4, bounded: 500 slow sockets are gone within their time; honest p95 stays below twice what it was."""
     seconds = 3.0
-    with Server(head_seconds=seconds, body_seconds=seconds, idle_seconds=60.0) as server, server.socket() as honest:
+    with (
+        Server(head_seconds=seconds, body_seconds=seconds, idle_seconds=60.0) as server,
+        server.socket() as honest,
+    ):
         before = p95(honest, 1.0)
         trickles = [b"POST /mcp HTTP/1.1\r\nHost: loc", head_of(headers(b"x" * 500)), b""]
         begun = time.monotonic()

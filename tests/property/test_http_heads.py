@@ -74,7 +74,19 @@ VALUES = {
     "MCP-Protocol-Version": ["2025-11-25", "2026-07-28 ", "2026-07-29", "", "x"],
     "Mcp-Method": ["tools/call", "tools/list", "TOOLS/CALL", ""],
     "Mcp-Name": ["echo", "=?base64?ZWNobw==?=", "=?base64?x?=", "\xe9", ""],
-    "Content-Length": ["0", "5", "+5", "-1", "5, 5", "0x5", "99999999999999999999999", "5 5", "", "400", "070"],
+    "Content-Length": [
+        "0",
+        "5",
+        "+5",
+        "-1",
+        "5, 5",
+        "0x5",
+        "99999999999999999999999",
+        "5 5",
+        "",
+        "400",
+        "070",
+    ],
 }
 MORE = st.sampled_from(
     [
@@ -129,7 +141,10 @@ def requests(draw: st.DrawFn) -> bytes:
         elif what == "twice":
             pairs.insert(draw(st.integers(0, len(pairs))), (key, value))
         elif what == "space":
-            pairs[at] = key, draw(st.sampled_from([" ", "\t", ""])) + value + draw(st.sampled_from([" ", "\t"]))
+            pairs[at] = (
+                key,
+                draw(st.sampled_from([" ", "\t", ""])) + value + draw(st.sampled_from([" ", "\t"])),
+            )
         else:
             pairs.insert(at, draw(MORE))
     return head_of(pairs, line) + body

@@ -1,7 +1,7 @@
 """What a server over HTTP is told before it begins: where, for whom, with how many workers, until when.
 
 Everything that can be wrong is found here, before a socket is opened or a tool is imported: each `UsageError`
-says what to do. Options that are the application's (`fastrpc.transports.http`) are passed on.
+says what to do. Options that are the application's (`fastrpc.transports.http.app`) are passed on.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from fastrpc.errors import UsageError
-from fastrpc.transports._http_sockets import Address
+from fastrpc.transports.http.sockets import Address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +93,9 @@ class Settings:
         is_open = "auth" in given and given["auth"] is None
         named = [name for name in ("token", "token_file", "auth_servers") if name in given]
         if is_open and named:
-            raise UsageError(f"http: without authentication (auth=None, --no-auth), but with {named[0]}: one of them")
+            raise UsageError(
+                f"http: without authentication (auth=None, --no-auth), but with {named[0]}: one of them"
+            )
         if is_open and not self.address.is_local:
             raise UsageError(
                 f"http: without authentication (auth=None, --no-auth) a server is for loopback addresses only, "

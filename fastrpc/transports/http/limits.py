@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from fastrpc.transports._http_protocol import Protocol
+    from fastrpc.transports.http.protocol import Protocol
 
 
 class Limits:

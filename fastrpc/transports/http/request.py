@@ -11,7 +11,7 @@ import asyncio
 from fastrpc import log
 from fastrpc._core.encode import dumps
 from fastrpc.errors import InternalError, ProtocolError
-from fastrpc.transports._http_guard import Refused, cors_headers, headers_of
+from fastrpc.transports.http.guard import Refused, cors_headers, headers_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

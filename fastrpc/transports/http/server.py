@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from fastrpc.transports._http_hot import HotPath
-from fastrpc.transports._http_limits import Limits, Watch
-from fastrpc.transports._http_protocol import Protocol
-from fastrpc.transports._http_stopping import StoppingServer
+from fastrpc.transports.http.hot_path import HotPath
+from fastrpc.transports.http.limits import Limits, Watch
+from fastrpc.transports.http.protocol import Protocol
+from fastrpc.transports.http.stopping import StoppingServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from fastrpc.transports.http import HttpApp
+    from fastrpc.transports.http.app import HttpApp
 
 SPARE_DESCRIPTORS = 64
 """Of those that the system lets us open: for files, pipes and the loop itself."""
@@ -34,7 +34,7 @@ class HttpServer:
 
     `options` are uvicorn's (``ssl_certfile=…``). With `hot` false every request goes through the application.
     `front` is an application that stands in front of it. `on_ready` is called when connections are taken. At the
-    end calls in flight have `drain_seconds` to end (`_http_stopping`).
+    end calls in flight have `drain_seconds` to end (`stopping`).
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """The connection class that uvicorn is given: the straight way in front, and the limits that uvicorn lacks.
 
-A likely request that has come whole is answered at once (`_http_hot`). All others go on to uvicorn's own class and
+A likely request that has come whole is answered at once (`hot_path`). All others go on to uvicorn's own class and
 the ASGI application as if this one were not there. What is broken or too large is answered once, as JSON-RPC, and
-the connection ends; what is slow is closed (`_http_limits`). An Upgrade is ignored, as RFC 9110 (7.8) allows.
+the connection ends; what is slow is closed (`limits`). An Upgrade is ignored, as RFC 9110 (7.8) allows.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fastrpc.errors import InvalidRequest
-from fastrpc.transports._http_hot import response
-from fastrpc.transports._http_request import error_line
+from fastrpc.transports.http.hot_path import response
+from fastrpc.transports.http.request import error_line
 
 if TYPE_CHECKING:
     from asyncio import Transport
     from typing import Any
 
-    from fastrpc.transports._http_hot import HotPath
-    from fastrpc.transports._http_limits import Watch
+    from fastrpc.transports.http.hot_path import HotPath
+    from fastrpc.transports.http.limits import Watch
 
 MOST_HELD = 64 * 1024
 """A longer body that has not come whole goes the long way, piece by piece."""

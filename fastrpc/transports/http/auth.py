@@ -1,7 +1,7 @@
 """Bearer tokens: whose a request is (RFC 6750), and what one without a right token is told (RFC 9728).
 
 Tokens come from the caller of `Server.asgi`, a file, the environment, or an authorization server
-(`_http_issuers`). Of those that are configured only digests are kept; comparing takes the same time whatever
+(`issuers`). Of those that are configured only digests are kept; comparing takes the same time whatever
 was sent, and what was sent is logged nowhere and told nobody. A file is looked at once a second.
 """
 
@@ -15,7 +15,7 @@ from time import monotonic
 
 from fastrpc import log
 from fastrpc.errors import UsageError
-from fastrpc.transports._http_guard import Admission, Refused
+from fastrpc.transports.http.guard import Admission, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def authenticator_from(options: dict[str, Any]) -> Authenticator | None:
     if file is not None:
         sources.append(TokenFile(os.fspath(file)))
     if issuers:
-        from fastrpc.transports._http_issuers import Issuers
+        from fastrpc.transports.http.issuers import Issuers
 
         if resource is None:
             raise UsageError("--auth-server: the address of this server (resource) is needed too")

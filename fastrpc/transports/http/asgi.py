@@ -11,7 +11,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from fastrpc import log
-from fastrpc.transports.http import GRACE_SECONDS, HttpApp
+from fastrpc.transports.http.app import GRACE_SECONDS, HttpApp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 The workers are forked before anything of the server is imported, so each imports it for itself; the first does so
 alone, and if it cannot, that is the end. They share the key that signs what clients carry (made before, in memory
-only), the sockets' addresses, and a folder to meet in (`_http_relay`). A worker that dies is replaced at once, one that
+only), the sockets' addresses, and a folder to meet in (`relay`). A worker that dies is replaced at once, one that
 dies young a while later, and in the end all are ended. If the parent dies its workers notice and end in order.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from fastrpc.transports._http_settings import Settings
+    from fastrpc.transports.http.settings import Settings
 
 YOUNG_SECONDS = 10.0
 PAUSES = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -168,8 +168,8 @@ class Workers:
                 os.close(other.pipe)
 
     def _serve(self, worker: Worker, pipe: int) -> int:
-        from fastrpc.transports._http_ids import be_worker
-        from fastrpc.transports._http_run import Colleagues, serve
+        from fastrpc.transports.http.run import Colleagues, serve
+        from fastrpc.transports.http.session_ids import be_worker
 
         be_worker(worker.number)
         place = Colleagues(worker.number, len(self._workers), self._folder, self._parent_pipe[0])
@@ -215,12 +215,16 @@ class Workers:
                 log.write("error", f"worker {worker.number} (process {pid}) ended {how} before it was ready")
             self._end()
         elif worker.young_deaths >= len(PAUSES):
-            log.write("error", f"worker {worker.number} has died {worker.young_deaths} times in a row; all is ended")
+            log.write(
+                "error", f"worker {worker.number} has died {worker.young_deaths} times in a row; all is ended"
+            )
             self._exit_code = 1
             self._end()
         else:
             pause = PAUSES[worker.young_deaths]
-            log.write("error", f"worker {worker.number} (process {pid}) ended {how}; another one takes its place")
+            log.write(
+                "error", f"worker {worker.number} (process {pid}) ended {how}; another one takes its place"
+            )
             worker.begins_at = monotonic() + pause
 
     # --- end --------------------------------------------------------------------------------------------------

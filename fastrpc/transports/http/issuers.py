@@ -15,8 +15,8 @@ from time import monotonic, time
 
 from fastrpc import log
 from fastrpc.errors import UsageError
-from fastrpc.transports._http_auth import InsufficientScope, InvalidToken
-from fastrpc.transports._http_guard import HOST, Admission, Refused, is_loopback
+from fastrpc.transports.http.auth import InsufficientScope, InvalidToken
+from fastrpc.transports.http.guard import HOST, Admission, Refused, is_loopback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator
 
-    from fastrpc.transports.http import HttpApp
+    from fastrpc.transports.http.app import HttpApp
 
 LAST_SECONDS = 1.0
 """How long what is said last may take to go out."""
@@ -97,7 +97,9 @@ class StoppingServer(uvicorn.Server):
         await self._drain()
         state = self.server_state
         deadline = self._loop.time() + LAST_SECONDS
-        while (state.connections or state.tasks) and self._loop.time() < deadline and not self._hurry.is_set():
+        while (
+            (state.connections or state.tasks) and self._loop.time() < deadline and not self._hurry.is_set()
+        ):
             await asyncio.sleep(0.01)
         for connection in list(state.connections):
             connection.transport.abort()

@@ -16,9 +16,9 @@ from time import monotonic
 
 from fastrpc import log
 from fastrpc.errors import InternalError
-from fastrpc.transports._http_guard import Refused, Unsettled
-from fastrpc.transports._http_headers import HeaderMismatch, decoded, parameter_headers
-from fastrpc.transports._http_request import Request, error_line
+from fastrpc.transports.http.guard import Refused, Unsettled
+from fastrpc.transports.http.headers import HeaderMismatch, decoded, parameter_headers
+from fastrpc.transports.http.request import Request, error_line
 from fastrpc.versions import MODERN
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from typing import Any
 
-    from fastrpc.transports.http import HttpApp
+    from fastrpc.transports.http.app import HttpApp
 
     Headers = list[tuple[bytes, bytes]]
 
@@ -77,7 +77,9 @@ class HotPath:
         self._dispatcher.loop_runs(loop)
         self._plans: Any = None
         self._heads: dict[bytes, Head] = {}
-        self._others: set[int] = set()  # of heads that go the long way, their hashes: what they hold is not kept
+        self._others: set[int] = (
+            set()
+        )  # of heads that go the long way, their hashes: what they hold is not kept
         self._headers: Headers = []
         self._begin = b""
         self._busy = False
@@ -209,7 +211,7 @@ class HotPath:
 
     def _answer_of_python(self, answer: bytes, headers: Headers) -> bytes | None:
         """An answer that may be an error, which has a status of its own."""
-        from fastrpc.transports.http import _modern_status
+        from fastrpc.transports.http.app import _modern_status
 
         id, self._id = self._id, None
         if not answer:  # a list that has to be waited for

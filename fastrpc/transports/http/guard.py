@@ -2,7 +2,7 @@
 
 Browsers let any page send requests to addresses on the user's own machine; so the Host must be one that we
 answer to (DNS rebinding), an Origin one that we know, and a browser that says it asks for a page elsewhere is
-refused without an Origin too. Pure functions of a request's head, but for tokens, which `_http_auth` judges.
+refused without an Origin too. Pure functions of a request's head, but for tokens, which `auth` judges.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from fastrpc.transports._http_auth import Authenticator
+    from fastrpc.transports.http.auth import Authenticator
 
     Headers = dict[bytes, list[bytes]]
 

@@ -1,6 +1,6 @@
 """``fastrpc serve --http`` and ``app.run(http=…)``: from settings to a server that serves until a signal comes.
 
-One process serves by itself; several are begun and looked after by `_http_workers`. In the end the server's
+One process serves by itself; several are begun and looked after by `workers`. In the end the server's
 lifespan is left and the programs of its tools are ended, as over standard input and output.
 """
 
@@ -10,8 +10,8 @@ import asyncio
 import os
 import sys
 
-from fastrpc.transports._http_settings import Settings
-from fastrpc.transports._http_sockets import listen
+from fastrpc.transports.http.settings import Settings
+from fastrpc.transports.http.sockets import listen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run(make: Callable[[], Any], settings: Settings) -> None:
         if settings.workers == 1:
             serve(make(), settings, sockets[0], lambda: announce(url))
         else:
-            from fastrpc.transports._http_workers import Workers
+            from fastrpc.transports.http.workers import Workers
 
             shown = f"{url} ({settings.workers} workers)"
             Workers(make, settings, sockets, lambda: announce(shown)).run()
@@ -104,12 +104,12 @@ async def _serve(
     on_ready: Callable[[], object],
     colleagues: Colleagues | None,
 ) -> None:
-    from fastrpc.transports.http_server import HttpServer
+    from fastrpc.transports.http.server import HttpServer
 
     relay: Any = None
     app = application.here()
     if colleagues is not None:
-        from fastrpc.transports._http_relay import Relay
+        from fastrpc.transports.http.relay import Relay
 
         relay = Relay(app, colleagues.folder, colleagues.number, colleagues.count, service.tell_of_update)
         service.share_update = relay.tell

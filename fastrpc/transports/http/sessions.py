@@ -10,11 +10,11 @@ from __future__ import annotations
 from time import monotonic
 
 from fastrpc.errors import InternalError
-from fastrpc.transports import _http_streams as streams
-from fastrpc.transports._http_exchange import ENDS, MESSAGE, PAUSED, Exchange
-from fastrpc.transports._http_ids import new_id
-from fastrpc.transports._http_request import error_line
-from fastrpc.transports._http_streams import Reader, Store, Stream, priming
+from fastrpc.transports.http import streams as streams
+from fastrpc.transports.http.exchange import ENDS, MESSAGE, PAUSED, Exchange
+from fastrpc.transports.http.request import error_line
+from fastrpc.transports.http.session_ids import new_id
+from fastrpc.transports.http.streams import Reader, Store, Stream, priming
 from fastrpc.versions import LATEST_LEGACY
 
 TYPE_CHECKING = False

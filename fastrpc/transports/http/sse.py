@@ -7,17 +7,17 @@ and the session ends with it. A client that does not read is given up once too m
 from __future__ import annotations
 
 from fastrpc.errors import InternalError, ParseError
-from fastrpc.transports._http_exchange import ANSWER, Exchange
-from fastrpc.transports._http_guard import Refused
-from fastrpc.transports._http_ids import new_id
-from fastrpc.transports._http_request import error_line
-from fastrpc.transports._http_streams import KEEP_ALIVE, event_of
+from fastrpc.transports.http.exchange import ANSWER, Exchange
+from fastrpc.transports.http.guard import Refused
+from fastrpc.transports.http.request import error_line
+from fastrpc.transports.http.session_ids import new_id
+from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.transports._http_request import Request
+    from fastrpc.transports.http.request import Request
 
 
 class SseSession:

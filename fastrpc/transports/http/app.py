@@ -13,14 +13,14 @@ import asyncio
 from fastrpc._core.encode import dumps
 from fastrpc._core.message import Message
 from fastrpc.errors import InternalError, InvalidParams, InvalidRequest, ParseError, ProtocolError
-from fastrpc.transports._http_auth import WELL_KNOWN, authenticator_from
-from fastrpc.transports._http_exchange import ANSWER, ENDS, PAUSED, STOPPED, Exchange
-from fastrpc.transports._http_guard import Guard, Refused, preflight_headers
-from fastrpc.transports._http_headers import HeaderMismatch, check_headers, check_parameters
-from fastrpc.transports._http_request import Request, error_line
-from fastrpc.transports._http_sessions import Session, Sessions
-from fastrpc.transports._http_sse import SseEndpoint
-from fastrpc.transports._http_streams import KEEP_ALIVE, event_of
+from fastrpc.transports.http.auth import WELL_KNOWN, authenticator_from
+from fastrpc.transports.http.exchange import ANSWER, ENDS, PAUSED, STOPPED, Exchange
+from fastrpc.transports.http.guard import Guard, Refused, preflight_headers
+from fastrpc.transports.http.headers import HeaderMismatch, check_headers, check_parameters
+from fastrpc.transports.http.request import Request, error_line
+from fastrpc.transports.http.sessions import Session, Sessions
+from fastrpc.transports.http.sse import SseEndpoint
+from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
 from fastrpc.versions import BATCHES, CAPABILITIES_KEY, LEGACY_VERSIONS, MODERN, VERSION_KEY
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from fastrpc.transports._http_streams import Reader
+    from fastrpc.transports.http.streams import Reader
 
 MAX_BODY = 16 * 1024 * 1024
 KEEP_ALIVE_SECONDS = 15.0

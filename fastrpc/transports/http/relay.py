@@ -1,7 +1,7 @@
 """Between the workers of one server: a session's requests go to the worker that keeps the session.
 
 Connections are spread over the workers by the system, sessions live in one of them; its number is in the session's
-id (`_http_ids`). A request that comes to another worker is handed over by a Unix socket in a folder that nobody
+id (`session_ids`). A request that comes to another worker is handed over by a Unix socket in a folder that nobody
 else may enter, as frames: what ASGI would hand over. It is judged by the worker that serves it, as if it had come
 there. Requests of 2026-07-28 need no session and never go this way. Also carries the news that a resource has
 changed to those who listen at the other workers.
@@ -15,8 +15,8 @@ import os
 
 from fastrpc import log
 from fastrpc.errors import ProtocolError
-from fastrpc.transports._http_ids import worker_of
-from fastrpc.transports._http_request import error_line
+from fastrpc.transports.http.request import error_line
+from fastrpc.transports.http.session_ids import worker_of
 from fastrpc.versions import MODERN
 
 TYPE_CHECKING = False
@@ -99,7 +99,9 @@ class Relay:
                 break  # the worker has died, or the client has gone
             if kind == HEAD:
                 head = json.loads(data)
-                headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in head["headers"]]
+                headers = [
+                    (name.encode("latin-1"), value.encode("latin-1")) for name, value in head["headers"]
+                ]
                 await send({"type": "http.response.start", "status": head["status"], "headers": headers})
                 begun = True
             else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from fastrpc.transports._http_exchange import Bell
+from fastrpc.transports.http.exchange import Bell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
