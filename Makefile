@@ -7,7 +7,7 @@ STAMP := $(VENV)/.built
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
 COMPILED := setup.py pyproject.toml $(wildcard $(addprefix fastrpc/_core/*,.pyx .pxd .h .c))
 
-.PHONY: run test test-unit lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak clean
+.PHONY: run test test-unit conformance lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak clean
 
 run: $(STAMP)            ## build, then show a real client talking to a real server
 	$(BIN)/fastrpc demo
@@ -17,6 +17,9 @@ test: $(STAMP)           ## everything: unit, property, tools, real processes
 
 test-unit: $(STAMP)      ## the fast parts only
 	$(BIN)/python -m pytest tests/unit tests/property tests/tools tests/meta
+
+conformance: $(STAMP)    ## the protocol's official conformance suite, over HTTP
+	$(BIN)/python tests/conformance/run.py
 
 lint: $(STAMP)           ## ruff, mypy --strict, cython-lint
 	$(BIN)/ruff check .
@@ -43,7 +46,7 @@ bench-instructions: $(STAMP)  ## instructions of one call, against the committed
 bench-guard: $(STAMP)    ## fail when a figure has got worse than the committed one; measures a wheel
 	$(BIN)/python benchmarks/build.py
 	rm -rf $(MEASURED) && $(BIN)/python -m venv $(MEASURED)
-	$(MEASURED)/bin/python -m pip install --quiet .
+	$(MEASURED)/bin/python -m pip install --quiet '.[http]'
 	$(BIN)/python benchmarks/guard.py --python $(MEASURED)/bin/python $(GUARD_OPTIONS)
 
 soak: $(STAMP)           ## the long form of the leak check

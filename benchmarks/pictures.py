@@ -15,7 +15,7 @@ SIZES = {"100": "100 bytes", "1k": "1 kB", "10k": "10 kB", "100k": "100 kB", "1m
 def bar(record: Record, row: str, peer: str, name: str = "", unit: str = "") -> Bar:
     value = record.value(row, peer)
     kind = KINDS.get(peer, "other")
-    label = name or record.label(peer)
+    label = name or record.label(peer, row)
     if isinstance(value, str):
         return Bar(label, None, "took no part" if value == NONE else value, kind)
     return Bar(label, value, f"{short(value)} {unit}".strip(), kind)
@@ -42,7 +42,7 @@ def best(record: Record, row: str, descending: bool = False) -> tuple[str, str]:
     if not values:
         return "no SDK here", NONE
     value, peer = max(values) if descending else min(values)
-    return record.label(peer), short(value)
+    return record.label(peer, row), short(value)
 
 
 def latency(record: Record) -> Chart:
@@ -64,6 +64,19 @@ def throughput(record: Record) -> Chart:
         f"W2: small echo calls a second, 256 in flight, {ONE_CORE}; logarithmic; longer is better",
         "calls/s",
         [ranked(record, "W2", record.peers, descending=True)],
+    )
+
+
+def http(record: Record) -> Chart:
+    ours, official = (record.cell("W11", peer) for peer in ("fastrpc", "mcp"))
+    name, value = best(record, "W11", descending=True)
+    present = [peer for peer in record.peers if ("W11", peer) in record.entries]
+    return Chart(
+        f"Over HTTP: fastrpc takes {ours} calls a second, {ratio(record, 'W11')} times what plain Python "
+        f"takes; the best SDK, {name}, takes {value}, the official Python SDK {official}",
+        "W11: small echo calls a second, 64 connections, a core each; logarithmic; longer is better",
+        "calls/s",
+        [ranked(record, "W11", present, descending=True)],
     )
 
 
@@ -156,9 +169,15 @@ def tools(record: Record) -> Chart:
 CHARTS: dict[str, Callable[[Record], Chart]] = {
     "latency": latency,
     "throughput": throughput,
+    "http": http,
     "start": start,
     "memory": memory,
     "sizes": sizes,
     "flight": flight,
     "tools": tools,
 }
+
+
+def charts_of(record: Record) -> dict[str, Callable[[Record], Chart]]:
+    """All that the record can show; one that is older than W11 has nothing of HTTP."""
+    return {name: chart for name, chart in CHARTS.items() if name != "http" or "W11" in record.rows}

@@ -39,6 +39,8 @@ PEER_ROWS = {
     "W6": "W6 p99 µs",
     "W8": "W8 ms",
     "memory": "MB",
+    "W11": "W11 calls/s",
+    "W11-1": "W11-1 µs",
     "eof": "eof of 72",
     "-32700": "-32700",
 }
@@ -122,9 +124,11 @@ class Record:
         """Everybody but fastrpc, the C reference and what serves no calls."""
         return [peer for peer in self.peers if peer not in ("fastrpc", "c")]
 
-    def label(self, peer: str) -> str:
-        """The name with the version of the SDK, as short as it says enough."""
+    def label(self, peer: str, row: str = "") -> str:
+        """The name with the version of the SDK, as short as it says enough; over HTTP there is no stdio."""
         name, more = NAMES.get(peer, (peer, ""))
+        if row.startswith("W11"):
+            more = more.removeprefix("stdio ")
         facts = self.versions.get(peer, {})
         version = "" if peer == "fastrpc" else ".".join(str(facts.get("version", "")).split(".")[:2])
         return " ".join(word for word in (name, version, more) if word)
@@ -166,7 +170,7 @@ class Record:
 
     def base_cell(self, row: str, entry: Entry) -> str:
         base = entry.get("ratio", {}).get("to", "")
-        return f"{self.label(base)} {self.cell(row, base)}" if base else ""
+        return f"{self.label(base, row)} {self.cell(row, base)}" if base else ""
 
     def with_unit(self, entry: Entry) -> str:
         return short(entry["figure"]["median"]) + unit_of(entry)

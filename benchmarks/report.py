@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import drawing
-from pictures import CHARTS
+from pictures import CHARTS, charts_of
 from record import PEER_ROWS, Record, count, short
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -113,7 +113,7 @@ def bar_lines(record: Record, name: str) -> list[list[str]]:
     for times in entry.get("times_sdks", ()):
         which = "the best SDK" if times["which"] == "best" else times["which"]
         verdict = record.sdk_verdict(name, times)
-        taken_to = f"{record.label(times['peer'])} {record.cell(name, times['peer'])}"
+        taken_to = f"{record.label(times['peer'], name)} {record.cell(name, times['peer'])}"
         lines.append([name, f"times better than {which}", "", taken_to, spread(times), *verdict.cells()])
     return lines
 
@@ -133,7 +133,7 @@ def peers(record: Record) -> str:
 
 
 def charts(record: Record) -> str:
-    return "\n".join(f"![{CHARTS[name](record).title}](charts/{name}.svg)" for name in CHARTS)
+    return "\n".join(f"![{CHARTS[name](record).title}](charts/{name}.svg)" for name in charts_of(record))
 
 
 # --------------------------------------------------------------------------------------- documents
@@ -167,7 +167,7 @@ def rendered(record: Record, repository: str) -> dict[str, str]:
         except (OSError, Broken) as problem:
             raise Broken(f"{path}: {problem}") from None
         files[path] = document
-    for name, chart in CHARTS.items():
+    for name, chart in charts_of(record).items():
         files[f"benchmarks/charts/{name}.svg"] = drawing.svg(chart(record))
     return files
 

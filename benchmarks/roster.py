@@ -23,14 +23,22 @@ OWN = ("c", "c-ready", "fastrpc", "python-loop", "bare")
 SDKS = tuple(sdks.PEERS)
 
 # What a server is asked for: the tools of these names; the thirteen descriptors; as little as it needs to
-# answer initialize; the tool Bash; the wire of 2026-07-28; a start of the thirteen; one of `fastrpc serve`.
+# answer initialize; the tool Bash; the wire of 2026-07-28; a start of the thirteen; one of `fastrpc serve`,
+# the same over HTTP; echo over HTTP, stateless and in JSON, as an ASGI application in another's server.
 ECHO, PAYLOAD, SLEEP, SLEEP_SYNC = "echo", "payload", "sleep", "sleep_sync"
 LIST, START, SHELL, MODERN = "list", "start", "shell", "modern"
-START_LIST, START_SERVE = "start-list", "start-serve"
+START_LIST, START_SERVE, START_HTTP = "start-list", "start-serve", "start-http"
+HTTP, HTTP_ASGI = "http", "http-asgi"
 MANY_TOOLS = (10, 100, 1000)
 
-# V8 compiles what has run some thousand times, and is three times as fast afterwards.
+PORT = "{port}"  # the load client puts a free one in its place
+TOKEN = "as-long-as-tokens-of-32-random-bytes-mostly-are"
+HTTP_SDKS = ("mcp", "fastmcp", "ts-v2", "rmcp")  # those that speak 2026-07-28 over HTTP; a transport each
+
+# V8 compiles what has run some thousand times, and is three times as fast afterwards; over HTTP that takes
+# longer.
 WARM_UP_SECONDS = {"ts-v1": 1.5, "ts-v2": 1.5}
+HTTP_WARM_UP_SECONDS = {"ts-v2": 4.0}
 # Servers that take a second to start are started less often.
 MOST_STARTS = {"mcp": 2, "fastmcp": 2, "ts-v1": 3, "ts-v2": 3}
 
@@ -62,10 +70,13 @@ def peer_of(name: str, python: str) -> Peer:
         return fastrpc(python)
     if name == "bare":
         bare = [python, "-c", "pass"]
-        return Peer(name, dict.fromkeys((START, START_LIST, START_SERVE), bare))
+        return Peer(name, dict.fromkeys((START, START_LIST, START_SERVE, START_HTTP), bare))
     if name == "python-loop":
         loop = [python, os.path.join(SERVERS, "python_loop.py")]
-        return Peer(name, dict.fromkeys((ECHO, LIST, START, START_LIST), loop))
+        commands = dict.fromkeys((ECHO, LIST, START, START_LIST), loop)
+        if has_http(python):
+            commands[HTTP] = [python, os.path.join(SERVERS, "python_http.py"), PORT]
+        return Peer(name, commands)
     server = build.build("server", offline=True)
     if name == "c-ready":
         return Peer(name, {LIST: [server, "--ready-list"]})
@@ -83,6 +94,8 @@ def sdk(name: str) -> Peer:
     except sdks.NotBuilt as problem:
         peer.missing = f"not built: {problem}"
     peer.commands = dict.fromkeys((ECHO, PAYLOAD, SLEEP, START), command)
+    if name in HTTP_SDKS:
+        peer.commands[HTTP] = [*command, "--http", PORT]
     return peer
 
 
@@ -94,9 +107,14 @@ def fastrpc(python: str) -> Peer:
     commands |= {asked: [python, thirteen] for asked in (LIST, START_LIST)}
     commands |= {asked: [*command_line(python), "serve"] for asked in (SHELL, START_SERVE)}
     commands |= {many(tools): [python, os.path.join(SERVERS, "many.py"), str(tools)] for tools in MANY_TOOLS}
+    if has_http(python):
+        http = [python, os.path.join(SERVERS, "http_echo.py"), PORT, TOKEN]
+        commands |= {HTTP: http, HTTP_ASGI: [*http, "--asgi"]}
+        commands[START_HTTP] = [*command_line(python), "serve", "--http", f"127.0.0.1:{PORT}", "--no-auth"]
     problem = ""
     for path in (None, REPOSITORY):
         environment = {**os.environ, "FASTRPC_STATE_DIR": STATE}
+        environment.pop("FASTRPC_TOKEN", None)  # with --no-auth it is an error
         if path is not None:
             environment["PYTHONPATH"] = path
         asked = subprocess.run(
@@ -111,6 +129,12 @@ def fastrpc(python: str) -> Peer:
             return Peer("fastrpc", commands, "", environment, source == "installed", facts=facts)
         problem = (asked.stderr.strip().splitlines() or ["no answer"])[-1]
     return Peer("fastrpc", commands, f"not built: {problem}")
+
+
+def has_http(python: str) -> bool:
+    """Whether this Python has what fastrpc's extra `http` installs; without it W11 is left out."""
+    asked = [python, "-c", "import httptools, uvicorn, uvloop"]
+    return subprocess.run(asked, cwd=os.sep, capture_output=True, timeout=60).returncode == 0
 
 
 def command_line(python: str) -> list[str]:

@@ -147,6 +147,13 @@ def chosen(parser: argparse.ArgumentParser, option: str, given: str, known: dict
     return words
 
 
+def without_http(peers: list[Peer], rows: list[Row]) -> None:
+    """Say so where fastrpc cannot be measured over HTTP."""
+    lacking = any(peer.name == "fastrpc" and roster.HTTP not in peer.commands for peer in peers)
+    if lacking and any(row.server == roster.HTTP for row in rows):
+        print("W11 is without fastrpc: this Python lacks its extra http (--python)", file=sys.stderr)
+
+
 def main(arguments: list[str] | None = None) -> int:
     given = options_of(arguments)
     try:
@@ -161,6 +168,7 @@ def main(arguments: list[str] | None = None) -> int:
     # What ratios are taken to runs with the rest, asked for or not.
     names = set(given.peers) | {row.base for row in rows if row.base}
     peers = [roster.peer_of(name, given.python) for name in GROUPS["all"] if name in names]
+    without_http(peers, rows)
     options = Options(given.rounds, given.seconds, given.starts)
     begun = time.time()
     document: Result = {

@@ -161,7 +161,7 @@ class Questions:
     async def put(
         self, dispatcher: Dispatcher, requests: dict[str, dict[str, Any]]
     ) -> dict[str, dict[str, Any]]:
-        """Send requests to the client, by the connection of the call that asks, and return its results, by key.
+        """Send requests to the client, by the connection of the call that asks; return its results, by key.
 
         Raises ToolError when the client answers one with an error, is gone, or takes too long. What is not
         answered by then, or when the caller is cancelled, is withdrawn.

@@ -2,9 +2,9 @@
 
 From 2026-07-28 on a server keeps nothing between a request and the one that brings the answers: the client
 carries it. What has been answered and what `Context.once` has done go to the client as a text that it can
-read but not change: it is signed, good for an hour, and for the same request only. The key is
-``FASTRPC_SECRET``, where several processes must agree, or made at start. Costs nothing to requests that
-neither ask nor bring answers.
+read but not change: it is signed, good for an hour, and for the same request of the same caller only. The
+key is ``FASTRPC_SECRET``, where several processes must agree, or made at start. Costs nothing to requests
+that neither ask nor bring answers.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def state_of(request: Request) -> str:
         "done": memory.done,
     }
     payload = urlsafe_b64encode(json.dumps(kept, separators=(",", ":")).encode()).decode()
-    return f"{payload}.{_signature(request.dispatcher.service, payload)}"
+    return f"{payload}.{_signature(request, payload)}"
 
 
 def _opened(request: Request, text: Any) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _opened(request: Request, text: Any) -> dict[str, Any]:
     if not isinstance(text, str):
         raise InvalidParams("requestState: expected a string")
     payload, _, signature = text.rpartition(".")
-    expected = _signature(request.dispatcher.service, payload)
+    expected = _signature(request, payload)
     if not compare_digest(signature.encode("utf-8", "backslashreplace"), expected.encode()):
         raise InvalidParams("requestState: not one that this server gave")
     kept: dict[str, Any] = json.loads(urlsafe_b64decode(payload))
@@ -127,11 +127,13 @@ def _opened(request: Request, text: Any) -> dict[str, Any]:
     return kept
 
 
-def _signature(service: Service, payload: str) -> str:
+def _signature(request: Request, payload: str) -> str:
+    """Sign for the caller too: another one's state looks like a forged one, and does not say whose it is."""
     import hmac
 
-    message = b"requestState " + payload.encode("utf-8", "backslashreplace")
-    return hmac.new(secret_of(service), message, "sha256").hexdigest()
+    dispatcher = request.dispatcher
+    message = f"requestState {_digest(dispatcher.principal)} {payload}".encode("utf-8", "backslashreplace")
+    return hmac.new(secret_of(dispatcher.service), message, "sha256").hexdigest()
 
 
 def _binding(request: Request) -> str:

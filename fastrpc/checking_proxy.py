@@ -3,8 +3,9 @@
 It resolves each name itself, holds every address against the special ranges, and connects to the very address
 that it has checked: how a name or address is spelt, and what it resolves to the next time, changes nothing. A
 redirect is a new request, checked anew. It listens on loopback and serves only those who have its password.
-Costs a coroutine a connection; connections, heads and idle times are bounded. What it does not do: look into
-TLS, cache, or reuse a connection of plain HTTP for a second request.
+Costs a coroutine a connection; connections, heads, times and bytes are bounded. What it does not do: look
+into TLS, cache, or reuse a connection of plain HTTP for a second request. Nor does it go through another
+proxy, which would resolve names by itself.
 
     async with CheckingProxy() as proxy:
         httpx.AsyncClient(proxy=proxy.url_with_password, trust_env=False)
@@ -14,10 +15,11 @@ TLS, cache, or reuse a connection of plain HTTP for a second request.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import socket
+import struct
 from base64 import b64encode
-from collections import deque
 from hmac import compare_digest
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from secrets import token_urlsafe
@@ -71,13 +73,26 @@ LONGEST_HEAD = 64 * 1024
 HEAD_SECONDS = 15.0
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 120.0
+ENDED_SECONDS = 5.0
+"""How long one side of a tunnel may be silent once the other has ended."""
+LONGEST_SECONDS = 600.0
+MOST_BYTES = 256 * 1024 * 1024
+"""Of one connection, both ways."""
 CHUNK = 64 * 1024
+REMEMBERED = 256
+
+NOT_PUBLIC = "Address not public"
+NOT_A_WEB_PORT = "Port not served"
+NOT_RESOLVED = "Name not resolved"
+NO_CONNECTION = "No connection"
 
 USER = "fastrpc"
 REQUEST = re.compile(r"([A-Z]{1,20}) ([\x21-\x7e]+) HTTP/1\.[01]\Z")
 HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*\Z")
 STATUS = re.compile(r"HTTP/1\.[01] ([1-9][0-9]{2})(?: |\Z)")
 AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]{1,255}))(?::([0-9]{1,5}))?\Z")
+BARE_V6 = re.compile(r"([0-9A-Fa-f:.]{2,45}):([0-9]{1,5})\Z")
+"""As httpcore asks for tunnels to IPv6 addresses: without brackets. They are checked like all else."""
 HOP_BY_HOP = {
     "connection",
     "proxy-connection",
@@ -113,7 +128,7 @@ def is_public(address: str) -> bool:
 class CheckingProxy:
     """The proxy. `allow`: networks that it reaches though they are special, such as ``10.1.0.0/16``.
 
-    `refusals` has the last requests that went nowhere, as (host, reason).
+    `refusals` has the places that were asked for last and not reached, with the reason of each.
     """
 
     def __init__(
@@ -124,15 +139,19 @@ class CheckingProxy:
         connections: int = CONNECTIONS,
         head_seconds: float = HEAD_SECONDS,
         idle_seconds: float = IDLE_SECONDS,
+        longest_seconds: float = LONGEST_SECONDS,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
         self.username = USER
         self.password = token_urlsafe(32)
-        self.refusals: deque[tuple[str, str]] = deque(maxlen=256)
+        self.refusals: dict[tuple[str, int], str] = {}
         self._allowed = [ip_network(network) for network in allow]
         self._resolve = resolve or _resolve
         self._most = connections
         self._head_seconds = head_seconds
         self._idle_seconds = idle_seconds
+        self._longest_seconds = longest_seconds
+        self._most_bytes = most_bytes
         self._credentials = b"Basic " + b64encode(f"{USER}:{self.password}".encode())
         self._server: asyncio.Server | None = None
         self._running: set[asyncio.Task[None]] = set()
@@ -190,9 +209,8 @@ class CheckingProxy:
             "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
             "--webrtc-ip-handling-policy=disable_non_proxied_udp",
             "--disable-quic",
-            "--disable-features=WebRtcHideLocalIpsWithMdns,AsyncDns,DnsOverHttps,MediaRouter",
             "--dns-prefetch-disable",
-            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # it asks nobody for a name's address
         ]
 
     # --- a connection -------------------------------------------------------------------------------------
@@ -208,7 +226,7 @@ class CheckingProxy:
 
     async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         try:
-            await self._serve_one(reader, writer)
+            await asyncio.wait_for(self._serve_one(reader, writer), self._longest_seconds)
         except Refused as refused:
             writer.write(_answer(refused.status, refused.reason))
         except (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError):
@@ -256,6 +274,8 @@ class CheckingProxy:
         if "#" in path or (cut and cut[0] == "\\"):
             raise Refused(400, "Bad address")
         authority = rest[:end]
+        if authority.count(":") > 1 and authority[0] != "[":  # httpcore again; its host header is right
+            authority = "".join(value for name, value in headers if name == "host")
         host, port = _authority(authority, 80)
         length = _length_of(headers)
         body_reader, body_writer = await self._connect(host, port)
@@ -269,6 +289,9 @@ class CheckingProxy:
             try:
                 await self._answer_of(body_reader, writer)
                 await self._relay((reader, writer), (body_reader, body_writer), back_only=True)
+            except (OSError, asyncio.TimeoutError, asyncio.CancelledError):
+                _reset(writer)  # a plain end would make a part look like all
+                raise
             finally:
                 sending.cancel()
         finally:
@@ -302,24 +325,30 @@ class CheckingProxy:
         *,
         back_only: bool = False,
     ) -> None:
-        """Carry bytes until both sides have ended, or nothing has come from either for a while."""
+        """Carry bytes until both sides have ended, nothing has come for a while, or it is too much."""
         loop = asyncio.get_running_loop()
         last = loop.time()
+        left = self._most_bytes
+        patience = self._idle_seconds
 
         async def carry(reader: StreamReader, writer: StreamWriter) -> None:
-            nonlocal last
+            nonlocal last, left, patience
             while True:
                 try:
-                    part = await asyncio.wait_for(reader.read(CHUNK), self._idle_seconds)
+                    part = await asyncio.wait_for(reader.read(CHUNK), min(patience, ENDED_SECONDS))
                 except asyncio.TimeoutError:
-                    if loop.time() - last < self._idle_seconds:
-                        continue  # the other direction is busy
+                    if loop.time() - last < patience:
+                        continue  # it is not that long yet, or the other direction is busy
                     raise
                 last = loop.time()
+                left -= len(part)
                 if not part:
                     break
+                if left < 0:
+                    raise ConnectionAbortedError
                 writer.write(part)
                 await asyncio.wait_for(writer.drain(), self._idle_seconds)
+            patience = min(patience, ENDED_SECONDS)
             if writer.can_write_eof():
                 writer.write_eof()
 
@@ -340,20 +369,23 @@ class CheckingProxy:
         try:
             addresses = await asyncio.wait_for(self._resolve(host, port), CONNECT_SECONDS)
         except (OSError, asyncio.TimeoutError, UnicodeError):
-            raise self._refusal(host, 502, "Name not resolved") from None
+            raise self._refusal(host, port, 502, NOT_RESOLVED) from None
         reachable = [address for address in dict.fromkeys(addresses) if self.may_reach(address, port)]
         if not reachable:
-            raise self._refusal(host, 403, "Address not public")
+            public = any(self.may_reach(address, WEB_PORTS[0]) for address in addresses)
+            raise self._refusal(host, port, 403, NOT_A_WEB_PORT if public else NOT_PUBLIC)
         for address in reachable[:4]:
             try:
                 # An address, not the name: nobody resolves it again.
-                return await asyncio.wait_for(
+                there = await asyncio.wait_for(
                     asyncio.open_connection(address, port, limit=LONGEST_HEAD, flags=socket.AI_NUMERICHOST),
                     CONNECT_SECONDS,
                 )
             except (OSError, asyncio.TimeoutError):
                 continue
-        raise self._refusal(host, 502, "No connection")
+            self.refusals.pop((host, port), None)
+            return there
+        raise self._refusal(host, port, 502, NO_CONNECTION)
 
     def may_reach(self, address: str, port: int) -> bool:
         """Whether this address and port may be connected to: public, not this machine's own, or allowed."""
@@ -365,13 +397,19 @@ class CheckingProxy:
             return True
         return (port in WEB_PORTS or port >= FIRST_FREE_PORT) and is_public(address) and not _is_own(found)
 
-    def _refusal(self, host: str, status: int, reason: str) -> Refused:
-        self.refusals.append((host, reason))
+    def _refusal(self, host: str, port: int, status: int, reason: str) -> Refused:
+        self.refusals.pop((host, port), None)
+        self.refusals[host, port] = reason
+        if len(self.refusals) > REMEMBERED:
+            del self.refusals[next(iter(self.refusals))]
         return Refused(status, reason)
 
 
 async def _resolve(host: str, port: int) -> list[str]:
     """Return the addresses of a name, or of an address however it is spelt."""
+    name = host.lower().rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):  # whatever the system's resolver says (RFC 6761)
+        return ["127.0.0.1", "::1"]
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(sockaddr[0]) for *_, sockaddr in found]
@@ -386,6 +424,15 @@ def _is_own(address: Address) -> bool:
             return ip_address(probe.getsockname()[0].partition("%")[0]) == address
     except OSError:
         return False  # no way there at all
+
+
+def _reset(writer: StreamWriter) -> None:
+    """Close a connection so that its other end sees an error."""
+    descriptor = writer.get_extra_info("socket").fileno()
+    if descriptor >= 0:
+        with socket.socket(fileno=os.dup(descriptor)) as same:  # the transport's own lets nobody set that
+            same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
 
 
 async def _head(reader: StreamReader) -> tuple[str, list[tuple[str, str]]]:
@@ -406,7 +453,8 @@ async def _head(reader: StreamReader) -> tuple[str, list[tuple[str, str]]]:
 
 def _authority(text: str, port: int | None) -> tuple[str, int]:
     """Return host and port of ``host:port``. Raises Refused for a user, a zone, what is not ASCII."""
-    match = AUTHORITY.match(text)
+    bare = BARE_V6.match(text) if port is None and text.count(":") > 1 else None
+    match = AUTHORITY.match(f"[{bare[1]}]:{bare[2]}" if bare else text)
     if match is None or (match[3] is None and port is None) or not 0 < int(match[3] or port or 0) < 65536:
         raise Refused(400, "Bad address")
     return match[1] or match[2], int(match[3] or port or 0)

@@ -143,8 +143,8 @@ def _rename(entry: Any, prefix: str) -> None:
         entry.name = key_of(entry.target, entry.argument)
 
 
-def proxy(make: type[Server], command: list[str], options: dict[str, Any]) -> Server:
+def proxy(make: type[Server], where: list[str] | str, options: dict[str, Any]) -> Server:
     """Return a server that serves what another MCP server offers. See `fastrpc.proxy`."""
     from fastrpc.proxy import proxy
 
-    return proxy(make, command, options)
+    return proxy(make, where, options)

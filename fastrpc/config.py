@@ -41,6 +41,7 @@ HELD_BACK = {
     "folder": "a folder",
     "folders": "folders",
     "address": "an address",
+    "reach": "what may be reached",
     "secret": "a secret",
 }
 
@@ -125,7 +126,12 @@ SETTINGS = (
     Setting("FASTRPC_RESULT_TOKENS", "count", 20_000, "and about so many tokens"),
     Setting("FASTRPC_OUTPUT_FILE_BYTES", "count", 256 * 1024**2, "the most that one output's file holds"),
     Setting("FASTRPC_STRUCTURED", "flag", False, "send the facts of each result as structuredContent"),
-    Setting("FASTRPC_DRAIN_SECONDS", "seconds", 1.0, "how long calls may still end after the end of input"),
+    Setting(
+        "FASTRPC_DRAIN_SECONDS",
+        "seconds",
+        1.0,
+        "how long calls may still end after the end of input; over HTTP 5, after a signal",
+    ),
     Setting("FASTRPC_MAX_IN_FLIGHT", "count", None, "calls in flight at most; unset: as the server says"),
     Setting("FASTRPC_THREADS", "count", None, "worker threads at most; unset: as the server says"),
     Setting("FASTRPC_LOG_LEVEL", "level", "warning", "debug, info, warning, error or critical"),
@@ -138,6 +144,12 @@ SETTINGS = (
     Setting("FASTRPC_HTTP_SESSIONS", "count", 10_000, "over HTTP: sessions of a process at most"),
     Setting(
         "FASTRPC_HTTP_SESSION_SECONDS", "seconds", 1800.0, "over HTTP: an unused session is kept so long"
+    ),
+    Setting(
+        "FASTRPC_REACH",
+        "reach",
+        (),
+        "what tools may fetch: public, all, or more networks; unset: public over HTTP, else all",
     ),
     Setting("FASTRPC_IMAGE_FILE_BYTES", "count", 256 * 1024**2, "no longer image file is read"),
     Setting("FASTRPC_IMAGE_MEMORY_BYTES", "count", 1024**3, "the memory that decoding an image may take"),
@@ -192,6 +204,20 @@ def parse_names(text: str) -> tuple[str, ...]:
     return tuple(part for part in (piece.strip() for piece in text.split(",")) if part)
 
 
+def parse_reach(text: str) -> tuple[str, ...]:
+    parts = parse_names(text.lower())
+    if parts != ("all",):
+        from ipaddress import ip_network
+
+        for part in parts:
+            try:
+                if part != "public":
+                    ip_network(part)
+            except ValueError:
+                raise ValueError("expected public, all, or networks such as 10.1.0.0/16") from None
+    return parts
+
+
 def parse_folder(text: str) -> str:
     return os.path.abspath(os.path.expanduser(text)) if text else ""
 
@@ -209,6 +235,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "level": parse_level,
     "text": str,
     "names": parse_names,
+    "reach": parse_reach,
     "folder": parse_folder,
     "folders": parse_folders,
     "program": os.path.expanduser,

@@ -135,8 +135,10 @@ class Dispatcher:
     def __init__(self, service: Service, connection: Connection, main: Dispatcher | None = None) -> None:
         self.service = service
         self.connection = connection
-        self.main = main or self
+        self._main = main
         self.session: Session = Session() if main is None else main.session
+        self.principal: str = "" if main is None else main.principal
+        """Whose requests these are, as the transport knows it; what one is given is no good to another."""
         if main is not None:
             connection.in_flight = main.in_flight
         self.in_flight: dict[bytes, Any] = connection.in_flight
@@ -157,6 +159,11 @@ class Dispatcher:
         connection.dispatcher = self
         if main is None:
             service.dispatchers.add(self)
+
+    @property
+    def main(self) -> Dispatcher:
+        """The session's main dispatcher: this one, if it has no other."""
+        return self._main or self
 
     # --- what the connection calls ------------------------------------------------------------------
 

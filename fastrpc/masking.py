@@ -1,7 +1,8 @@
 """Takes secrets out of texts that are written down: log records, traces, the messages of errors.
 
 A secret is known by where it stands (the password of an address, an ``Authorization`` header, the value
-behind a name such as ``api_key``) or because it is the value of an environment variable with such a name.
+behind a name such as ``api_key``), because it is the value of an environment variable with such a name, or
+because whoever took it from there, or from a file, has said so (`hide`).
 What looks like none stays as it is: this bounds the damage of a mistake, it does not make texts public.
 Costs some searches of the text; imported only where something is written.
 """
@@ -41,12 +42,27 @@ PATTERNS = [
 ]
 
 
+MOST_HIDDEN = 4000
+hidden: dict[str, None] = {}
+
+
+def hide(secret: str) -> None:
+    """Mask a value from now on, wherever it stands."""
+    if len(secret) >= SHORTEST:
+        hidden[secret] = None
+        if len(hidden) > MOST_HIDDEN:  # tokens come and go: the oldest are no good any more
+            hidden.pop(next(iter(hidden)), None)
+
+
 def masked(text: str) -> str:
     """Return a text without the secrets that it can be known to hold."""
     for pattern, replacement in PATTERNS:
         text = pattern.sub(replacement, text)
     for name, value in os.environ.items():
         if len(value) >= SHORTEST and value in text and IN_ENVIRONMENT.search(name):
+            text = text.replace(value, MASK)
+    for value in tuple(hidden):  # another thread may add to them
+        if value in text:
             text = text.replace(value, MASK)
     return text
 

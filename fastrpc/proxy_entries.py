@@ -203,6 +203,10 @@ class PassedCompletion(Completion):
         return _PassedSignature(_named(["value", "others"]), {})
 
 
+QUESTIONS = ("elicitation/create", "sampling/createMessage", "roots/list")
+"""What a server may ask."""
+
+
 class PassedQuestion(Question):
     """What the server behind asks: its words go to the client, the client's answer goes back as it is."""
 
@@ -228,7 +232,7 @@ class PassedQuestion(Question):
 
 async def ask(context: Context, method: str, params: dict[str, Any]) -> dict[str, Any]:
     """Put a question of the server behind to the client of a call, and return the client's result."""
-    if method not in ("elicitation/create", "sampling/createMessage", "roots/list"):
+    if method not in QUESTIONS:
         raise ToolError(f"{method}: the proxy does not know this question")
     found: dict[str, Any] = (await context.ask(**{"": PassedQuestion(method, params)}))[""]
     return found

@@ -85,6 +85,7 @@ class Server:
         self._source: Any = None  # the server behind a proxy
         self._service: Any = None
         self.watching: Watch | None = None
+        self._over_http = False
         self.settled = True  # the folder that the server works in will not change any more
         self._note: Callable[[], list[str]] | None = None
 
@@ -328,12 +329,12 @@ class Server:
         mount(self, other, prefix)
 
     @classmethod
-    def proxy(cls, command: Iterable[str], **options: Any) -> Server:
-        """Return a server that serves what another MCP server offers, started by `command` and spoken to over
-        its standard input and output. See `fastrpc.composition`."""
+    def proxy(cls, where: Iterable[str] | str, **options: Any) -> Server:
+        """Return a server that serves what another MCP server offers: one that a command starts, a list of
+        str, spoken to over its standard input and output, or one at an http URL. See docs/composition.md."""
         from fastrpc.composition import proxy
 
-        return proxy(cls, list(command), options)
+        return proxy(cls, where if isinstance(where, str) else list(where), options)
 
     # --- serving --------------------------------------------------------------------------------------
 
@@ -351,9 +352,10 @@ class Server:
         both directions of the wire are written, secrets masked. Raises UsageError if that file cannot
         be written or a standard descriptor is closed.
 
-        With `http`, an address like ``127.0.0.1:8000``, serve over HTTP instead, until a signal comes: calls in
-        flight then have `drain_seconds` (5) to end. `options` are those of `asgi`, and ``workers``, ``tls_cert``,
-        ``tls_key`` and ``secret`` (see docs/http.md).
+        With `http`, an address like ``127.0.0.1:8000``, serve over HTTP instead, until a signal comes: calls
+        in flight then have `drain_seconds` (5) to end. `options` are those of `asgi`, and ``workers``,
+        ``tls_cert``, ``tls_key`` and ``secret`` (see docs/http.md); FASTRPC_TOKEN and FASTRPC_SECRET count
+        too, and are taken out of the environment. Raises UsageError for what cannot be served.
         """
         if http is not None:
             if trace is not None:
@@ -361,7 +363,7 @@ class Server:
             from fastrpc.transports.http.run import run
             from fastrpc.transports.http.settings import Settings
 
-            run(lambda: self, Settings(http, drain_seconds=drain_seconds, **options))
+            run(lambda: self, Settings.from_environment(http, drain_seconds=drain_seconds, **options))
             return
         if options:
             raise UsageError(f"run: {next(iter(options))} is an option of HTTP: give http= too")
@@ -387,13 +389,22 @@ class Server:
     def asgi(self, **options: Any) -> Any:
         """Return an ASGI application that serves this server over HTTP (MCP: Streamable HTTP).
 
-        `token`, a text or several, opens it; ``auth=None`` says that nobody need have one. See docs/http.md.
-        Raises UsageError without either.
+        `token` (a text, several, or a function that knows whose one is), `token_file` or `auth_servers` say
+        who may use it; ``auth=None`` says that anybody may. Its `lifespan` is for applications that it is
+        mounted in. See docs/http.md for all options. Raises UsageError where it is left open who may use it.
         """
         from fastrpc.transports.http.app import application
         from fastrpc.transports.http.asgi import Application
 
+        self._over_http = True
         return Application(lambda: application(self.connect, self._input_schema_of, options))
+
+    @property
+    def over_http(self) -> bool:
+        """Whether callers may come over HTTP, here or where this server is mounted: what a tool fetches on
+        their word must then not be what only this machine can reach. Once it is true, it stays so.
+        """
+        return self._over_http or any(host.over_http for host in self._hosts)
 
     def _input_schema_of(self, name: str) -> dict[str, Any] | None:
         self.load_tools()

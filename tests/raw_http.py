@@ -1,16 +1,18 @@
 """A real HTTP server of fastrpc in a process of its own, and raw sockets to speak to it byte by byte.
 
-`Server` starts `fastrpc.transports.http.server` with the tools of `PROGRAM`, on a port that the system chooses;
-`Socket` sends whatever bytes it is given and reads answers as any client would. Bounded in time.
+`Server` starts `fastrpc.transports.http.server` with the tools of `PROGRAM`, on a port that the system
+chooses; `Socket` sends whatever bytes it is given and reads answers as any client would. Bounded in time.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import resource
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from typing import Any
 
@@ -18,7 +20,9 @@ TOKEN = "a-token-for-tests"
 SECONDS = 20.0
 
 PROGRAM = r'''
-import asyncio, json, sys, time
+import asyncio, contextlib, contextvars, json, sys, time
+from typing import Annotated
+from msgspec import Meta
 from fastrpc import Context, Server
 from fastrpc.errors import InvalidParams, MethodNotFound, ToolError
 from fastrpc.transports.http.limits import Limits
@@ -27,8 +31,16 @@ from fastrpc.transports.http.run import run_in_loop
 from fastrpc.transports.http.server import HttpServer
 
 given = json.loads(sys.argv[1])
-app = Server("raw")
-calls = 0
+calls = held = cancelled = 0
+left_behind = contextvars.ContextVar("left_behind", default="nothing")
+
+@contextlib.asynccontextmanager
+async def life(server):
+    print("entered", flush=True)
+    yield
+    print("left", flush=True)
+
+app = Server("raw", lifespan=life if given["lifespan"] else None)
 
 @app.tool(run="inline")
 def echo(text: str, times: int = 1) -> str:
@@ -45,6 +57,37 @@ def count() -> str:
     calls += 1
     return str(calls)
 
+@app.tool
+async def count_later() -> str:
+    await asyncio.sleep(0.001)
+    return count()
+
+@app.tool
+def count_wherever() -> str:
+    """Count, first on a worker thread, and inline when it has proven to be quick."""
+    return count()
+
+@app.tool(run="inline")
+def leave_behind(value: str) -> str:
+    """Set a context variable, and say what it was."""
+    found = left_behind.get()
+    left_behind.set(value)
+    return found
+
+@app.tool(run="inline")
+def marked(region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})] = "none") -> str:
+    return region
+
+def refuse(call):
+    raise ToolError("refused before the call")
+
+@app.tool(run="inline")
+def hook(on: bool) -> str:
+    """Have calls of echo be refused, or not."""
+    if on: app.before(refuse, tools="echo")
+    else: app.remove_hook(refuse)
+    return "on" if on else "off"
+
 @app.tool(run="inline")
 def fail(how: str) -> str:
     if how == "params": raise InvalidParams("not these")
@@ -56,14 +99,21 @@ def fail(how: str) -> str:
 
 @app.tool(run="inline")
 def give(what: str) -> object:
-    return {"none": None, "dict": {"a": [1, 2.5]}, "nan": float("nan"), "surrogate": "\ud800", "object": object(),
-            "big": 2**70, "bytes": b"x", "unicode": "h\u00e4\u6f22", "many": "x" * 200_000}[what]
+    return {"none": None, "dict": {"a": [1, 2.5]}, "nan": float("nan"), "surrogate": "\ud800",
+            "object": object(), "big": 2**70, "bytes": b"x", "unicode": "h\u00e4\u6f22",
+            "many": "x" * 200_000}[what]
 
 @app.tool(run="inline")
 def hold(ms: int) -> str:
     """Hold the loop up."""
+    global held
     time.sleep(ms / 1000)
+    held += 1
     return "held"
+
+@app.tool(run="inline")
+def count_held() -> str:
+    return str(held)
 
 @app.tool(run="thread")
 def slow(ms: int) -> str:
@@ -72,8 +122,17 @@ def slow(ms: int) -> str:
 
 @app.tool
 async def wait(ms: int) -> str:
-    await asyncio.sleep(ms / 1000)
+    global cancelled
+    try:
+        await asyncio.sleep(ms / 1000)
+    except asyncio.CancelledError:
+        cancelled += 1
+        raise
     return "waited"
+
+@app.tool(run="inline")
+def count_cancelled() -> str:
+    return str(cancelled)
 
 @app.tool
 async def report(context: Context) -> str:
@@ -103,34 +162,62 @@ async def main():
                         drain_seconds=1, on_ready=lambda: print(sockets[0].getsockname()[1], flush=True))
     await server.serve()
 
-application = app.asgi(token=given["token"], max_body=given["max_body"])
+application = app.asgi(max_body=given["max_body"], **given["tokens"])
 run_in_loop(main())
 '''
 
 
 class Server:
-    """A server process, from `with` to its end. Without `hot` every request takes the long way."""
+    """A server process, from `with` to its end. Without `hot` every request takes the long way.
 
-    def __init__(self, *, hot: bool = True, max_body: int = 16 * 1024 * 1024, **limits: float) -> None:
-        options = {"hot": hot, "token": TOKEN, "max_body": max_body, "limits": limits}
+    At the end it must not have said that anything failed but a tool.
+    """
+
+    def __init__(
+        self,
+        *,
+        hot: bool = True,
+        max_body: int = 16 * 1024 * 1024,
+        token_file: str | None = None,
+        lifespan: bool = False,
+        **limits: float,
+    ) -> None:
+        options = {
+            "hot": hot,
+            "tokens": {"token": TOKEN} if token_file is None else {"token_file": token_file},
+            "max_body": max_body,
+            "lifespan": lifespan,
+            "limits": limits,
+        }
+        self._log = tempfile.TemporaryFile()  # a pipe that nobody reads would fill
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, json.dumps(options)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            [sys.executable, "-c", PROGRAM, json.dumps(options)], stdout=subprocess.PIPE, stderr=self._log
         )
         assert self.process.stdout is not None
-        self.port = int(self.process.stdout.readline() or self._say_why())
+        self.stdout = self.process.stdout
+        self.port = int(self.stdout.readline() or self._say_why())
 
     def _say_why(self) -> int:
         self.process.kill()
-        raise AssertionError(self.process.communicate()[1].decode())
+        raise AssertionError(self.log())
+
+    def log(self) -> str:
+        """Return what the server has said on stderr."""
+        self._log.seek(0)
+        return self._log.read().decode()
 
     def __enter__(self) -> Server:
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: object, *exception: object) -> None:
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+        self.stdout.close()
+        log = self.log()
+        self._log.close()
+        if kind is None:
+            for words in ("ASGI", "POST /", "looked at", "Fatal", "never retrieved"):
+                assert words not in log, log
 
     def socket(self) -> Socket:
         return Socket(self.port)
@@ -141,10 +228,13 @@ class Server:
             connection.send(*pieces)
             return connection.answer()
 
-    def cpu_seconds(self) -> float:
-        with open(f"/proc/{self.process.pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / 100
+    def memory(self) -> int:
+        """Return how much memory the process uses, in bytes (Linux; elsewhere 0)."""
+        try:
+            with open(f"/proc/{self.process.pid}/statm") as file:
+                return int(file.read().split()[1]) * resource.getpagesize()
+        except OSError:
+            return 0
 
 
 class Answer:
@@ -220,6 +310,15 @@ class Socket:
             body += self._exactly(size + 2, seconds)[:-2]
         self._until(b"\r\n", seconds)
         return Answer(head, body)
+
+    def has_more(self) -> bool:
+        """Whether more has come, or the end, by now."""
+        self.plain.setblocking(False)
+        try:
+            self.plain.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return bool(self._read)
+        return True
 
     def stream(self, *, seconds: float = SECONDS) -> bytes:
         """Read until the server closes, and return all that came, dates masked. Raises TimeoutError."""

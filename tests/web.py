@@ -84,13 +84,14 @@ class Visit(BaseHTTPRequestHandler):
 class Web:
     """The server, and what it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        self.host = host
         self.handlers: dict[str, Handler] = {}
         self.requests: list[tuple[str, str]] = []
         self.headers: dict[str, dict[str, str]] = {}
         self.lock = threading.Lock()
         self.over = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Visit", (Visit,), {"web": self}))
+        self._server = ThreadingHTTPServer((host, 0), type("Visit", (Visit,), {"web": self}))
         self._server.daemon_threads = True
         self._server.block_on_close = False
         self.port: int = self._server.server_port
@@ -99,8 +100,8 @@ class Web:
         )
         self._thread.start()
 
-    def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
-        return f"http://{host}:{self.port}{path}"
+    def url(self, path: str = "/", host: str = "") -> str:
+        return f"http://{host or self.host}:{self.port}{path}"
 
     def answer(self, path: str, handler: Handler) -> str:
         """Have a function answer requests for a path; return its address."""
@@ -133,8 +134,8 @@ class Web:
 
 
 @contextlib.contextmanager
-def serve() -> Iterator[Web]:
-    web = Web()
+def serve(host: str = "127.0.0.1") -> Iterator[Web]:
+    web = Web(host)
     try:
         yield web
     finally:

@@ -9,14 +9,15 @@
  *
  * Workloads: echo, payload and shell (calls of such a tool), list (tools/list), sleepers (calls that sleep
  * and a probe beside them), memory (what the server holds before and behind many calls), start (spawn to
- * the answers of initialize and tools/list, many times) and bare (spawn to exit: what any process of that
- * kind costs).
+ * the answers of initialize and tools/list, many times), bare (spawn to exit: what any process of that
+ * kind costs), http (echo over HTTP, on connections that stay open) and http-start (spawn to the answer of
+ * GET /readyz). Over HTTP the command has `{port}` where the server's port shall stand.
  *
  * The histogram is exact to 0.1 %. The server's CPU time is its process clock around the passes, its
  * memory the high-water mark of its own address space; children of the server are in neither.
  *
  * This file reads the options and takes the starts; load.c and sleepers.c are the loads, requests.c says
- * what is asked and what is right, connection.c is the server's process.
+ * what is asked and what is right, http.c is HTTP, connection.c the server's process.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@
 
 #include "connection.h"
 #include "histogram.h"
+#include "http.h"
 #include "load.h"
 #include "report.h"
 #include "requests.h"
@@ -33,13 +35,14 @@
 struct options options = {
     .workload_name = "echo", .window = 1, .starts = 20, .seconds = 0.5, .warm_up = 0.2, .timeout = 20,
     .client_cpu = -1, .server_cpu = -1, .shell_command = "true", .sleepers = 64, .sleep_ms = 10, .calls = 1000000,
+    .connections = 1,
 };
 
 __attribute__((noreturn)) static void usage(const char *problem) {
     fprintf(stderr,
             "client: %s\n"
             "usage: client [OPTION...] -- COMMAND [ARGUMENT...]\n"
-            "  --workload echo|list|payload|shell|sleepers|memory|start|bare\n"
+            "  --workload echo|list|payload|shell|sleepers|memory|start|bare|http|http-start\n"
             "  --window N  --seconds S  --warm-up S  --timeout S  --client-cpu N  --server-cpu N\n"
             "  --wire handshake|modern    modern: 2026-07-28, no handshake, an envelope in every request\n"
             "  --piece N                  the server can read at most N bytes at once\n"
@@ -49,7 +52,8 @@ __attribute__((noreturn)) static void usage(const char *problem) {
             "  --shell TEXT --printed N   shell: the command, and how many bytes x it prints\n"
             "  --sleepers N --ms N        sleepers: calls at once; memory: 0 for none\n"
             "  --calls N                  memory\n"
-            "  --starts N                 start, bare\n",
+            "  --starts N                 start, bare, http-start\n"
+            "  --connections N --token TEXT       http\n",
             problem);
     exit(2);
 }
@@ -79,7 +83,8 @@ static const char *text_option(const char *name, const char *text) {
 }
 
 static void read_workload(const char *name, const char *value) {
-    static const char *const NAMES[] = {"echo", "list", "payload", "shell", "sleepers", "memory", "start", "bare", NULL};
+    static const char *const NAMES[] = {"echo", "list", "payload", "shell", "sleepers", "memory",
+                                        "start", "bare", "http", "http-start", NULL};
     options.workload = (enum workload)choice_option(name, value, NAMES);
     options.workload_name = NAMES[options.workload];
 }
@@ -97,6 +102,8 @@ static bool read_workload_option(const char *name, const char *value) {
     else if (strcmp(name, "--ms") == 0) options.sleep_ms = size_option(name, value, 0);
     else if (strcmp(name, "--calls") == 0) options.calls = size_option(name, value, 10);
     else if (strcmp(name, "--starts") == 0) options.starts = size_option(name, value, 1);
+    else if (strcmp(name, "--connections") == 0) options.connections = size_option(name, value, 1);
+    else if (strcmp(name, "--token") == 0) options.token = text_option(name, value);
     else return false;
     return true;
 }
@@ -120,6 +127,7 @@ static void read_options(int argc, char **argv) {
     }
     if (i + 1 >= argc) usage("a command behind -- is missing");
     options.command = argv + i + 1;
+    if (options.workload == HTTP_CALLS) options.window = options.connections;
 }
 
 /* ------------------------------------------------------------------- starts */
@@ -176,6 +184,7 @@ int main(int argc, char **argv) {
     switch (options.workload) {
     case STARTS: run_starts(); break;
     case BARE_STARTS: run_bare_starts(); break;
+    case HTTP_STARTS: run_http_starts(); break;
     case SLEEPERS: run_sleepers(); break;
     case MEMORY: run_memory(); break;
     default: run_load();

@@ -10,7 +10,7 @@
 
 #include "yyjson.h"
 
-enum workload { ECHO_CALLS, TOOL_LISTS, PAYLOAD_CALLS, SHELL_CALLS, SLEEPERS, MEMORY, STARTS, BARE_STARTS };
+enum workload { ECHO_CALLS, TOOL_LISTS, PAYLOAD_CALLS, SHELL_CALLS, SLEEPERS, MEMORY, STARTS, BARE_STARTS, HTTP_CALLS, HTTP_STARTS };
 
 struct options {
     enum workload workload;
@@ -28,6 +28,8 @@ struct options {
     size_t calls; /* of MEMORY */
     size_t tools; /* how many the list must hold; 0: any number */
     size_t starts;
+    size_t connections; /* of HTTP_CALLS */
+    const char *token;  /* that HTTP requests bear */
     double seconds, warm_up;
     unsigned timeout; /* seconds that one pass may take */
     int client_cpu, server_cpu; /* -1: not pinned */

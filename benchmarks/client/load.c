@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "histogram.h"
+#include "http.h"
 #include "report.h"
 #include "requests.h"
 
@@ -29,22 +30,7 @@ static const double PASS_SECONDS = 0.1;
 
 /* -------------------------------------------------------------- one pass */
 
-/* Answers that came with one read: up to `end` bytes of the answers, at `moment`. */
-struct arrival {
-    size_t end;
-    int64_t moment;
-};
-
-static struct {
-    int64_t first_id;
-    size_t calls;
-    struct buffer requests, answers;
-    size_t *ends;        /* of each request */
-    int64_t *sent;       /* when the write began that took its first byte */
-    bool *seen;
-    struct arrival *arrivals;
-    size_t arrival_count, arrival_capacity;
-} pass;
+struct pass pass;
 
 static struct {
     int64_t elapsed, server_cpu, client_cpu; /* ns, while the clock ran */
@@ -58,13 +44,17 @@ static int64_t clock_ns(clockid_t clock) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+static bool over_http(void) { return options.workload == HTTP_CALLS; }
+
 static void prepare_pass(size_t calls) {
     pass.first_id += (int64_t)pass.calls;
     pass.calls = calls;
     pass.requests.length = pass.answers.length = 0;
     pass.arrival_count = 0;
     for (size_t i = 0; i < calls; i++) {
-        append_request(&pass.requests, main_request(), pass.first_id + (int64_t)i);
+        int64_t id = pass.first_id + (int64_t)i;
+        if (over_http()) append_http_request(&pass.requests, id);
+        else append_request(&pass.requests, main_request(), id);
         pass.ends[i] = pass.requests.length;
         pass.seen[i] = false;
     }
@@ -89,7 +79,7 @@ static size_t write_requests(size_t written, size_t end, size_t *begun, int64_t 
     return written;
 }
 
-static void record_arrival(int64_t moment) {
+void record_arrival(int64_t moment) {
     if (pass.arrival_count == pass.arrival_capacity) {
         pass.arrival_capacity += PASS_CALLS;
         pass.arrivals = grow(pass.arrivals, pass.arrival_capacity * sizeof *pass.arrivals);
@@ -157,6 +147,9 @@ static void check_pass(bool count_it) {
         if (!newline) void_run("more came than was asked for: %.200s", line);
         size_t end = (size_t)(newline - pass.answers.data) + 1;
         size_t number = check_answer(line, end - at);
+        if (over_http() && number != pass.asked[answers]) {
+            void_run("call %lld is answered on another's connection", (long long)(pass.first_id + (int64_t)number));
+        }
         while (pass.arrivals[arrival].end < end) arrival++;
         if (count_it) histogram_record(pass.arrivals[arrival].moment - pass.sent[number]);
         at = end;
@@ -174,7 +167,8 @@ static int64_t measure_pass(size_t calls, bool count_it) {
     int64_t server_before = has_clock ? clock_ns(server_clock) : 0;
     int64_t client_before = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     int64_t begin = now_ns();
-    run_pass(options.window);
+    if (over_http()) run_http_pass();
+    else run_pass(options.window);
     int64_t elapsed = now_ns() - begin;
     int64_t client_after = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     int64_t server_after = has_clock ? clock_ns(server_clock) : 0;
@@ -220,6 +214,7 @@ static void prepare_passes(void) {
     pass.first_id = FIRST_ID;
     pass.ends = grow(NULL, PASS_CALLS * sizeof *pass.ends);
     pass.sent = grow(NULL, PASS_CALLS * sizeof *pass.sent);
+    pass.asked = grow(NULL, PASS_CALLS * sizeof *pass.asked);
     pass.seen = grow(NULL, PASS_CALLS * sizeof *pass.seen);
 }
 
@@ -234,14 +229,15 @@ void begin_session(void) {
 
 void run_load(void) {
     struct rusage usage;
-    begin_session(); /* before the large buffers: the child must not inherit our memory's peak */
+    if (over_http()) begin_http_session();
+    else begin_session(); /* before the large buffers: the child must not inherit our memory's peak */
     prepare_passes();
     put_real("first_call_us", (double)measure_pass(1, false) / 1e3);
     size_t calls = warm_up();
     while ((double)total.elapsed < options.seconds * 1e9 || total.passes == 0) measure_pass(calls, true);
     long peak_kb = peak_memory_kb();
     set_alarm(options.timeout);
-    int exit_code = end_server(&usage);
+    int exit_code = over_http() ? end_http_server(&usage) : end_server(&usage);
 
     double count = (double)total.calls;
     put_integer("window", (int64_t)options.window);

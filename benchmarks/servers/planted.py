@@ -1,4 +1,4 @@
-"""echo.py with a planted slowdown of so many microseconds a call: what the guard must notice."""
+"""echo.py with a planted slowdown of so many µs a call, the last argument: what the guard must notice."""
 
 import sys
 import time
@@ -6,7 +6,7 @@ import time
 from fastrpc import Server
 
 app = Server("planted")
-WASTE_NANOSECONDS = int(sys.argv[1]) * 1000
+WASTE_NANOSECONDS = int(sys.argv[-1]) * 1000
 
 
 @app.tool(run="inline")

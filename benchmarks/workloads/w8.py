@@ -2,7 +2,8 @@
 
 The server is started anew each time, from a warm cache. `W8` starts a file that imports nothing but fastrpc,
 `W8-serve` the command `fastrpc serve`; `W8-list` waits for the list of the thirteen tools as well, from a
-file that describes them. Ratios are to `python -c pass`, spawn to exit, of the same Python: less than that
+file that describes them; `W8-http` starts `fastrpc serve --http` and waits until `GET /readyz` is answered:
+shown, no bar. Ratios are to `python -c pass`, spawn to exit, of the same Python: less than that
 no Python server can need. They get a verdict only for fastrpc from a wheel: the import hook of an editable
 install slows the bare Python too, and so flatters the ratio.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import statistics
 
-from roster import START, START_LIST, START_SERVE, Peer
+from roster import START, START_HTTP, START_LIST, START_SERVE, Peer
 from workloads.row import Column, Options, Result, Row, run_client
 
 TOOLS = 13
@@ -19,7 +20,7 @@ LIST_COLUMNS = (Column("initialize", "initialize_ms"), Column("MB", "peak_rss_kb
 
 
 def measure(row: Row, peer: Peer, options: Options) -> Result:
-    workload = "bare" if peer.name == row.base else "start"
+    workload = "bare" if peer.name == row.base else "http-start" if row.server == START_HTTP else "start"
     starts = str(min(options.starts, peer.most_starts))
     return run_client(row, peer, ["--workload", workload, "--starts", starts])
 
@@ -77,5 +78,14 @@ ROWS = (
         base="bare",
         server=START_LIST,
         columns=LIST_COLUMNS,
+    ),
+    Row(
+        "W8-http",
+        "`fastrpc serve --http`: spawn to the answer of /readyz",
+        measure,
+        "p50",
+        "ms",
+        base="bare",
+        server=START_HTTP,
     ),
 )

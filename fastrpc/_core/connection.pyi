@@ -40,5 +40,7 @@ class Connection:
     def receive(self, line: bytes) -> None:
         """Handle one line that came by another way than a stream."""
     def receive_named(self, line: bytes, method: bytes, name: bytes) -> bool:
-        """Handle a request of 2026-07-28 if it is what somebody else says it is: a call of the tool `name`, or
-        a list. Say whether; if not, nothing has happened."""
+        """Handle a request of 2026-07-28 if it is what somebody else says it is: a call of `name`, or a list.
+
+        Say whether; if not, nothing has happened.
+        """

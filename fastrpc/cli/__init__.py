@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from fastrpc.config import Configuration
 
 COMMANDS = {
-    "serve": "serve tools over standard input and output",
+    "serve": "serve tools over standard input and output, or over HTTP",
     "dev": "serve a file while it is being written: reload it at each change",
+    "bridge": "serve a remote server, at a URL, over standard input and output",
     "tools": "list the tools that would be served",
     "call": "call one tool in a real session and print its result",
     "demo": "show a whole conversation between a client and a server",

@@ -1,12 +1,11 @@
 """``fastrpc serve --http``: from options and settings to a server over HTTP.
 
-Imported by nothing else: who serves over standard input and output pays nothing for it. Secrets are taken out of
-the environment before anything of the tools is imported, so that neither they nor their programs inherit them.
+Imported by nothing else: who serves over standard input and output pays nothing for it. Secrets are taken out
+of the environment before anything of the tools is imported, so that neither they nor their programs inherit
+them.
 """
 
 from __future__ import annotations
-
-import os
 
 from fastrpc.cli import say
 from fastrpc.cli._assemble import assemble
@@ -25,7 +24,13 @@ EXCLUDING = (
     ("--no-auth", "--auth-server"),
     ("--http", "--trace"),
 )
-NEEDING = (("--tls-cert", "--tls-key"), ("--tls-key", "--tls-cert"), ("--resource", "--auth-server"))
+NEEDING = (
+    ("--tls-cert", "--tls-key"),
+    ("--tls-key", "--tls-cert"),
+    ("--resource", "--auth-server"),
+    ("--audience", "--auth-server"),
+    ("--scope", "--auth-server"),
+)
 
 
 def check(options: dict[str, str]) -> None:
@@ -43,21 +48,24 @@ def check(options: dict[str, str]) -> None:
 
 def serve(options: dict[str, str], targets: list[str], settings: Configuration) -> None:
     """Serve until a signal comes. Raises UsageError."""
+    from fastrpc.transports.http.auth import take
     from fastrpc.transports.http.run import run
-    from fastrpc.transports.http.settings import Settings
+    from fastrpc.transports.http.settings import SECRETS, Settings
 
     token = _token(options, settings)
     secret = settings["FASTRPC_SECRET"]
-    for name in ("FASTRPC_TOKEN", "FASTRPC_SECRET"):
-        os.environ.pop(name, None)
-    workers = settings["FASTRPC_WORKERS"]
-    _check_workers(workers, targets, settings)
+    for name in SECRETS:
+        take(name)
+    named = targets or [settings["FASTRPC_TOOLSET"]]
+    _check_workers([target.partition(":")[0] for target in named], settings)
     drained = settings.origin("FASTRPC_DRAIN_SECONDS") != "default"
     application: dict[str, Any] = {
         "token": token,
         "token_file": options.get("--token-file"),
         "auth_servers": _several(options, "--auth-server"),
         "resource": options.get("--resource"),
+        "audience": options.get("--audience"),
+        "scopes": _several(options, "--scope"),
         "hosts": _several(options, "--allow-host"),
         "origins": _several(options, "--allow-origin"),
         "max_body": settings["FASTRPC_HTTP_BODY_BYTES"],
@@ -68,7 +76,7 @@ def serve(options: dict[str, str], targets: list[str], settings: Configuration) 
         application["auth"] = None
     http = Settings(
         options["--http"],
-        workers=workers,
+        workers=settings["FASTRPC_WORKERS"],
         tls_cert=options.get("--tls-cert"),
         tls_key=options.get("--tls-key"),
         drain_seconds=settings["FASTRPC_DRAIN_SECONDS"] if drained else None,
@@ -81,6 +89,7 @@ def serve(options: dict[str, str], targets: list[str], settings: Configuration) 
 def _assembled(targets: list[str], settings: Configuration, options: dict[str, str]) -> Server:
     server = assemble(targets, settings, name=options.get("--name"))
     server.service.load()
+    _check_workers([tool.function.__module__ for tool in server.tools], settings)
     return server
 
 
@@ -105,11 +114,11 @@ def _several(options: dict[str, str], name: str) -> list[str] | None:
     return list(parse_names(options[name])) if name in options else None
 
 
-def _check_workers(workers: int, targets: list[str], settings: Configuration) -> None:
-    """Raise UsageError for tools that must not be served by several processes."""
-    toolset = settings["FASTRPC_TOOLSET"]
-    if workers > 1 and (not targets or toolset in targets):
+def _check_workers(modules: list[str], settings: Configuration) -> None:
+    """Raise UsageError for tools that must not be served by several processes: those of the toolset."""
+    workers, toolset = settings["FASTRPC_WORKERS"], settings["FASTRPC_TOOLSET"]
+    if workers > 1 and any(f"{module}.".startswith(f"{toolset}.") for module in modules):
         raise UsageError(
-            f"--workers {workers}: the tools of {toolset} keep what they began (running tasks, plan mode) in their own "
-            "process, and the next call may come to another one: serve them with one worker, or give targets"
+            f"--workers {workers}: the tools of {toolset} keep what they began (programs, plan mode) in "
+            "their own process, and the next call may come to another one: serve them with one worker"
         )

@@ -38,6 +38,8 @@ over HTTP:
   --no-auth             clients need no token; for loopback addresses only
   --auth-server URL     clients need a token of this authorization server
   --resource URL        the address by which its tokens name this server
+  --audience NAME       what they name it instead
+  --scope NAME          what they have to allow; may be repeated
   --allow-host HOST     answer to this name too; may be repeated
   --allow-origin URL    let pages of this origin in; may be repeated
   --workers N           processes that serve (1)
@@ -60,8 +62,12 @@ SETTING_OPTIONS = {
     "--workers": "FASTRPC_WORKERS",
 }
 FLAGS = ("--no-auth",)
-REPEATED = ("--allow-host", "--allow-origin", "--auth-server")
-HTTP_OPTIONS = ("--http", "--resource", "--tls-cert", "--tls-key", "--token-file", *FLAGS, *REPEATED)
+REPEATED = ("--allow-host", "--allow-origin", "--auth-server", "--scope")
+HTTP_OPTIONS = (
+    *("--http", "--resource", "--audience", "--tls-cert", "--tls-key", "--token-file"),
+    *FLAGS,
+    *REPEATED,
+)
 OPTIONS = ("--cwd", "--name", "--trace", *SETTING_OPTIONS, *HTTP_OPTIONS)
 
 

@@ -3,7 +3,7 @@
     fastrpc serve tests/conformance/server.py
 
 Names and texts are the suite's; how they are offered is what anybody would write. Left out are the tools of
-the tasks and skills extensions, and `test_reconnection`, which is about streams of HTTP.
+the tasks and skills extensions.
 """
 
 from __future__ import annotations
@@ -152,6 +152,14 @@ async def test_tool_with_progress(ctx: Context) -> str:
         ctx.progress(done, 100, f"Completed step {done} of 100")
         await asyncio.sleep(0.055)
     return "Tool with progress executed successfully"
+
+
+@app.tool(effect="read")
+async def test_reconnection(ctx: Context) -> str:
+    """Send the client away in the middle of the call; it comes back for the result."""
+    ctx.close_stream()
+    await asyncio.sleep(0.1)
+    return "Reconnection test completed successfully"
 
 
 # -------------------------------------------------------------------- tools: what they ask the client

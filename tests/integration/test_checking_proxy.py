@@ -157,6 +157,7 @@ RANGES["metadata"] = spellings_v4("169.254.169.254")
 RANGES["broadcast"] = spellings_v4("255.255.255.255")
 RANGES.update({name: spellings_v6(address) for name, address in SPECIAL_V6.items()})
 RANGES["names"] = ["localhost", "LOCALHOST", "localhost.", "127.1", "127.0.1", "0", "0x7f.1", "[::]", "[::1]"]
+RANGES["more names"] = ["any.localhost", "ANY.LocalHost.", "::1", "::ffff:127.0.0.1", "::", "0::0:1"]
 
 
 @pytest.mark.parametrize("name", RANGES)
@@ -226,7 +227,8 @@ def test_a_redirect_to_a_special_address_ends_at_the_proxy() -> None:
 
     async def run() -> None:
         async with Listener().on("127.0.0.1", "::1") as canary:
-            moved = f"HTTP/1.1 302 Found\r\nlocation: http://localhost:{canary.port}/\r\ncontent-length: 0\r\n\r\n"
+            location = f"location: http://localhost:{canary.port}/"
+            moved = f"HTTP/1.1 302 Found\r\n{location}\r\ncontent-length: 0\r\n\r\n"
             async with (
                 Listener(moved.encode()).on(OUTSIDE) as outside,
                 CheckingProxy(allow=[OUTSIDE]) as proxy,
@@ -238,7 +240,7 @@ def test_a_redirect_to_a_special_address_ends_at_the_proxy() -> None:
                 assert (answer.status_code, answer.text) == (403, "Address not public")
                 assert str(answer.url) == f"http://localhost:{canary.port}/"
                 assert (outside.hits, canary.hits) == (1, 0)
-                assert list(proxy.refusals) == [("localhost", "Address not public")]
+                assert proxy.refusals == {("localhost", canary.port): "Address not public"}
 
     asyncio.run(run())
 
@@ -385,6 +387,97 @@ def test_connections_beyond_the_limit_are_refused_until_others_end() -> None:
 
 
 @linux_only
+@pytest.mark.parametrize("limits", [{"most_bytes": 100_000}, {"longest_seconds": 0.5}], ids=str)
+@pytest.mark.parametrize("request_of", ["CONNECT {}:{}", "GET http://{}:{}/"])
+def test_a_connection_has_an_end_in_bytes_and_in_time(limits: dict[str, Any], request_of: str) -> None:
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.CancelledError):
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            while True:
+                writer.write(b"x" * 1000)
+                await writer.drain()
+                await asyncio.sleep(0.001)
+
+    async def run() -> None:
+        server = await asyncio.start_server(endless, OUTSIDE, 0)
+        port = server.sockets[0].getsockname()[1]
+        async with CheckingProxy(allow=[OUTSIDE], **limits) as proxy:
+            request = request_of.format(OUTSIDE, port)
+            if request.startswith("GET"):
+                with pytest.raises(ConnectionResetError):  # no client takes it for the whole
+                    await ask(proxy, request)
+            else:
+                assert len(await ask(proxy, request)) < 3_000_000
+        server.close()
+
+    asyncio.run(run())
+
+
+@linux_only
+def test_a_tunnel_whose_client_has_gone_does_not_wait_for_the_other_side(monkeypatch: Any) -> None:
+    monkeypatch.setattr(checking_proxy, "ENDED_SECONDS", 0.2)
+
+    async def run() -> None:
+        over = asyncio.Event()
+
+        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            over.set()  # and keeps its own side open
+
+        server = await asyncio.start_server(silent, OUTSIDE, 0)
+        port = server.sockets[0].getsockname()[1]
+        async with CheckingProxy(allow=[OUTSIDE]) as proxy:
+            word = b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
+            writer.write(
+                f"CONNECT {OUTSIDE}:{port} HTTP/1.1\r\nproxy-authorization: Basic {word}\r\n\r\n".encode()
+            )
+            await reader.readuntil(b"\r\n\r\n")
+            assert len(proxy._running) == 1
+            writer.close()
+            await asyncio.wait_for(over.wait(), 5)
+            await asyncio.wait_for(asyncio.gather(*proxy._running), 5)
+        server.close()
+
+    asyncio.run(run())
+
+
+@linux_only
+def test_what_was_not_reached_is_remembered_until_it_is() -> None:
+    answers = [["127.0.0.1"], [OUTSIDE]]
+
+    async def resolve(host: str, port: int) -> list[str]:
+        return answers.pop(0)
+
+    async def run() -> None:
+        async with (
+            Listener().on(OUTSIDE) as outside,
+            CheckingProxy(allow=[OUTSIDE], resolve=resolve) as proxy,
+        ):
+            request = f"GET http://late.test:{outside.port}/"
+            assert status_of(await ask(proxy, request)) == 403
+            assert proxy.refusals == {("late.test", outside.port): "Address not public"}
+            assert status_of(await ask(proxy, request)) == 200
+            assert proxy.refusals == {}
+
+    asyncio.run(run())
+
+
+def test_no_more_is_remembered_than_a_few_hundred_places() -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        raise OSError
+
+    async def run() -> None:
+        async with CheckingProxy(resolve=resolve) as proxy:
+            for number in range(checking_proxy.REMEMBERED + 20):
+                assert status_of(await ask(proxy, f"CONNECT host{number}.test:443")) == 502
+            assert len(proxy.refusals) == checking_proxy.REMEMBERED
+            assert ("host0.test", 443) not in proxy.refusals
+
+    asyncio.run(run())
+
+
+@linux_only
 def test_a_tunnel_in_which_nothing_moves_is_closed() -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -508,7 +601,7 @@ def test_a_page_in_chromium_reaches_nothing_of_this_machine(guarded: bool) -> No
             assert outside.hits >= 1
             if guarded:
                 assert (canary.hits, len(packets)) == (0, 0)
-                assert {host for host, _ in proxy.refusals} >= {"127.0.0.1", "localhost", "::1"}
+                assert {host for host, port in proxy.refusals} >= {"127.0.0.1", "localhost", "::1"}
             else:
                 assert canary.hits
                 assert packets

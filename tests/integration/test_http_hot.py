@@ -1,21 +1,26 @@
 """The straight way in front of the HTTP application: which requests take it, and that nobody can tell.
 
-Two real servers, one with the straight way and one without, are sent the same bytes; their answers must be the
-same, byte for byte but for Date.
+Two real servers, one with the straight way and one without, are sent the same bytes; their answers must be
+the same, byte for byte but for Date.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import time
 from collections.abc import Iterator
+from typing import Annotated
 
 import pytest
+from msgspec import Meta
 from raw_http import TOKEN, Server, Socket, call, call_body, head_of, headers, list_body, listing
 
 from fastrpc import Server as App
 from fastrpc.transports.http.guard import Admission
-from fastrpc.transports.http.hot_path import HEADS_KEPT, HotPath
+from fastrpc.transports.http.hot_path import HEADS_KEPT, LONG_WAY, MEANINGFUL, HotPath
+from fastrpc.transports.http.request import Request
 
 DATE = [(b"date", b"Sat, 21 Nov 2026 12:00:00 GMT")]
 
@@ -33,7 +38,7 @@ def cold() -> Iterator[Server]:
 
 
 def both(hot: Server, cold: Server, *pieces: bytes) -> None:
-    """Send the same to both servers, three times on one connection, if it lasts; the answers must be equal."""
+    """Send the same to both servers, three times on one connection if it lasts: the answers must be equal."""
     found = []
     for server in (hot, cold):
         with server.socket() as connection:
@@ -122,6 +127,20 @@ CASES = {
     "an unknown address": call().replace(b"POST /mcp ", b"POST /mcp/ "),
     "an absolute address": call().replace(b"POST /mcp ", b"POST http://localhost/mcp "),
     "spaces around a value": call().replace(b"Mcp-Name: echo", b"mcp-name: \t echo \t"),
+    "an argument that must be a header, and is": head_of(
+        [*headers(call_body("marked", {"region": "eu"}), "marked"), ("Mcp-Param-Region", "eu")]
+    )
+    + call_body("marked", {"region": "eu"}),
+    "an argument that must be a header, and is another": head_of(
+        [*headers(call_body("marked", {"region": "eu"}), "marked"), ("Mcp-Param-Region", "us")]
+    )
+    + call_body("marked", {"region": "eu"}),
+    "an argument that must be a header, and is none": call("marked", {"region": "eu"}),
+    "an argument that might have been a header": call("marked", {}),
+    "a parameter without a name": listing(**{"": "x"}),
+    "a cursor that is no text": listing(cursor=5),
+    "one word to close": with_headers(more=(("Connection", "close"),)),
+    "leave to send that is not waited for": with_headers(more=(("Expect", "a miracle"),)),
     "a length with noughts": with_headers(
         ("Content-Length", f"000{len(call_body('echo', {'text': 'hello'}))}")
     ),
@@ -154,13 +173,14 @@ def test_a_request_may_come_in_pieces(hot: Server, cold: Server, name: str) -> N
     both(hot, cold, *(piece for piece in pieces if piece))
 
 
-def test_requests_in_one_packet_are_answered_in_order(hot: Server, cold: Server) -> None:
+@pytest.mark.parametrize("together", [True, False], ids=["in one packet", "in packets of their own"])
+def test_requests_are_answered_in_order(hot: Server, cold: Server, together: bool) -> None:
     many = [call(arguments={"text": str(number)}, id=number) for number in range(20)]
     many[7:9] = [call("wait", {"ms": 30}, id=7), call("slow", {"ms": 30}, id=8)]
     many[12] = listing(id=12)
     for server in (hot, cold):
         with server.socket() as connection:
-            connection.send(b"".join(many))
+            connection.send(*([b"".join(many)] if together else many))
             assert [connection.answer().json["id"] for _ in many] == list(range(20))
 
 
@@ -234,6 +254,140 @@ def test_a_tool_is_called_once_whatever_way_its_answer_takes(hot: Server) -> Non
     assert counts == list(range(counts[0], counts[0] + 40))
 
 
+@pytest.mark.parametrize("tool", ["count_later", "count_wherever"])
+def test_a_tool_that_cannot_answer_at_once_is_called_once(hot: Server, tool: str) -> None:
+    with hot.socket() as connection:
+        counts = []
+        for _ in range(40):
+            connection.send(call(tool, {}))
+            counts.append(int(connection.answer().text))
+    assert counts == list(range(counts[0], counts[0] + 40))
+
+
+@pytest.mark.parametrize("tool", ["slow", "wait"])
+def test_a_tool_that_takes_its_time_delays_nobody(hot: Server, tool: str) -> None:
+    with hot.socket() as one, hot.socket() as other:
+        one.send(call(tool, {"ms": 800}))
+        for _ in range(2):
+            other.send(call())
+            assert other.answer().text == "hello"
+        assert not one.has_more()
+        assert one.answer().text in ("slept", "waited")
+
+
+def test_many_requests_of_one_client_do_not_keep_others_waiting(hot: Server) -> None:
+    """They came in one packet, and each holds the loop up for a while."""
+    with hot.socket() as many, hot.socket() as other:
+        other.send(call("count_held", {}))
+        before = int(other.answer().text)
+        many.send(b"".join(call("hold", {"ms": 15}, id=number) for number in range(100)))
+        assert many.answer().json["id"] == 0
+        other.send(call("count_held", {}))
+        assert int(other.answer().text) - before < 75
+        assert [many.answer().json["id"] for _ in range(99)] == list(range(1, 100))
+
+
+def test_answers_wait_until_they_are_read_and_none_is_lost(hot: Server) -> None:
+    with hot.socket() as connection:
+        before = hot.memory()
+        connection.send(b"".join(call("give", {"what": "many"}, id=number) for number in range(150)))
+        assert hot.ask(call()).text == "hello"  # by then they have been read, as far as they are
+        assert hot.memory() - before < 10_000_000  # of 30 MB
+        for number in range(150):
+            assert connection.answer().json["id"] == number
+        connection.send(call())
+        assert connection.answer().text == "hello"
+
+
+def test_what_a_tool_leaves_in_a_context_variable_is_gone(hot: Server, cold: Server) -> None:
+    for server in (hot, cold):
+        with server.socket() as connection, server.socket() as another:
+            for each in (connection, connection, another):
+                each.send(call("leave_behind", {"value": "a secret"}))
+                assert each.answer().text == "nothing"
+
+
+def test_hooks_that_come_and_go_are_heeded(hot: Server, cold: Server) -> None:
+    found = []
+    for server in (hot, cold):
+        with server.socket() as connection:
+            answers = []
+            for request in (
+                call(),
+                call("hook", {"on": True}),
+                call(),
+                call("hook", {"on": False}),
+                call(),
+            ):
+                connection.send(request)
+                answers.append(connection.answer())
+            found.append([each.raw for each in answers])
+            assert [each.text for each in answers] == [
+                "hello",
+                "on",
+                "refused before the call",
+                "off",
+                "hello",
+            ]
+    assert found[0] == found[1]
+
+
+def test_a_token_that_is_taken_away_is_noticed(tmp_path: os.PathLike[str]) -> None:
+    path = os.path.join(tmp_path, "tokens")
+
+    def write(token: str) -> None:
+        with open(path, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write(token)
+
+    write(TOKEN)
+    with Server(token_file=path) as server:
+        assert server.ask(call()).text == "hello"
+        write("a-token-of-another-one")
+        deadline = time.monotonic() + 5
+        while server.ask(call()).status != 401:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+@pytest.mark.parametrize("is_hot", [True, False])
+def test_a_request_whose_body_still_comes_when_the_server_ends_is_answered(is_hot: bool) -> None:
+    """It is told to try again elsewhere; the calls that had begun have their time."""
+    with (
+        Server(hot=is_hot) as server,
+        server.socket() as begun,
+        server.socket() as idle,
+        server.socket() as busy,
+    ):
+        for connection in (begun, idle):
+            connection.send(call())
+            assert connection.answer().text == "hello"
+        begun.send(call()[:-20])
+        busy.send(call("wait", {"ms": 500}))
+        assert server.ask(call()).text == "hello"  # by then the beginning has been read
+        server.process.send_signal(signal.SIGTERM)
+        assert idle.is_closed(seconds=5)
+        begun.send(call()[-20:])
+        answer = begun.answer()
+        assert (answer.status, answer.headers["retry-after"], answer.headers["connection"]) == (
+            503,
+            "5",
+            "close",
+        )
+        assert busy.answer().text == "waited"
+        for connection in (begun, busy):
+            assert connection.is_closed(seconds=5)
+        assert server.process.wait(10) == 0
+
+
+def test_the_lifespan_is_left_though_the_straight_way_has_a_connection() -> None:
+    with Server(lifespan=True) as server:
+        for _ in range(3):
+            assert server.ask(call()).text == "hello"
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(10) == 0
+        assert server.stdout.read() == b"entered\nleft\n"
+
+
 def test_a_tool_that_comes_or_goes_is_noticed(hot: Server) -> None:
     with hot.socket() as connection:
         for _ in range(3):
@@ -253,11 +407,11 @@ def test_the_date_is_that_of_the_answer(hot: Server) -> None:
     with hot.socket() as connection:
         dates = set()
         deadline = time.monotonic() + 5
-        while len(dates) < 3 and time.monotonic() < deadline:
+        while len(dates) < 2 and time.monotonic() < deadline:
             connection.send(call())
             dates.add(_date(connection))
             time.sleep(0.05)
-    assert len(dates) == 3
+    assert len(dates) == 2
 
 
 def _date(connection: Socket) -> str:
@@ -276,7 +430,8 @@ def with_path(function: object, app: App | None = None, **options: object) -> No
         application = served.asgi(token=TOKEN, **options).here()
         path = HotPath(application, asyncio.get_running_loop())
         function(path, application)  # type: ignore[operator]
-        path.close()
+        await application.stop(0.0)
+        assert not served.service.dispatchers
 
     asyncio.run(serve())
 
@@ -312,6 +467,21 @@ def test_a_body_that_its_head_does_not_describe_goes_the_long_way_untouched() ->
             assert path.answer(known, call_body("echo", {"text": "x"}), DATE) is not None
 
     with_path(check)
+
+
+def test_a_tool_with_arguments_in_headers_goes_the_long_way() -> None:
+    app = App("marked")
+
+    def marked(region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})]) -> str:
+        return region
+
+    app.tool(marked, run="inline")
+
+    def check(path: HotPath, application: object) -> None:
+        assert path.head(head(call("marked"))) is None
+        assert path.head(head(call())) is not None
+
+    with_path(check, app)
 
 
 def test_a_head_is_judged_anew_when_its_token_expires() -> None:
@@ -353,6 +523,61 @@ def test_known_heads_are_bounded() -> None:
             path.head(b"GET /%d HTTP/1.1" % number)
         assert len(path._heads) <= HEADS_KEPT
         assert len(path._others) <= 4 * HEADS_KEPT
+
+    with_path(check)
+
+
+class Asked(dict):  # type: ignore[type-arg]
+    """Headers that keep note of what is asked of them."""
+
+    def __init__(self, *values: object) -> None:
+        super().__init__(*values)
+        self.names: set[bytes] = set()
+
+    def get(self, name: bytes, default: object = None) -> object:
+        self.names.add(name)
+        return super().get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        assert isinstance(name, bytes)
+        self.names.add(name)
+        return super().__contains__(name)
+
+    def __getitem__(self, name: bytes) -> object:
+        self.names.add(name)
+        return super().__getitem__(name)
+
+
+def test_every_header_that_decides_whether_a_request_is_let_in_is_part_of_its_meaning() -> None:
+    """Heads that differ in other headers alone are judged once."""
+
+    def check(path: HotPath, application: object) -> None:
+        lines = [line.partition(b": ") for line in head(call()).split(b"\r\n")[1:]]
+        pairs = [(name.lower(), value) for name, _, value in lines]
+        request = Request({"method": "POST", "path": "/mcp", "headers": pairs}, None, None)  # type: ignore[arg-type]
+        asked = request.headers = Asked(request.headers)
+        guard = application.guard  # type: ignore[attr-defined]
+        guard.check_place(asked)
+        request.check_form()
+        assert request.accepts("application/json", "text/event-stream")
+        guard.admit(asked)
+        assert asked.names >= {b"host", b"origin", b"authorization"}
+        assert asked.names <= MEANINGFUL | LONG_WAY
+
+    with_path(check)
+
+
+def test_heads_that_differ_in_a_trace_alone_are_judged_once() -> None:
+    def check(path: HotPath, application: object) -> None:
+        guard = application.guard  # type: ignore[attr-defined]
+        judged = []
+        admit = guard.admit
+        guard.admit = lambda given: judged.append(1) or admit(given)  # type: ignore[func-returns-value]
+        for number in range(50):
+            assert path.head(head(with_headers(more=(("traceparent", str(number)),)))) is not None
+        assert len(judged) == 1
+        for name, value in (("Authorization", "Bearer another"), ("Host", "evil.example"), ("Mcp-Name", "x")):
+            assert path.head(head(with_headers((name, value), more=(("traceparent", "x"),)))) is None
 
     with_path(check)
 

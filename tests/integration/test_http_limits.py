@@ -1,6 +1,6 @@
-"""What is too much, too slow or no HTTP at all: answered once, as JSON-RPC, and the connection ends (scorecard F4).
+"""What is too much, too slow or no HTTP at all: answered once, as JSON-RPC, and the connection ends (F4).
 
-Real sockets and a real server. The times of most tests are set short; what a test waits for is bounded by them.
+Real sockets and a real server. The times of most tests are set short: they bound what a test waits for.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from raw_http import Answer, Closed, Server, Socket, call, call_body, head_of, headers
 
-SHORT = {"head_seconds": 1.0, "body_seconds": 1.0, "read_seconds": 1.0, "idle_seconds": 1.5}
+SHORT = {"head_seconds": 0.6, "body_seconds": 0.6, "read_seconds": 0.6, "idle_seconds": 0.8}
 LATE = 1.0  # a shared machine may be that late
 
 
@@ -22,8 +22,14 @@ def usual() -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def quick() -> Iterator[Server]:
+    with Server(**SHORT) as server:
+        yield server
+
+
 @pytest.fixture(scope="module", params=[True, False], ids=["straight", "long way"])
-def quick(request: pytest.FixtureRequest) -> Iterator[Server]:
+def both(request: pytest.FixtureRequest) -> Iterator[Server]:
     with Server(hot=request.param, **SHORT) as server:
         yield server
 
@@ -103,6 +109,38 @@ def test_a_body_over_the_limit_is_refused_at_its_head() -> None:
             assert connection.answer().status == 413
 
 
+@pytest.mark.parametrize("refusal", [413, 401, 404])
+def test_a_client_that_sends_all_before_it_reads_sees_the_refusal(usual: Server, refusal: int) -> None:
+    """20 MB have been sent, most of them behind the answer: a reset would take it from the client."""
+    body = call_body("echo", {"text": "x" * 20_000_000})
+    given = headers(body)
+    if refusal == 401:
+        given = [pair for pair in given if pair[0] != "Authorization"]
+    address = "POST /nowhere HTTP/1.1" if refusal == 404 else "POST /mcp HTTP/1.1"
+    with usual.socket() as connection:
+        connection.plain.settimeout(10)
+        connection.plain.sendall(head_of(given, address) + body)
+        answer = connection.answer()
+        assert (answer.status, answer.headers["connection"]) == (refusal, "close")
+        assert answer.json["error"]["code"] == -32600
+        assert connection.is_closed()
+
+
+def test_a_refusal_that_nobody_heeds_is_the_end(usual: Server) -> None:
+    """What still trickles in behind the answer is dropped, and not for long."""
+    with usual.socket() as connection:
+        connection.send(head_of([("Host", "localhost"), ("Content-Length", "1000")], "POST /mcp HTTP/1.1"))
+        assert connection.answer().status == 401
+        begun = time.monotonic()
+        try:
+            while time.monotonic() - begun < 10:
+                connection.plain.sendall(b"x")
+                time.sleep(0.05)
+        except OSError:
+            pass
+        assert time.monotonic() - begun < 3 + LATE
+
+
 def test_what_follows_a_refusal_is_not_read_for_ever(usual: Server) -> None:
     given = [("Host", "localhost"), ("Content-Length", "1000000000")]
     with usual.socket() as connection:
@@ -120,12 +158,33 @@ def test_what_follows_a_refusal_is_not_read_for_ever(usual: Server) -> None:
 
 
 def test_a_client_cannot_have_any_number_of_requests_wait(usual: Server) -> None:
+    """Those that may wait are answered, in order, and the next one is refused behind them."""
     with usual.socket() as connection:
-        connection.send(b"".join(call("wait", {"ms": 500}, id=number) for number in range(200)))
-        with pytest.raises(Closed):
-            for _ in range(200):
-                connection.answer()
+        connection.send(b"".join(call("wait", {"ms": 2}, id=number) for number in range(200)))
+        for number in range(65):
+            answer = connection.answer()
+            assert (answer.text, answer.json["id"]) == ("waited", number)
+        refused(connection.answer(), 429)
+        assert connection.is_closed()
     assert usual.ask(call()).text == "hello"
+
+
+@pytest.mark.parametrize("first", [call(), call("wait", {"ms": 10_000})], ids=["alone", "before another"])
+def test_a_client_that_leaves_has_cancelled_its_call(usual: Server, first: bytes) -> None:
+    with usual.socket() as watching:
+
+        def cancelled() -> int:
+            watching.send(call("count_cancelled", {}))
+            return int(watching.answer().text)
+
+        before = cancelled()
+        with usual.socket() as connection:
+            connection.send(first + call("wait", {"ms": 10_000}))
+            assert usual.ask(call()).text == "hello"
+        begun = time.monotonic()
+        while cancelled() == before:
+            assert time.monotonic() - begun < 0.5 + LATE
+            time.sleep(0.01)
 
 
 def test_connections_over_the_limit_are_told_so() -> None:
@@ -143,6 +202,28 @@ def test_connections_over_the_limit_are_told_so() -> None:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert answer.text == "hello"
+
+
+def test_a_connection_that_does_nothing_gives_way_to_a_new_one() -> None:
+    """The one that has done nothing for longest; those that are at something stay."""
+    with Server(connections=4, give_way_seconds=0.0, head_seconds=4.0) as server:
+        busy, begun, idle, last = (server.socket() for _ in range(4))
+        busy.send(call("wait", {"ms": 1800}))
+        begun.send(call()[:100])
+        for connection in (idle, last):
+            time.sleep(0.45)  # the clock of these limits goes by steps of 0.4 s
+            connection.send(call())
+            assert connection.answer().text == "hello"
+        time.sleep(0.45)
+        with server.socket() as one_more:
+            one_more.send(call())
+            assert one_more.answer().text == "hello"
+            assert idle.is_closed(seconds=2)
+            begun.send(call()[100:])
+            for connection, text in ((begun, "hello"), (busy, "waited")):
+                assert connection.answer().text == text
+            last.send(call())
+            assert last.answer().text == "hello"
 
 
 # --- no HTTP ----------------------------------------------------------------------------------------------
@@ -187,9 +268,51 @@ def test_a_chunked_body_is_read(usual: Server) -> None:
 
 def test_rubbish_behind_a_request_does_not_take_its_answer(usual: Server) -> None:
     with usual.socket() as connection:
-        connection.send(call("wait", {"ms": 100}) + b"rubbish\r\n\r\n")
+        connection.send(call("wait", {"ms": 100}) + call("wait", {"ms": 1}) + b"rubbish\r\n\r\n")
         assert connection.answer().text == "waited"
+        assert connection.answer().text == "waited"
+        refused(connection.answer(), 400)
         assert connection.is_closed()
+
+
+def test_two_bodies_are_a_request_and_rubbish(usual: Server) -> None:
+    for request in (call(), call("wait", {"ms": 20})):
+        with usual.socket() as connection:
+            connection.send(request + call_body("echo", {"text": "a second one"}))
+            assert connection.answer().status == 200
+            refused(connection.answer(), 400)
+            assert connection.is_closed()
+
+
+def test_a_broken_body_is_refused_once_and_its_request_forgotten(usual: Server) -> None:
+    """The application waits for the rest of that body: it must not answer too, nor fail."""
+    given = [pair for pair in headers(b"") if pair[0] != "Content-Length"]
+    head = head_of([*given, ("Transfer-Encoding", "chunked")])
+    with usual.socket() as connection:
+        connection.send(head + b'5\r\n{"a":\r\n', b"rubbish\r\n", pause=0.05)
+        refused(connection.answer(), 400)
+        assert connection.is_closed()
+    with usual.socket() as connection:
+        connection.send(call("wait", {"ms": 50}) + head + b'5\r\n{"a":\r\n', b"rubbish\r\n", pause=0.02)
+        assert connection.answer().text == "waited"
+        refused(connection.answer(), 400)
+        assert connection.is_closed()
+
+
+@pytest.mark.parametrize("cut", [10, 300, 100_000])
+def test_a_body_that_is_cut_short_is_no_call(usual: Server, cut: int) -> None:
+    """The client hangs up in the middle of it, or will not send more: the tool is not called."""
+    body = call_body("count", {"x": "y" * 200_000} if cut > 1000 else {})
+    with usual.socket() as connection:
+        connection.send(call("count", {}))
+        before = int(connection.answer().text)
+    with usual.socket() as connection:
+        connection.send((head_of(headers(body, "count")) + body)[:-cut])
+        connection.plain.shutdown(socket.SHUT_WR)
+        assert connection.stream(seconds=5) == b""
+    with usual.socket() as connection:
+        connection.send(call("count", {}))
+        assert int(connection.answer().text) == before + 1
 
 
 def test_a_client_that_wants_leave_to_send_gets_it(usual: Server) -> None:
@@ -245,7 +368,7 @@ def test_a_connection_that_says_nothing_is_closed(quick: Server) -> None:
     with quick.socket() as connection:
         begun = time.monotonic()
         assert connection.is_closed(seconds=5)
-        assert 0.5 < time.monotonic() - begun < 1 + LATE
+        assert 0.3 < time.monotonic() - begun < 0.6 + LATE
 
 
 @pytest.mark.parametrize("part", ["line", "headers"])
@@ -255,7 +378,7 @@ def test_a_head_that_trickles_is_closed(quick: Server, part: str) -> None:
         begun = time.monotonic()
         connection.send(data)
         drip(connection, b"x" if part == "line" else b"X: y\r\n", 3)
-        assert time.monotonic() - begun < 1 + LATE
+        assert time.monotonic() - begun < 0.6 + LATE
         refused(connection.answer(), 408)
         assert connection.is_closed()
 
@@ -277,27 +400,38 @@ def drip(connection: Socket, piece: bytes, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("form", ["length", "long", "chunked"])
-def test_a_body_that_trickles_is_closed(quick: Server, form: str) -> None:
+def test_a_body_that_trickles_is_closed(both: Server, form: str) -> None:
     body = call_body("echo", {"text": "x" * (200_000 if form == "long" else 1000)})
     given = headers(body)
     if form == "chunked":
         given = [*given[:-1], ("Transfer-Encoding", "chunked")]
-    with quick.socket() as connection:
+    with both.socket() as connection:
         begun = time.monotonic()
         connection.send(head_of(given))
         drip(connection, b"1\r\n{\r\n" if form == "chunked" else b"{", 3)
-        assert time.monotonic() - begun < 1 + LATE
+        assert time.monotonic() - begun < 0.6 + LATE
         refused(connection.answer(), 408)
         assert connection.is_closed()
 
 
-def test_a_body_that_comes_steadily_has_its_time(quick: Server) -> None:
-    """Three seconds for a body, with a limit of one: it comes at more than the least rate."""
-    body = call_body("echo", {"text": "x" * 150_000})
-    with quick.socket() as connection:
+@pytest.mark.parametrize("size", [100_000, 5_000_000])
+def test_a_body_that_comes_fast_and_then_no_more_is_closed(both: Server, size: int) -> None:
+    """Much at once buys no time."""
+    body = call_body("echo", {"text": "x" * size})
+    with both.socket() as connection:
+        connection.send(head_of(headers(body)) + body[:-100])
+        begun = time.monotonic()
+        refused(connection.answer(), 408)
+        assert time.monotonic() - begun < 0.6 + LATE
+
+
+def test_a_body_that_comes_steadily_has_its_time(both: Server) -> None:
+    """More than a second for a body, with a limit of 0.6: it comes at more than the least rate."""
+    body = call_body("echo", {"text": "x" * 60_000})
+    with both.socket() as connection:
         connection.send(head_of(headers(body)))
         connection.send(*[body[at : at + 5000] for at in range(0, len(body), 5000)], pause=0.1)
-        assert len(connection.answer().text) == 150_000
+        assert len(connection.answer().text) == 60_000
 
 
 def test_an_idle_connection_is_closed_and_a_busy_one_is_not(quick: Server) -> None:
@@ -305,27 +439,27 @@ def test_an_idle_connection_is_closed_and_a_busy_one_is_not(quick: Server) -> No
         for _ in range(4):
             connection.send(call())
             assert connection.answer().text == "hello"
-            time.sleep(0.5)
+            time.sleep(0.3)
         begun = time.monotonic()
         assert connection.is_closed(seconds=5)
-        assert time.monotonic() - begun < 1 + LATE
+        assert time.monotonic() - begun < 0.8 + LATE
 
 
 def test_a_long_call_is_not_taken_for_a_slow_client(quick: Server) -> None:
     with quick.socket() as connection:
-        connection.send(call("wait", {"ms": 2500}))
+        connection.send(call("wait", {"ms": 1200}))
         assert connection.answer().text == "waited"
 
 
 def test_a_tool_that_holds_the_loop_up_costs_no_other_client_its_connection() -> None:
     """While the loop stood still nothing could be read: what waits in the kernel is not late."""
-    with Server(head_seconds=1.0, body_seconds=1.0, idle_seconds=1.0) as server:
+    with Server(**SHORT) as server:
         others = [server.socket() for _ in range(5)]
         for each in others:
             each.send(call())
             assert each.answer().text == "hello"
         with server.socket() as holder:
-            holder.send(call("hold", {"ms": 2500}))
+            holder.send(call("hold", {"ms": 1500}))
             time.sleep(0.3)
             for each in others:
                 each.send(call())
@@ -333,35 +467,40 @@ def test_a_tool_that_holds_the_loop_up_costs_no_other_client_its_connection() ->
         assert [each.answer().text for each in others] == ["hello"] * 5
 
 
-def test_a_client_that_does_not_read_is_closed(quick: Server) -> None:
-    with quick.socket() as connection:
-        connection.plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+@pytest.mark.parametrize("room", [4096, 4_000_000])
+def test_a_client_that_does_not_read_is_closed(both: Server, room: int) -> None:
+    """Its system takes some, or much, and then no more."""
+    with both.socket() as connection:
+        connection.plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
         request = call("give", {"what": "many"})
         begun = time.monotonic()
         try:
-            for _ in range(1000):
+            while time.monotonic() - begun < 4:
                 connection.plain.settimeout(4)
                 connection.plain.sendall(request * 10)
+                time.sleep(0.01)
         except OSError:
             pass
-        assert time.monotonic() - begun < 4 + LATE
-        with pytest.raises((Closed, TimeoutError)):
-            for _ in range(10_000):
-                connection.answer(seconds=2)
-    assert quick.ask(call()).text == "hello"
+        assert time.monotonic() - begun < 3 + LATE
+    assert both.ask(call()).text == "hello"
 
 
 def test_a_client_that_reads_slowly_gets_it_all(quick: Server) -> None:
+    """So slowly that the kernel asks for more less often than the limit wants to see something read."""
     with quick.socket() as connection:
         connection.plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         text = "x" * 6_000_000
         body = call_body("echo", {"text": text})
         connection.send(head_of(headers(body)) + body)
         received = 0
-        deadline = time.monotonic() + 20
-        while received < len(text) and time.monotonic() < deadline:
-            received += len(connection.plain.recv(200_000))
-            time.sleep(0.05)
+        for _ in range(40):
+            received += len(connection.plain.recv(20_000))
+            time.sleep(0.04)
+        assert received < 1_000_000
+        while part := connection.plain.recv(200_000):
+            received += len(part)
+            if received > len(text):
+                break
         assert received > len(text)
 
 
@@ -370,12 +509,12 @@ def test_a_client_that_reads_slowly_gets_it_all(quick: Server) -> None:
 
 def test_slow_sockets_are_closed_while_honest_calls_stay_fast() -> None:
     """F4, bounded: 500 slow sockets are gone within their time; honest p95 stays below twice what it was."""
-    seconds = 3.0
+    seconds = 2.0
     with (
         Server(head_seconds=seconds, body_seconds=seconds, idle_seconds=60.0) as server,
         server.socket() as honest,
     ):
-        before = p95(honest, 1.0)
+        before = p95(honest, 0.5)
         trickles = [b"POST /mcp HTTP/1.1\r\nHost: loc", head_of(headers(b"x" * 500)), b""]
         begun = time.monotonic()
         slow = [server.socket() for _ in range(500)]

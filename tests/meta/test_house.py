@@ -50,6 +50,7 @@ LAYERS = {
     "fastrpc.targets": 3,
     "fastrpc.context": 3,
     "fastrpc.processes": 3,
+    "fastrpc.checking_proxy": 3,
     "fastrpc.ask": 4,
     "fastrpc.ask_terminal": 4,
     "fastrpc.ask_screen": 4,
@@ -69,6 +70,7 @@ LAYERS = {
     "fastrpc.trace": 6,
     "fastrpc.peer": 7,
     "fastrpc.proxy": 7,
+    "fastrpc.remote": 7,
     "fastrpc.composition": 7,
     "fastrpc.server": 7,
     "fastrpc.compat": 8,
@@ -198,7 +200,9 @@ def test_tools_use_public_names_only() -> None:
     allowed = {"fastrpc"} | {f"fastrpc.{name}" for name in fastrpc.__all__}
     for path in sources("tools"):
         for name in imports_of(path):
-            if not name.startswith(("fastrpc.tools", "fastrpc.processes", "fastrpc.ask")):
+            if not name.startswith(
+                ("fastrpc.tools", "fastrpc.processes", "fastrpc.ask", "fastrpc.checking_proxy")
+            ):
                 assert name in allowed, f"{path} imports {name}"
 
 

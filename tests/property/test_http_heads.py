@@ -1,18 +1,23 @@
 """Whatever bytes arrive, the straight way answers as the application alone would: byte for byte but for Date.
 
-Requests are made from a right one by changing its line, headers and body, put one behind the other and cut into
-packets anywhere. A real server with the straight way and one without are sent the same; all that comes back until
-they close must be the same.
+Requests are made from a right one by changing its line, headers and body, put one behind the other and cut
+into packets anywhere. A real server with the straight way and one without are sent the same; all that comes
+back until they close must be the same. FASTRPC_REQUESTS says how many are tried, FASTRPC_SEED which.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given, seed, settings
 from hypothesis import strategies as st
 from raw_http import TOKEN, Server, call, call_body, head_of, headers, list_body, listing
+
+SEED = int(os.environ.get("FASTRPC_SEED", "1"))
+REQUESTS = int(os.environ.get("FASTRPC_REQUESTS", "250"))
 
 # Short, so that what is incomplete comes to its end.
 LIMITS = {"head_seconds": 0.5, "body_seconds": 0.5, "idle_seconds": 0.5, "read_seconds": 5.0}
@@ -40,6 +45,20 @@ BODIES = st.sampled_from(
         (call_body("nobody"), "nobody", "tools/call"),
         (list_body(), None, "tools/list"),
         (list_body(cursor="x"), None, "tools/list"),
+        (list_body(cursor=1), None, "tools/list"),
+        (list_body(**{"": "x"}), None, "tools/list"),
+        (call_body("marked", {"region": "eu"}), "marked", "tools/call"),
+        (call_body("count_wherever", {"x": 1}), "count_wherever", "tools/call"),
+        (call_body("echo", {"text": "x" * 70_000}), "echo", "tools/call"),
+        (call_body("echo", {"text": "x"}, id=None), "echo", "tools/call"),
+        (call_body("echo", {"text": "x"}, id=1.5), "echo", "tools/call"),
+        (call_body("echo", {"text": "x"}, id=""), "echo", "tools/call"),
+        (call_body("echo", {"text": "x", "text\\": 1}), "echo", "tools/call"),
+        (call_body("echo").replace(b'"echo"', b'"ech\\u006f"'), "echo", "tools/call"),
+        (call_body("echo", {"text": "x"}).replace(b'"id":1', b'"id":1,"id":2'), "echo", "tools/call"),
+        (call_body("echo", {"text": "x"}).replace(b"2026-07-28", b"2025-11-25"), "echo", "tools/call"),
+        (call_body("echo", {"text": "x"}).replace(b"clientCapabilities", b"other"), "echo", "tools/call"),
+        (b"\xef\xbb\xbf" + call_body("echo", {"text": "x"}), "echo", "tools/call"),
         (call_body("echo", {"text": "x"}), "add", "tools/call"),
         (list_body(), "echo", "tools/call"),
         (b" \n" + call_body("echo", {"text": "x"}) + b"\r\n", "echo", "tools/call"),
@@ -73,7 +92,8 @@ VALUES = {
     "Authorization": ["Bearer wrong", f"bearer {TOKEN}", f"Bearer  {TOKEN}", TOKEN, f"Bearer {TOKEN}x", ""],
     "MCP-Protocol-Version": ["2025-11-25", "2026-07-28 ", "2026-07-29", "", "x"],
     "Mcp-Method": ["tools/call", "tools/list", "TOOLS/CALL", ""],
-    "Mcp-Name": ["echo", "=?base64?ZWNobw==?=", "=?base64?x?=", "\xe9", ""],
+    "Mcp-Param-Region": ["eu", "us", "=?base64?ZXU=?="],
+    "Mcp-Name": ["echo", "add", "=?base64?ZWNobw==?=", "=?base64?x?=", "\xe9", ""],
     "Content-Length": [
         "0",
         "5",
@@ -104,6 +124,14 @@ MORE = st.sampled_from(
         ("Content-Encoding", "gzip"),
         ("Mcp-Session-Id", "x"),
         ("Mcp-Param-Text", "y"),
+        ("Mcp-Param-Region", "eu"),
+        ("Mcp-Method", "tools/list"),
+        ("Authorization", f"Bearer {TOKEN}"),
+        ("Trailer", "X"),
+        ("TE", "trailers"),
+        ("Keep-Alive", "timeout=1"),
+        ("Connection", ""),
+        ("X-Tab", "a\tb"),
         ("Last-Event-ID", "1"),
         ("X-Folded", "a\r\n b"),
         ("X-Bare", "a\nb: c"),
@@ -147,13 +175,21 @@ def requests(draw: st.DrawFn) -> bytes:
             )
         else:
             pairs.insert(at, draw(MORE))
-    return head_of(pairs, line) + body
+    if draw(st.integers(0, 9)) == 0:
+        pairs = [pair for pair in pairs if pair[0].lower() != "content-length"]
+        pairs.append(("Transfer-Encoding", "chunked"))
+        body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
+    head = head_of(pairs, line)
+    if draw(st.integers(0, 9)) == 0:  # a byte of the head is another, or gone, or twice
+        at, byte = draw(st.integers(0, len(head) - 1)), draw(st.binary(max_size=1))
+        head = head[:at] + byte + head[at + draw(st.integers(0, 1)) :]
+    return head + body
 
 
+@seed(SEED)
 @settings(
-    max_examples=400,
+    max_examples=REQUESTS,
     deadline=None,
-    derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -166,10 +202,12 @@ def test_the_straight_way_cannot_be_told(
 ) -> None:
     data = b"".join(parts) + LAST
     places = [0, *sorted({cut for cut in cuts if cut < len(data)}), len(data)]
-    pieces = [data[begin:end] for begin, end in zip(places, places[1:])]
-    found = []
-    for server in servers:
-        with server.socket() as connection:
-            connection.send(*pieces)
-            found.append(connection.stream(seconds=10))
+    pieces = [data[begin:end] for begin, end in pairwise(places)]
+    for _ in range(3):  # a machine that is busy may come too late for one of them
+        with servers[0].socket() as hot, servers[1].socket() as cold:
+            hot.send(*pieces)
+            cold.send(*pieces)
+            found = hot.stream(seconds=10), cold.stream(seconds=10)
+        if found[0] == found[1]:
+            return
     assert found[0] == found[1]

@@ -18,11 +18,12 @@ import chromium
 import pytest
 import web as web_server
 from chromium import ARTICLE, PARAGRAPH, Reader, facts_of, text_of
-from fastrpc.tools.agent import _browser, _browser_folder, _page_cache
+from fastrpc.tools.agent import _browser, _browser_folder, _page_cache, _reach, _web_address
 from fastrpc.tools.agent.read_docs import read_docs
 from web import Web
 
-from fastrpc import Context, ToolError
+from fastrpc import Context, Server, ToolError
+from fastrpc.testing import Client
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +71,7 @@ def test_a_browser_that_does_not_start_is_done_without(
         file.write("#!/bin/sh\necho 'FATAL: no display' >&2\nexit 1\n")
     os.chmod(broken, 0o755)
     monkeypatch.setenv("FASTRPC_BROWSER", broken)
-    monkeypatch.setattr(_browser, "_browser", None)
+    monkeypatch.setattr(_browser, "_browsers", {})
     monkeypatch.setattr(_browser, "_refusal", (0.0, "", ""))
     url = web.page("/", ARTICLE, "Tides")
     assert f"scripts did not run: {broken} does not start: " in text_of(read(url))
@@ -87,7 +88,7 @@ def test_without_playwright_it_reads_by_http(read: Reader, web: Web, monkeypatch
         importlib.util, "find_spec", lambda name: None if name == "playwright" else find(name)
     )
     monkeypatch.setenv("FASTRPC_BROWSER", sys.executable)
-    monkeypatch.setattr(_browser, "_browser", None)
+    monkeypatch.setattr(_browser, "_browsers", {})
     monkeypatch.setattr(_browser, "_refusal", (0.0, "", ""))
     assert "playwright is not installed" in text_of(read(web.page("/", ARTICLE)))
     monkeypatch.setattr(_browser, "_refusal", (0.0, "", ""))
@@ -277,6 +278,117 @@ def test_an_address_without_a_scheme_is_https_and_on_this_machine_http(read: Rea
     assert address_of("HTTP:\\\\example.com") == "http://example.com"
     web.add("/x", "here", "text/plain")
     assert "here" in text_of(read(f"localhost:{web.port}/x"))
+
+
+# --- who may reach what ---------------------------------------------------------------------------------
+
+
+def reach_of(app: Server) -> Any:
+    """What a call of a tool of this server may reach."""
+    inner = next(iter(app._mounts), app)
+
+    @inner.tool
+    async def reach(ctx: Context) -> str:
+        return repr(_reach.of(ctx).networks)
+
+    async def ask() -> str:
+        async with Client(app) as client:
+            text: str = (await client.call("reach")).text
+            return text
+
+    return asyncio.run(ask())
+
+
+def test_callers_over_http_reach_public_addresses_and_others_everything() -> None:
+    alone, served = Server("alone"), Server("served")
+    served.asgi(auth=None)
+    assert (reach_of(alone), reach_of(served)) == ("None", "()")
+    assert _reach.of(Context()) == _reach.of(None) == (None, False)
+
+
+def test_a_server_that_is_mounted_in_one_over_http_is_over_http_too() -> None:
+    host, inner, innermost = Server("host"), Server("inner"), Server("innermost")
+    inner.mount(innermost)
+    host.mount(inner)
+    assert not innermost.over_http
+    assert reach_of(inner) == "None"
+    host.asgi(auth=None)
+    assert inner.over_http
+    assert innermost.over_http
+    other = Server("other")
+    other.mount(Server("in other"))
+    other.asgi(auth=None)
+    assert reach_of(other) == "()"
+
+
+@pytest.mark.parametrize(
+    ("setting", "here", "over_http"),
+    [
+        ("", None, ()),
+        ("  ,", None, ()),
+        (" all ", None, None),
+        ("PUBLIC", (), ()),
+        ("10.1.0.0/16, fd12::/16,", ("10.1.0.0/16", "fd12::/16"), ("10.1.0.0/16", "fd12::/16")),
+        ("public,127.0.0.1", ("127.0.0.1",), ("127.0.0.1",)),
+    ],
+)
+def test_the_setting_says_what_may_be_reached(
+    setting: str, here: Any, over_http: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASTRPC_REACH", setting)
+    served = Server("served")
+    served.asgi(auth=None)
+    assert (reach_of(Server("here")), reach_of(served)) == (repr(here), repr(over_http))
+
+
+def test_the_sandbox_gives_way_only_for_those_who_run_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FASTRPC_BROWSER_SANDBOX", raising=False)
+    mine, theirs, wide = _reach.Reach(), _reach.Reach((), True), _reach.Reach(None, True)
+    assert [_browser._sandbox(reach) for reach in (mine, theirs, wide)] == ["on", "must", "must"]
+    monkeypatch.setenv("FASTRPC_BROWSER_SANDBOX", "0")
+    assert [_browser._sandbox(reach) for reach in (mine, theirs, wide)] == ["off", "off", "off"]
+    monkeypatch.setenv("FASTRPC_BROWSER_SANDBOX", "1")
+    assert _browser._sandbox(mine) == "must"
+
+
+@pytest.mark.parametrize("setting", ["none", "all,10.0.0.0/8", "10.1.2.3/8", "example.com", "*"])
+def test_with_a_setting_that_means_nothing_nothing_is_read(
+    setting: str, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASTRPC_REACH", setting)
+    with pytest.raises(ToolError, match=r"^FASTRPC_REACH: expected public, all, or networks such as "):
+        asyncio.run(read_docs(web.page("/", ARTICLE), Context()))
+    assert web.requests == []
+
+
+def test_a_copy_of_a_page_is_not_for_those_who_may_reach_less(
+    read: Reader, web: Web, book: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offset = facts_of(read(book))["next_offset"]
+    monkeypatch.setenv("FASTRPC_REACH", "public")
+    place = f"127.0.0.1:{web.port}"
+    assert read.refused(book, offset=offset).startswith(
+        f"The page could not be loaded: {place} is not a public "
+    )
+    monkeypatch.setenv("FASTRPC_REACH", "127.0.0.0/8")
+    assert "[no copy of the page was left" in text_of(read(book, offset=offset))
+    assert web.count("/book") == 2
+
+
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        ("http://a/", ("a", 80)),
+        ("https://a", ("a", 443)),
+        ("https://u:p@a:8?b:9", ("a", 8)),
+        ("http://[::1]#:3", ("::1", 80)),
+        ("https://[::1]:65535/x@y:4", ("::1", 65535)),
+        ("chrome-error://chromewebdata/", ("chromewebdata", 80)),
+        ("about:blank", ("", 80)),
+    ],
+)
+def test_host_and_port_of_an_address(address: str, place: tuple[str, int]) -> None:
+    assert _web_address.place_of(address) == place
 
 
 # --- the browser's life ---------------------------------------------------------------------------------

@@ -297,7 +297,7 @@ SVG = b"""<?xml version="1.0"?>
 def test_a_drawing_is_shown_as_the_browser_paints_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    async def picture_of_svg(data: bytes, longest_edge: int) -> bytes:
+    async def picture_of_svg(data: bytes, longest_edge: int, reach: object) -> bytes:
         asked.append((data, longest_edge))
         return images.encoded(images.picture((30, 20)), "PNG")
 

@@ -1,13 +1,15 @@
 // Every feature in one version, with the official TypeScript client in the line that is asked for:
-// node client.mjs v1|v2 VERSION PYTHON FOLDER. The folder has the servers `features.py`, `plain.py`,
-// `asking.py` and `bare.py`; the wire of each is traced beside it. Prints one JSON line for each check: name,
-// ok, detail.
+// node client.mjs v1|v2 VERSION PYTHON FOLDER [http|sse]. The folder has the servers `features.py`,
+// `plain.py`, `asking.py` and `bare.py`; the wire of each is traced beside it. Over HTTP they run already, and
+// `servers.json` says where: the address for each transport, and the token. Prints one JSON line for each
+// check: name, ok, detail.
 // What the set of checks has to be is the caller's to know, so that one that has not run is missed.
 import assert from "node:assert/strict";
+import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-const [line, version, python, folder] = process.argv.slice(2);
+const [line, version, python, folder, over = "stdio"] = process.argv.slice(2);
 const VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 const MODERN = VERSIONS.at(-1);
 const modern = version === MODERN;
@@ -15,14 +17,17 @@ const since = (first) => version >= first;
 assert(VERSIONS.includes(version));
 assert(line === "v2" || !modern, "the v1 line has no 2026-07-28");
 
-const [{ Client }, { StdioClientTransport }, v1] = await Promise.all(
+const [{ Client }, transports, v1] = await Promise.all(
   line === "v1"
     ? [
         import("@modelcontextprotocol/sdk/client/index.js"),
-        import("@modelcontextprotocol/sdk/client/stdio.js"),
+        import(`@modelcontextprotocol/sdk/client/${{ http: "streamableHttp" }[over] ?? over}.js`),
         import("@modelcontextprotocol/sdk/types.js"),
       ]
-    : [import("@modelcontextprotocol/client"), import("@modelcontextprotocol/client/stdio")],
+    : [
+        import("@modelcontextprotocol/client"),
+        import(`@modelcontextprotocol/client${over === "stdio" ? "/stdio" : ""}`),
+      ],
 );
 
 // The v1 line names what it handles by a schema, the v2 line by the method.
@@ -74,7 +79,12 @@ class Connection {
       },
     };
     const answer = new Promise((resolve) => this.waiting.set(id, resolve));
-    await this.transport.send({ jsonrpc: "2.0", id, method, params: { ...params, ...envelope } });
+    const message = { jsonrpc: "2.0", id, method, params: { ...params, ...envelope } };
+    await this.transport.send(message).catch((error) => {
+      // Over HTTP a method that is not there comes with 404, whose body the client takes for a text.
+      complaints.splice(complaints.indexOf(String(error)), 1);
+      this.waiting.get(id)(JSON.parse(error.data.text));
+    });
     return answer;
   }
 
@@ -110,6 +120,13 @@ class Connection {
       });
   }
 
+  /** Ends the session and the connection. The v1 line takes its own end of a stream for an error. */
+  async close() {
+    await this.transport.terminateSession?.();
+    if (over !== "stdio") this.client.onerror = undefined;
+    await this.client.close();
+  }
+
   /** Sees each message of the server's before the client does. */
   watch() {
     const inner = this.transport.onmessage;
@@ -122,11 +139,58 @@ class Connection {
   }
 }
 
+/** The transport to a server: it is begun for a pipe, and is there already over HTTP. */
+function transportTo(source) {
+  const server = join(folder, source);
+  if (over === "stdio") {
+    const args = ["-m", "fastrpc", "serve", "--trace", `${server}.trace`, server];
+    const options = { command: python, args, env: process.env, stderr: "inherit" };
+    return new transports.StdioClientTransport(options);
+  }
+  const { [over]: address, token } = JSON.parse(readFileSync(join(folder, "servers.json"), "utf8"))[source];
+  const Transport =
+    over === "http" ? transports.StreamableHTTPClientTransport : transports.SSEClientTransport;
+  const requestInit = { headers: { Authorization: `Bearer ${token}` } };
+  return new Transport(new URL(address), { requestInit, fetch: tracing(`${server}.${(traces += 1)}.trace`) });
+}
+
+let traces = 0;
+
+/** A `fetch` that writes down what passes, as `fastrpc serve --trace` does. */
+function tracing(path) {
+  const note = (direction, message) => appendFileSync(path, `${direction} 0 ${message}\n`);
+  return async (url, init) => {
+    if (init?.body) note("<", init.body);
+    const response = await fetch(url, init);
+    const type = response.headers.get("content-type") ?? "";
+    const isStream = type.startsWith("text/event-stream");
+    if (!response.body || !(isStream || type.startsWith("application/json"))) return response;
+    const decoder = new TextDecoder();
+    let text = "";
+    const noting = new TransformStream({
+      transform(chunk, controller) {
+        text += decoder.decode(chunk, { stream: true });
+        const events = isStream ? text.split("\n\n") : [text];
+        text = events.pop();
+        for (const event of events) {
+          const data = /^data: (\{.*)$/m.exec(event);
+          if (data) note(">", data[1]);
+        }
+        controller.enqueue(chunk);
+      },
+      flush() {
+        if (!isStream && text) note(">", text.trim());
+      },
+    });
+    const seen = new Response(response.body.pipeThrough(noting), response);
+    Object.defineProperty(seen, "url", { value: response.url });
+    return seen;
+  };
+}
+
 /** Connects in the version; fails if another one is agreed on. */
 async function connect(source, { capabilities = {}, listChanged } = {}) {
-  const server = join(folder, source);
-  const args = ["-m", "fastrpc", "serve", "--trace", `${server}.trace`, server];
-  const transport = new StdioClientTransport({ command: python, args, env: process.env, stderr: "inherit" });
+  const transport = transportTo(source);
   const speak =
     line === "v1"
       ? {}
@@ -156,8 +220,10 @@ function offerOlder(connection) {
         : message,
       options,
     );
+  const told = transport.setProtocolVersion?.bind(transport);
   transport.setProtocolVersion = (agreed) => {
     connection.agreed = agreed;
+    told?.(agreed);
   };
 }
 
@@ -429,7 +495,7 @@ await check("what another version has is refused", async () => {
     assert.equal((await features.raw(method, params)).error?.code, -32601, method);
 });
 
-await features.client.close();
+await features.close();
 
 // --- a server for what takes time ---
 
@@ -506,12 +572,12 @@ await check("a client that cannot be asked is not", async () => {
     }
   assert.equal(lame.requests, undefined);
   assert.equal(features.asked.length, able);
-  await lame.client.close();
+  await lame.close();
 });
 
 await check("closing takes no time", async () => {
   const began = Date.now();
-  await plain.client.close();
+  await plain.close();
   assert(Date.now() - began < 1500);
 });
 
@@ -558,7 +624,7 @@ await check("the client fetches a list anew that has changed", async () => {
   if (line === "v2") assert(told.tools.some((tool) => tool.name === "added"));
 });
 
-await asking.client.close();
+await asking.close();
 
 // --- a server without anything ---
 
@@ -580,7 +646,7 @@ await check("what a server has not is neither promised nor served", async () => 
     assert.equal((await bare.raw(method, params)).error?.code, -32601, method);
 });
 
-await bare.client.close();
+await bare.close();
 
 await check("the client has nothing to complain of", async () => assert.deepEqual(complaints, []));
 process.exit(0);

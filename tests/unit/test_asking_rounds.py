@@ -157,13 +157,14 @@ def test_questions_end_with_the_connection() -> None:
         client.begin("tools/call", {"name": "ask"})
         await client.question()
         questions = questions_of(app)
-        waiting = asyncio.ensure_future(questions.put({"a": {"method": "roots/list"}}))
+        (dispatcher,) = app.service.dispatchers
+        waiting = asyncio.ensure_future(questions.put(dispatcher, {"a": {"method": "roots/list"}}))
         await client.question(2)
-        questions._dispatcher.close()
+        dispatcher.close()
         with pytest.raises(ToolError, match="the client is gone"):
             await waiting
         with pytest.raises(ToolError, match="the client is gone"):
-            await questions.put({"a": {"method": "roots/list"}})
+            await questions.put(dispatcher, {"a": {"method": "roots/list"}})
         assert len(questions) == 0
         assert not cancelled(client)
 

@@ -3,7 +3,8 @@
 It lives in a process of its own (`_browser_worker`), below a reaper: with the server it goes, however the
 server goes. This side starts it, hands requests on and bounds them; it imports no playwright. At most four
 pages at a time; more wait. The first use takes about a second, a warm one what the page takes. A browser
-that has died is started anew by the next use.
+that has died is started anew by the next use. Calls that may reach everything and calls that may not
+(`_reach`) have browsers of their own: the latter goes through a checking proxy, and keeps its sandbox.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from fastrpc import ToolError, processes
 from . import _browser_wire as wire
 from . import _settings
 from ._browser_folder import Folder
+from ._reach import Reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+EVERYTHING = Reach()
+WORKER = f"{__package__}._browser_worker"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
 IDLE_SECONDS = 120.0
@@ -34,6 +38,7 @@ LATE_SECONDS = 8.0  # after its own limit a request must be over
 PAGE_BYTES = 20 * 1024**2
 SVG_BYTES = 10 * 1024**2
 SVG_SECONDS = 20.0
+SANDBOX_HINT = "; only FASTRPC_BROWSER_SANDBOX=0 lets others use a browser without it"
 NOT_FOR_THE_BROWSER = ("DEBUG", "PWDEBUG", "NODE_OPTIONS", "DISPLAY", "WAYLAND_DISPLAY")
 
 
@@ -48,9 +53,10 @@ class Broken(Exception):
 class Browser:
     """One browser's process, and the requests that it works on."""
 
-    def __init__(self, executable: str) -> None:
+    def __init__(self, executable: str, reach: Reach) -> None:
         self.loop = asyncio.get_running_loop()
         self.executable = executable
+        self.reach = reach
         self.ended = False
         self._slots = asyncio.Semaphore(PAGES_AT_ONCE)
         self._users = 0
@@ -76,7 +82,7 @@ class Browser:
             raise NoBrowser(f"no folder for it can be made: {error.strerror or error}") from None
         try:
             self._process = await processes.start(
-                [sys.executable, "-m", f"{__package__}._browser_worker"],
+                [sys.executable, "-m", WORKER],
                 cwd=folder.path,
                 env=_environment(folder.path),
                 output=processes.Output(64 * 1024),
@@ -90,13 +96,21 @@ class Browser:
             listener.close()
         if not self._connected.done() or self.ended:
             raise NoBrowser(f"its process did not start{self._last_words()}")
-        head = {"do": "start", "executable": self.executable, "sandbox": _sandbox()}
+        sandbox = _sandbox(self.reach)
+        head = {
+            "do": "start",
+            "executable": self.executable,
+            "sandbox": sandbox,
+            "networks": self.reach.networks,
+        }
         try:
             answer, _ = await self._request(head, b"", 2 * START_SECONDS)
         except ToolError:
             raise NoBrowser(f"it ended while it started{self._last_words()}") from None
         if "failed" in answer:
-            raise NoBrowser(f"{self.executable} does not start: {answer['failed']}")
+            needed = sandbox == "must" and "sandbox" in answer["failed"].lower()
+            hint = SANDBOX_HINT if needed and self.reach.others else ""
+            raise NoBrowser(f"{self.executable} does not start: {answer['failed']}{hint}")
         if not answer["sandbox"]:
             _say_once(f"the browser runs without its sandbox: {answer['why']}")
 
@@ -240,7 +254,7 @@ class _Wire(asyncio.Protocol):
         self._browser.lost(self._transport)
 
 
-_browser: Browser | None = None
+_browsers: dict[Reach, Browser] = {}
 _refusal: tuple[float, str, str] = (0.0, "", "")  # until when, for which setting, why
 _said = False
 
@@ -269,11 +283,14 @@ def _check_playwright() -> None:
         raise NoBrowser('playwright is not installed: pip install "fastrpc-mcp[tools]"')
 
 
-def _sandbox() -> str:
-    """Return ``on``, which gives way where the system refuses it, ``must`` or ``off``."""
+def _sandbox(reach: Reach) -> str:
+    """Return ``on``, which gives way where the system refuses it, ``must`` or ``off``.
+
+    It does not give way unasked where others choose the pages."""
     if not _settings.flag("FASTRPC_BROWSER_SANDBOX", True):
         return "off"
-    return "must" if os.environ.get("FASTRPC_BROWSER_SANDBOX", "").strip() else "on"
+    asked = os.environ.get("FASTRPC_BROWSER_SANDBOX", "").strip()
+    return "must" if asked or reach.others else "on"
 
 
 def _environment(folder: str) -> dict[str, str]:
@@ -298,19 +315,19 @@ def _say_once(what: str) -> None:
         print(f"fastrpc: {what}", file=sys.stderr, flush=True)
 
 
-async def _running(on_start: Callable[[], object] | None = None) -> Browser:
+async def _running(reach: Reach, on_start: Callable[[], object] | None = None) -> Browser:
     """Return a browser that runs. Raises NoBrowser."""
-    global _browser, _refusal
+    global _refusal
     executable = find()
     until, setting, why = _refusal
-    now_set = f"{executable} {_sandbox()}"
+    now_set = f"{executable} {_sandbox(reach)}"
     if time.monotonic() < until and setting == now_set:
         raise NoBrowser(why)
-    browser = _browser
+    browser = _browsers.get(reach)
     if browser is not None and not browser.ended and browser.executable != executable:
         browser.end()
     if browser is None or browser.ended or browser.loop is not asyncio.get_running_loop():
-        browser = _browser = Browser(executable)
+        browser = _browsers[reach] = Browser(executable, reach)
     if not browser.started.done() and on_start is not None:
         on_start()
     try:
@@ -322,15 +339,19 @@ async def _running(on_start: Callable[[], object] | None = None) -> Browser:
 
 
 async def _ask(
-    head: dict[str, Any], body: bytes, deadline: float, on_start: Callable[[], object] | None = None
+    head: dict[str, Any],
+    body: bytes,
+    deadline: float,
+    reach: Reach,
+    on_start: Callable[[], object] | None = None,
 ) -> tuple[dict[str, Any], bytes]:
     """Have a browser do something; when it turns out to be broken, once more by a new one."""
     try:
-        return await (await _running(on_start)).ask(head, body, deadline)
+        return await (await _running(reach, on_start)).ask(head, body, deadline)
     except Broken:
         pass
     try:
-        return await (await _running(on_start)).ask(head, body, deadline)
+        return await (await _running(reach, on_start)).ask(head, body, deadline)
     except Broken as error:
         raise ToolError(f"The browser failed: {str(error)[:300]}") from None
 
@@ -341,32 +362,32 @@ async def load(
     *,
     wait_ms: int | None = None,
     limit: int = PAGE_BYTES,
-    proxy: str | None = None,
+    reach: Reach = EVERYTHING,
     on_start: Callable[[], object] | None = None,
 ) -> tuple[dict[str, Any], bytes]:
     """Read a page in a fresh context: its facts (`url`, `status`, `content_type`; where the bytes are HTML
     of UTF-8 `html`, `title`, and the beginnings of its `scripts`) and its bytes.
 
-    `deadline` is of `time.monotonic`. `proxy` is an address that everything then goes through. `on_start` is
-    called if the browser has to be started. Raises NoBrowser, and ToolError for what is no content.
+    `deadline` is of `time.monotonic`. `reach` bounds the page and all that it loads. `on_start` is called if
+    the browser has to be started. Raises NoBrowser, and ToolError for what is no content.
     """
-    head = {"do": "page", "url": address, "wait_ms": wait_ms, "limit": limit, "proxy": proxy}
-    return await _ask(head, b"", deadline, on_start)
+    head = {"do": "page", "url": address, "wait_ms": wait_ms, "limit": limit}
+    return await _ask(head, b"", deadline, reach, on_start)
 
 
-async def picture_of_svg(data: bytes, longest_edge: int) -> bytes:
+async def picture_of_svg(data: bytes, longest_edge: int, reach: Reach = EVERYTHING) -> bytes:
     """Return an SVG as a PNG, on white, its longest edge at most that many pixels; without network, files
-    and scripts. Raises ToolError, also where there is no browser."""
+    and scripts. `reach` chooses the browser. Raises ToolError, also where there is no browser."""
     if len(data) > SVG_BYTES:
         raise ToolError(f"The SVG has {len(data)} bytes; the limit is {SVG_BYTES}.")
     head = {"do": "svg", "longest_edge": longest_edge}
     try:
-        return (await _ask(head, data, time.monotonic() + SVG_SECONDS))[1]
+        return (await _ask(head, data, time.monotonic() + SVG_SECONDS, reach))[1]
     except NoBrowser as error:
         raise ToolError(f"An SVG needs a browser to be drawn: {error}.") from None
 
 
 def end() -> None:
-    """End the browser, if one runs."""
-    if _browser is not None:
-        _browser.end()
+    """End the browsers, if any run."""
+    for browser in _browsers.values():
+        browser.end()

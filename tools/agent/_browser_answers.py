@@ -175,6 +175,22 @@ def went_to(address: str) -> str:
     return f"The page went on to an address of {scheme}:, and only http and https are read."
 
 
+def unreached(address: str, reason: str) -> str:
+    """Return the sentence about an address that the checking proxy did not reach, for the reason it gave."""
+    from fastrpc import checking_proxy
+
+    if reason == checking_proxy.NOT_PUBLIC:
+        why = "is not a public address, and only those may be read here (FASTRPC_REACH)"
+    elif reason == checking_proxy.NOT_A_WEB_PORT:
+        why = "has a port that is not for web pages; 80, 443 and those from 1024 up may be read here"
+    elif reason == checking_proxy.NOT_RESOLVED:
+        why = "is a host that is not known"
+    else:
+        why = "cannot be reached"
+    place = web_address.made_of(*web_address.place_of(address)).partition("//")[2]
+    return f"The page could not be loaded: {web_address.shorten(place, 200)} {why}."
+
+
 def download_refused(event: dict[str, Any]) -> str:
     media = media_type(event) or "no stated type"
     hint = " ReadImage reads image files." if media.startswith("image/") else ""

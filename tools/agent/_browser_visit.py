@@ -17,6 +17,7 @@ from ._browser_answers import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 QUIET_SECONDS = 10.0  # how long a page may take to become quiet
@@ -79,12 +80,14 @@ READ = """((limit) => {
 
 
 class Visit:
-    """One page that is being read."""
+    """One page that is being read. `unreached` are the places that the checking proxy has refused, if the
+    browser goes through one."""
 
-    def __init__(self, page: Any, address: str, limit: int) -> None:
+    def __init__(self, page: Any, address: str, limit: int, unreached: Mapping[tuple[str, int], str]) -> None:
         self._page = page
         self._address = address
         self._limit = limit
+        self._unreached = unreached
         self._cdp: Any = None
         self._frame = ""
         self._outcome: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
@@ -191,6 +194,12 @@ class Visit:
 
     async def _takes(self, event: dict[str, Any]) -> bool:
         """Look at what the page's own document answers; whether the browser may go on with it."""
+        if self._unreached:  # a refusal is an answer of status 403 here, and a failure for https
+            address = event["request"]["url"]
+            reason = self._unreached.get(web_address.place_of(address))
+            if reason is not None:
+                self._refuse(answers.unreached(address, reason))
+                return False
         if "responseStatusCode" not in event:
             return True  # it failed: the navigation says how
         target = answers.redirect_of(event)

@@ -3,8 +3,9 @@
 The server starts it below a reaper (`fastrpc.processes`), so playwright's driver and the browser go with
 it however it ends; and the server itself imports no playwright and answers while it starts. It connects
 to the socket ``s`` in its working directory, starts the browser that the first frame names, and then
-serves requests, each in a browser context of its own: nothing carries over. It ends when the server hangs
-up or the browser dies, and removes that directory, which is made for it.
+serves requests, each in a browser context of its own: nothing carries over. Where the browser may not reach
+everything, it goes through a checking proxy that runs here, whose password only this process and playwright's
+driver know. All ends when the server hangs up or the browser dies; that directory, made for it, is removed.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+    from fastrpc.checking_proxy import CheckingProxy
+
 SOCKET = "s"
 FOLDER = os.getcwd()
 RENDERER_BYTES = 1024**3
 ALL_BYTES = 4 * 1024**3
 WATCH_SECONDS = 0.25
 CLOSE_SECONDS = 5.0
+ARGUMENTS = ("--disable-3d-apis", "--no-pings", "--disable-remote-fonts")
 SANDBOX_SIGNS = ("sandbox", "namespace", "zygote", "running as root")
 
 # An SVG as an image: no scripts, nothing from elsewhere. White, since many are black on nothing.
@@ -45,6 +49,7 @@ class Worker:
         self._writer = writer
         self._browser: Any = None
         self._playwright: Any = None
+        self._proxy: CheckingProxy | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
     def take(self, head: dict[str, Any], body: bytes) -> None:
@@ -79,6 +84,10 @@ class Worker:
     async def _start(self, head: dict[str, Any]) -> dict[str, Any]:
         from playwright.async_api import Error, async_playwright
 
+        if head["networks"] is not None:
+            from fastrpc.checking_proxy import CheckingProxy
+
+            self._proxy = await CheckingProxy(allow=head["networks"]).start()
         self._playwright = await async_playwright().start()
         sandbox = head["sandbox"] != "off" and os.geteuid() != 0
         why = "the browser refuses to run as root with it" if head["sandbox"] != "off" else "switched off"
@@ -103,7 +112,8 @@ class Worker:
         return await self._playwright.chromium.launch(
             executable_path=executable,
             chromium_sandbox=sandbox,
-            args=["--disable-3d-apis", "--no-pings", "--disable-remote-fonts"],
+            args=[*ARGUMENTS, *(self._proxy.browser_flags if self._proxy is not None else ())],
+            proxy=self._proxy.browser_proxy if self._proxy is not None else None,
             ignore_default_args=["--disable-popup-blocking"],
             handle_sigint=False,
             timeout=30_000,
@@ -137,13 +147,13 @@ class Worker:
     async def _page(self, head: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         from ._browser_visit import Visit
 
-        proxy = {"server": head["proxy"]} if head.get("proxy") else None
         context = await self._browser.new_context(
-            accept_downloads=False, service_workers="block", permissions=[], proxy=proxy
+            accept_downloads=False, service_workers="block", permissions=[]
         )
         closing = None
         try:
-            visit = Visit(await context.new_page(), head["url"], head["limit"])
+            unreached = self._proxy.refusals if self._proxy is not None else {}
+            visit = Visit(await context.new_page(), head["url"], head["limit"], unreached)
             try:
                 answer = await asyncio.wait_for(visit.read(head["wait_ms"]), head["seconds"])
             except asyncio.TimeoutError:

@@ -1,7 +1,8 @@
 """Reads pages by plain HTTP, where there is no browser, and decodes what came as bytes.
 
 Scripts do not run. Redirects are followed to http and https only, at most twenty; a body is read up to a
-limit while it comes. httpx is imported by the first fetch.
+limit while it comes. A call that may not reach everything (`_reach`) goes through a checking proxy of its
+own. httpx is imported by the first fetch.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 BYTES = 20 * 1024**2
 REDIRECTS = 20
-CONNECT_SECONDS = 15.0
+CONNECTIONS = 8  # of one call to its proxy: one at a time, and those that are just ending
 HEADERS = {
     "accept": "text/html,application/xhtml+xml,application/xml;q=0.9,text/markdown;q=0.9,*/*;q=0.8",
     "accept-language": "en-US,en;q=0.9",
@@ -35,12 +36,28 @@ LATIN = ("iso-8859-1", "latin1", "us-ascii", "ascii")  # browsers read the Windo
 
 
 async def load(
-    address: str, deadline: float, *, limit: int = BYTES, proxy: str | None = None
+    address: str, deadline: float, *, limit: int = BYTES, networks: tuple[str, ...] | None = None
 ) -> tuple[dict[str, Any], bytes]:
     """Read a page: its facts (`url`, `status`, `content_type`; `html` where it is HTML) and its bytes.
 
-    `deadline` is of `time.monotonic`. Raises ToolError for what is no content.
+    `deadline` is of `time.monotonic`. `networks`, if given, are what may be reached besides public addresses.
+    Raises ToolError for what is no content, or may not be reached.
     """
+    if networks is None:
+        return await _load(address, deadline, limit, None)
+    from fastrpc.checking_proxy import CheckingProxy
+
+    async with CheckingProxy(allow=networks, connections=CONNECTIONS) as proxy:
+        try:
+            return await _load(address, deadline, limit, proxy.url_with_password)
+        except ToolError:
+            if not proxy.refusals:
+                raise
+            (host, port), reason = proxy.refusals.popitem()  # the last, at which the way ended
+        raise ToolError(answers.unreached(web_address.made_of(host, port), reason))
+
+
+async def _load(address: str, deadline: float, limit: int, proxy: str | None) -> tuple[dict[str, Any], bytes]:
     try:
         import httpx
     except ImportError:
@@ -49,7 +66,7 @@ async def load(
         ) from None
     seconds = max(1.0, deadline - time.monotonic())
     try:
-        return await asyncio.wait_for(_load(httpx.AsyncClient, address, limit, proxy), seconds)
+        return await asyncio.wait_for(_read(httpx.AsyncClient, address, limit, proxy), seconds)
     except (asyncio.TimeoutError, httpx.TimeoutException):
         raise ToolError(f"The page did not answer or was not complete within {seconds:.0f} s.") from None
     except httpx.TooManyRedirects:
@@ -60,7 +77,7 @@ async def load(
         raise ToolError(f"The page could not be loaded: {_reason(error)}.") from None
 
 
-async def _load(
+async def _read(
     make_client: type[httpx.AsyncClient], address: str, limit: int, proxy: str | None
 ) -> tuple[dict[str, Any], bytes]:
     client = make_client(

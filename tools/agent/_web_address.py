@@ -58,6 +58,24 @@ def is_web(address: str) -> bool:
     return address.partition(":")[0].lower() in SCHEMES
 
 
+def made_of(host: str, port: int) -> str:
+    """Return the address of a place, as short as it can be written."""
+    if ":" in host:
+        host = f"[{host}]"
+    scheme = "https" if port == 443 else "http"
+    return f"{scheme}://{host}" if port in (80, 443) else f"{scheme}://{host}:{port}"
+
+
+def place_of(address: str) -> tuple[str, int]:
+    """Return host and port of an address as a browser writes it; no host where there is none."""
+    scheme, _, rest = shown(address).partition("//")
+    end = min((place for place in map(rest.find, "/?#") if place >= 0), default=len(rest))
+    host, colon, port = rest[:end].rpartition(":")
+    if not colon or not port.isdecimal():
+        host, port = rest[:end], "443" if scheme == "https:" else "80"
+    return host.strip("[]"), int(port)
+
+
 def shown(address: str) -> str:
     """Return an address as a result may show it: without user name and password."""
     scheme, separator, rest = address.partition("//")

@@ -1,8 +1,9 @@
 """The tool ReadDocs: a web page as Markdown, text or HTML, read by a headless browser.
 
 Without a browser it reads by plain HTTP and says so. A long page comes in parts: the copy that was read is
-kept for the calls that go on. A call is over before the client loses patience. How a page is loaded is told
-in `_browser` and `_fetch`, how it becomes Markdown in `_documents`.
+kept for the calls that go on. A call is over before the client loses patience. For callers over HTTP only
+public addresses are read (`_reach`). How a page is loaded is told in `_browser` and `_fetch`, how it becomes
+Markdown in `_documents`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._page_cache import Page
+    from ._reach import Reach
 
 PATIENCE_SECONDS = 55.0
 SPARE_SECONDS = 5.0  # for closing the page and for the conversion
@@ -43,7 +45,7 @@ async def read_docs(
     offset: Annotated[int | None, "Go on at this character of a page that was read"] = None,
 ) -> ToolResult:
     """Fetch URL content as markdown via headless browser"""
-    from . import _page_cache, _web_address
+    from . import _page_cache, _reach, _web_address
 
     address = _web_address.address_of(url)
     wanted = format or "markdown"
@@ -51,11 +53,15 @@ async def read_docs(
         raise ToolError(f"wait_ms: expected 0 to {LONGEST_WAIT_MS} milliseconds, got {wait_ms}.")
     if offset is not None and offset < 0:
         raise ToolError(f"offset: expected 0 or more, got {offset}.")
-    page = _page_cache.get(address, wanted) if offset else None
+    reach = _reach.of(ctx)
+    drawer = (
+        "" if reach.networks is None else f"{','.join(reach.networks)} "
+    )  # who may reach less sees no copy of who may more
+    page = _page_cache.get(drawer + address, wanted) if offset else None
     notes = []
     if page is None:
-        page = await _read(address, wanted, wait_ms, ctx)
-        _page_cache.put({address, page.facts["url"]}, page)
+        page = await _read(address, wanted, wait_ms, reach, ctx)
+        _page_cache.put({drawer + address, drawer + page.facts["url"]}, page)
         if offset:
             notes.append("[no copy of the page was left: it was read again and may have changed]")
     longest = _longest_wait_ms()
@@ -82,7 +88,7 @@ def _longest_wait_ms() -> int:
 # --- reading --------------------------------------------------------------------------------------------
 
 
-async def _read(address: str, format: str, wait_ms: int | None, ctx: Context) -> Page:
+async def _read(address: str, format: str, wait_ms: int | None, reach: Reach, ctx: Context) -> Page:
     from . import _browser, _fetch, _web_address
 
     deadline = time.monotonic() + _seconds()
@@ -92,12 +98,16 @@ async def _read(address: str, format: str, wait_ms: int | None, ctx: Context) ->
     notes = []
     try:
         facts, data = await _browser.load(
-            address, deadline, wait_ms=wait_ms, on_start=lambda: _tell(ctx, 2, "starting the browser")
+            address,
+            deadline,
+            wait_ms=wait_ms,
+            reach=reach,
+            on_start=lambda: _tell(ctx, 2, "starting the browser"),
         )
         facts["via"] = "browser"
     except _browser.NoBrowser as error:
         _tell(ctx, 3, "reading without a browser")
-        facts, data = await _fetch.load(address, deadline)
+        facts, data = await _fetch.load(address, deadline, networks=reach.networks)
         facts["via"] = "http"
         notes.append(f"[read by plain HTTP, scripts did not run: {error}]")
     facts["format"] = format

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastrpc import ToolError, ToolResult, tool
+from fastrpc import Context, ToolError, ToolResult, tool
 
 from . import _settings
 from ._result import result
@@ -42,24 +42,26 @@ NAMES = {"WEBP": "WebP"}
 
 
 @tool(name="ReadImage", effect="read")
-async def read_image(file_path: Annotated[str, "The absolute path to the image file"]) -> ToolResult:
+async def read_image(
+    file_path: Annotated[str, "The absolute path to the image file"], ctx: Context | None = None
+) -> ToolResult:
     """Read an image file and display it visually"""
     import asyncio
 
     patience = _settings.number("FASTRPC_PATIENCE_SECONDS", PATIENCE_SECONDS)
     try:
-        return await asyncio.wait_for(_read(file_path), patience or None)
+        return await asyncio.wait_for(_read(file_path, ctx), patience or None)
     except asyncio.TimeoutError:
         raise ToolError(f"{file_path} was not read within {patience:g} s; try again later.") from None
 
 
-async def _read(given: str) -> ToolResult:
+async def _read(given: str, ctx: Context | None) -> ToolResult:
     from . import _image_file
 
     file = await _image_file.open_file(given, _limit("FASTRPC_IMAGE_FILE_BYTES", FILE_BYTES))
     try:
         if _image_file.is_svg(file.head):
-            return await _draw(file)
+            return await _draw(file, ctx)
         return _shown(await _decode(file, file.descriptor, file.size), file.size)
     except OSError as error:
         raise ToolError(f"file_path: {file.path} cannot be read: {error.strerror}.") from None
@@ -106,13 +108,14 @@ def _why_not(refusal: Refused, file: File) -> str:
     return f"is broken or cut short{f' ({text})' if text else ''}."
 
 
-async def _draw(file: File) -> ToolResult:
+async def _draw(file: File, ctx: Context | None) -> ToolResult:
     """Show an SVG drawing as the browser paints it."""
+    from . import _reach
     from ._browser import picture_of_svg
 
     if file.size > BYTE_LIMIT:
         raise ToolError(f"file_path: {file.path} has {file.size:,} bytes; an SVG may have {BYTE_LIMIT:,}.")
-    painted = await picture_of_svg(file.read(file.size), LONGEST_EDGE)
+    painted = await picture_of_svg(file.read(file.size), LONGEST_EDGE, _reach.of(ctx))
     descriptor = _nameless_file(painted)
     try:
         picture = await _decode(file, descriptor, len(painted))

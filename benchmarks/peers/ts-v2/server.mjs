@@ -1,36 +1,48 @@
-// Peer: the TypeScript SDK, second line: McpServer through serveStdio.
+// Peer: the TypeScript SDK, second line: McpServer through serveStdio, or with `--http PORT` over HTTP, for the wire
+// of 2026-07-28 only and with JSON answers.
 import { execFile } from 'node:child_process';
+import { createServer } from 'node:http';
 
-import { McpServer } from '@modelcontextprotocol/server';
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
 
 const text = (value) => ({ content: [{ type: 'text', text: value }] });
+
+// Over HTTP a server is built for every request: what can be made once is.
+const inputs = {
+    echo: z.object({ text: z.string() }),
+    add: z.object({ a: z.int(), b: z.int() }),
+    payload: z.object({ object: z.record(z.string(), z.unknown()) }),
+    sleep: z.object({ ms: z.int() }),
+    bash: z.object({ command: z.string() }),
+};
 
 function build() {
     const server = new McpServer({ name: 'bench', version: '1.0.0' }, { capabilities: { tools: {} } });
 
     server.registerTool(
         'echo',
-        { description: 'Return the text.', inputSchema: z.object({ text: z.string() }) },
+        { description: 'Return the text.', inputSchema: inputs.echo },
         async (given) => text(given.text),
     );
 
     server.registerTool(
         'add',
-        { description: 'Return the sum of two integers.', inputSchema: z.object({ a: z.int(), b: z.int() }) },
+        { description: 'Return the sum of two integers.', inputSchema: inputs.add },
         async ({ a, b }) => text(String(a + b)),
     );
 
     server.registerTool(
         'payload',
-        { description: 'Return the object.', inputSchema: z.object({ object: z.record(z.string(), z.unknown()) }) },
+        { description: 'Return the object.', inputSchema: inputs.payload },
         async ({ object }) => ({ ...text(JSON.stringify(object)), structuredContent: object }),
     );
 
     server.registerTool(
         'sleep',
-        { description: 'Wait for so many milliseconds.', inputSchema: z.object({ ms: z.int() }) },
+        { description: 'Wait for so many milliseconds.', inputSchema: inputs.sleep },
         async ({ ms }) => {
             await new Promise((resolve) => setTimeout(resolve, ms));
             return text('done');
@@ -39,7 +51,7 @@ function build() {
 
     server.registerTool(
         'bash',
-        { description: 'Run a command and return what it printed.', inputSchema: z.object({ command: z.string() }) },
+        { description: 'Run a command and return what it printed.', inputSchema: inputs.bash },
         ({ command }) =>
             new Promise((resolve) => {
                 const limits = { maxBuffer: 256 * 1024 * 1024 };
@@ -49,4 +61,10 @@ function build() {
     return server;
 }
 
-serveStdio(build);
+const [option, port] = process.argv.slice(2);
+if (option === '--http') {
+    const handler = createMcpHandler(build, { legacy: 'reject', responseMode: 'json' });
+    createServer(toNodeHandler(handler)).listen(Number(port), '127.0.0.1');
+} else {
+    serveStdio(build);
+}

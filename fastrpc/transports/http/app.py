@@ -12,12 +12,12 @@ import asyncio
 
 from fastrpc._core.encode import dumps
 from fastrpc._core.message import Message
-from fastrpc.errors import InternalError, InvalidParams, InvalidRequest, ParseError, ProtocolError
+from fastrpc.errors import InternalError, InvalidParams, InvalidRequest, ParseError, ProtocolError, UsageError
 from fastrpc.transports.http.auth import WELL_KNOWN, authenticator_from
 from fastrpc.transports.http.exchange import ANSWER, ENDS, PAUSED, STOPPED, Exchange
 from fastrpc.transports.http.guard import Guard, Refused, preflight_headers
 from fastrpc.transports.http.headers import HeaderMismatch, check_headers, check_parameters
-from fastrpc.transports.http.request import Request, error_line
+from fastrpc.transports.http.request import Request, modern_status
 from fastrpc.transports.http.sessions import Session, Sessions
 from fastrpc.transports.http.sse import SseEndpoint
 from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
@@ -40,8 +40,6 @@ ASSUMED = "2025-03-26"
 """The version of a client that names none and has no session (MCP 2025-06-18, MCP-Protocol-Version)."""
 
 NEED_A_SESSION = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
-MODERN_STATUS = {-32700: 400, -32600: 400, -32601: 404, -32602: 400, -32020: 400, -32021: 400, -32022: 400}
-"""The statuses of errors in 2026-07-28; in the versions before, an answer has 200 whatever is in it."""
 
 
 class HttpApp:
@@ -69,6 +67,8 @@ class HttpApp:
         self.max_body = max_body
         self.keep_alive_seconds = keep_alive_seconds
         self.stopping = False
+        self.at_end: list[Callable[[], object]] = []
+        """Called when nothing new is let in any more."""
         self.running: set[Exchange] = set()
         """Exchanges whose request is in flight."""
         self.sessions = Sessions(
@@ -93,8 +93,11 @@ class HttpApp:
             f"{WELL_KNOWN}/mcp": self._resource_metadata,
         }
         """Those that need no token. The guard looks at Host and Origin before every route."""
+        place = guard.authenticator.metadata_path if guard.authenticator is not None else None
+        if place is not None:
+            self.open_routes[place] = self._resource_metadata
         self._sse = sse
-        self._idle: list[Exchange] = []
+        self._idle: dict[str | None, list[Exchange]] = {}  # by the version without a session, None: modern
         self._message = Message()
         self._service: Any = None
 
@@ -126,6 +129,8 @@ class HttpApp:
         Whoever runs the server calls this before it waits for connections to end: they end by it.
         """
         self.stopping = True
+        while self.at_end:
+            self.at_end.pop()()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + grace_seconds
         self.sessions.stop_listening()
@@ -134,13 +139,13 @@ class HttpApp:
         while (self.running or self._sse.busy) and loop.time() < deadline:
             await asyncio.sleep(LOOK_SECONDS)
         for exchange in list(self.running):
-            exchange.interrupt(error_line(InternalError("The server has ended"), exchange.id))
+            exchange.interrupt(InternalError("The server has ended"))
         self.sessions.end_all("The server has ended")
         self._sse.end_all()
         await asyncio.sleep(0)
-        idle, self._idle = self._idle, []
-        for exchange in idle:
-            exchange.close()
+        while self._idle:
+            for exchange in self._idle.popitem()[1]:
+                exchange.close()
         if self._service is not None:
             await self._service.leave()
 
@@ -155,7 +160,7 @@ class HttpApp:
     async def _route(self, request: Request) -> None:
         request.origin = self.guard.check_place(request.headers)
         if request.method == "OPTIONS" and request.origin is not None:
-            await request.answer(204, b"", preflight_headers(request.origin, request.headers))
+            await request.answer(204, b"", preflight_headers(request.headers))
             return
         serve = self.open_routes.get(request.path)
         if serve is not None:
@@ -167,9 +172,13 @@ class HttpApp:
         serve = self.routes.get(request.path)
         if serve is None:
             raise Refused(404, f"There is nothing at {request.path:.200}")
+        self.check_open()
+        await serve(request)
+
+    def check_open(self) -> None:
+        """Raise Refused if the server is ending."""
         if self.stopping:
             raise Refused(503, "The server is ending", headers=[(b"retry-after", b"5")])
-        await serve(request)
 
     async def _is_alive(self, request: Request) -> None:
         await request.answer(200, b'{"status":"ok"}')
@@ -186,7 +195,10 @@ class HttpApp:
         metadata = None if authenticator is None else authenticator.metadata
         if metadata is None:
             raise Refused(404, f"There is nothing at {request.path:.200}")
-        await request.answer(200, dumps(metadata), [(b"cache-control", b"max-age=3600")])
+        headers = [(b"cache-control", b"max-age=3600")]
+        if request.origin is None:  # a cache must not give this answer to a page, which could not read it
+            headers.append((b"vary", b"Origin"))
+        await request.answer(200, dumps(metadata), headers)
 
     async def _mcp(self, request: Request) -> None:
         if request.method == "POST":
@@ -209,29 +221,34 @@ class HttpApp:
         if not request.accepts("application/json", "text/event-stream"):
             raise Refused(406, "Accept: expected application/json and text/event-stream")
         body = await request.body(self.max_body)
+        self.check_open()
         message = self.read(body)
         kind, method, id = message.kind, message.method or "", message.id or b"null"
         if kind == "broken":
             raise ParseError(f"Parse error: {message.error}")
-        modern_header = (self._version_header(request) or "") >= MODERN
+        if len(request.headers.get(b"mcp-protocol-version", ())) > 1:
+            twice = HeaderMismatch("MCP-Protocol-Version: the header stands there twice")
+            await request.refuse(400, twice, id)
+            return
+        modern_header = (request.header(b"mcp-protocol-version") or "") >= MODERN
         if kind == "invalid":
             await self._post_invalid(request, body)
         elif kind == "batch":
             self._check_batch(message, modern_header)
-            await self._post_legacy(request, body, kind, "", id)
+            await self._post_legacy(request, body, kind, "")
         elif kind == "response":
             if modern_header:
                 raise InvalidRequest(f"a response: {MODERN} has no requests of the server's to answer")
-            await self._post_legacy(request, body, kind, "", id)
+            await self._post_legacy(request, body, kind, "")
         elif kind == "notification":
             if modern_header or _envelope_of(message.params) is not None:
                 await request.answer(202)
             else:
-                await self._post_legacy(request, body, kind, method, id)
+                await self._post_legacy(request, body, kind, method)
         elif _envelope_of(message.params) is not None or method == "server/discover":
             await self._post_modern(request, body, method, message.params or {}, id)
         elif not modern_header:
-            await self._post_legacy(request, body, kind, method, id)
+            await self._post_legacy(request, body, kind, method)
         elif method == "initialize":
             error = HeaderMismatch(f"MCP-Protocol-Version: {MODERN} has no initialize")
             await request.refuse(400, error, id)
@@ -246,11 +263,6 @@ class HttpApp:
             self._message = Message()
         return message
 
-    def _version_header(self, request: Request) -> str | None:
-        if len(request.headers.get(b"mcp-protocol-version", ())) > 1:
-            raise HeaderMismatch("MCP-Protocol-Version: the header stands there twice")
-        return request.header(b"mcp-protocol-version")
-
     def _check_batch(self, message: Message, modern_header: bool) -> None:
         """Raise InvalidRequest for a batch that speaks 2026-07-28, which has none."""
         element = Message()
@@ -261,7 +273,7 @@ class HttpApp:
 
     async def _post_invalid(self, request: Request, body: bytes) -> None:
         """JSON, but no message: the dispatcher says what is wrong with it."""
-        exchange = self._exchange()
+        exchange = self._exchange(request)
         answer = exchange.receive(body)
         self._put_back(exchange)
         await request.answer(400, answer or b"")
@@ -276,14 +288,13 @@ class HttpApp:
         except ProtocolError as error:
             await request.refuse(400, error, id)
             return
-        exchange = self._exchange()
-        exchange.id = id
+        exchange = self._exchange(request)
         answer = exchange.receive(body)
         if answer is not None:
             self._put_back(exchange)
-            await request.answer(_modern_status(answer, id), answer)
+            await request.answer(modern_status(answer, id), answer)
             return
-        await self._say(request, exchange, lambda line: _modern_status(line, id))
+        await self._say(request, exchange, lambda line: modern_status(line, id))
 
     def _check_headers(self, request: Request, method: str, params: dict[str, Any]) -> None:
         """Hold the headers against the body. The dispatcher refuses an incomplete envelope."""
@@ -320,7 +331,7 @@ class HttpApp:
             if over:
                 self.running.discard(exchange)
                 self._put_back(exchange)
-            elif cancel or exchange.overflown:
+            elif cancel:
                 self.running.discard(exchange)
                 exchange.close()
             else:
@@ -333,10 +344,10 @@ class HttpApp:
             self._put_back(exchange)
 
     async def _tell(self, request: Request, exchange: Exchange, status_of: Callable[[bytes], int]) -> bool:
-        """Send what is said, the answer last; False if the client has gone, or reads no more."""
+        """Send what is said, the answer last; False if the client has gone."""
         while True:
             item = exchange.next()
-            if request.gone or exchange.overflown:
+            if request.gone:
                 return False
             if item is None:
                 if not await exchange.bell.wait(self.keep_alive_seconds):
@@ -356,26 +367,32 @@ class HttpApp:
                 await request.more(b"", last=True)
                 return True
 
-    def _exchange(self) -> Exchange:
-        return self._idle.pop() if self._idle else self.new_exchange()
+    def _exchange(self, request: Request, version: str | None = None) -> Exchange:
+        """Return a connection for one request that stands by itself; `version` if it is an older one."""
+        idle = self._idle.get(version)
+        exchange = idle.pop() if idle else self.new_exchange()
+        if version is not None and exchange.dispatcher.session.version is None:
+            exchange.dispatcher.assume(version)
+        exchange.dispatcher.principal = request.principal
+        return exchange
 
     def _put_back(self, exchange: Exchange) -> None:
-        session = exchange.dispatcher.session
-        if exchange.reusable and session.version is None and len(self._idle) < IDLE_EXCHANGES:
+        idle = self._idle.setdefault(exchange.dispatcher.session.version, [])
+        if exchange.reusable and not self.stopping and len(idle) < IDLE_EXCHANGES:
             exchange.hand_over(None)
-            self._idle.append(exchange)
+            idle.append(exchange)
         else:
             exchange.close()
 
     # --- up to 2025-11-25 ---------------------------------------------------------------------------------
 
-    async def _post_legacy(self, request: Request, body: bytes, kind: str, method: str, id: bytes) -> None:
+    async def _post_legacy(self, request: Request, body: bytes, kind: str, method: str) -> None:
         if method == "initialize" and kind == "request":
-            await self._post_initialize(request, body, id)
+            await self._post_initialize(request, body)
         elif b"mcp-session-id" in request.headers:
-            await self._post_in_session(request, body, kind, id)
+            await self._post_in_session(request, body, kind)
         else:
-            await self._post_without_session(request, body, kind, method, id)
+            await self._post_without_session(request, body, kind, method)
 
     def _session_of(self, request: Request) -> Session:
         """Return the session that a request names. Raises Refused: 400 without one, 404 if unknown."""
@@ -385,26 +402,18 @@ class HttpApp:
         session = self.sessions.find(given, request.principal)
         if session is None:
             raise Refused(404, "Mcp-Session-Id: there is no such session", code=-32001)
-        _check_version(self._version_header(request))
+        _check_version(request.header(b"mcp-protocol-version"))
         return session
 
-    async def _post_initialize(self, request: Request, body: bytes, id: bytes) -> None:
+    async def _post_initialize(self, request: Request, body: bytes) -> None:
         session = self.sessions.open(request.principal, asyncio.get_running_loop())
         if session is None:
             raise Refused(429, "Too many sessions are open", headers=[(b"retry-after", b"60")])
         self._service = session.dispatcher.service
         exchange = session.exchange()
-        exchange.id = id
         answer = exchange.receive(body)
         if answer is None:  # a server behind this one is asked first
-            session.begin(exchange)
-            request.watch(exchange.bell.ring)
-            while answer is None and not request.gone:
-                item = exchange.next()
-                if item is None:
-                    await exchange.bell.wait(self.keep_alive_seconds)
-                elif item[0] in ENDS:
-                    answer = item[1]
+            answer = await self._answer_late(request, session, exchange)
         if not answer or session.version is None:
             self.sessions.end(session)
             await request.answer(400, answer or b"")
@@ -412,12 +421,27 @@ class HttpApp:
         session.put_back(exchange)
         await request.answer(200, answer, [(b"mcp-session-id", session.id.encode())])
 
-    async def _post_in_session(self, request: Request, body: bytes, kind: str, id: bytes) -> None:
+    async def _answer_late(self, request: Request, session: Session, exchange: Exchange) -> bytes | None:
+        """Wait for the answer to initialize; None if the client goes away. No session stays behind then."""
+        session.begin(exchange)
+        request.watch(exchange.bell.ring)
+        try:
+            while not request.gone:
+                item = exchange.next()
+                if item is None:
+                    await exchange.bell.wait(self.keep_alive_seconds)
+                elif item[0] in ENDS:
+                    return item[1]
+        except BaseException:  # what runs below us gives the request up
+            self.sessions.end(session)
+            raise
+        return None
+
+    async def _post_in_session(self, request: Request, body: bytes, kind: str) -> None:
         session = self._session_of(request)
         if kind == "batch" and session.version not in BATCHES:
             raise InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
         exchange = session.exchange()
-        exchange.id = id
         answer = exchange.receive(body)
         if kind in ("notification", "response"):
             session.put_back(exchange)
@@ -437,30 +461,42 @@ class HttpApp:
         self.running.add(exchange)
         exchange.on_end = self.running.discard
         request.watch(exchange.bell.ring)
+        try:
+            answer = await self._answer_alone(request, session, exchange)
+        except BaseException:  # what runs below us gives the request up; the call goes on
+            session.stream_of(exchange).leave()
+            raise
+        if answer is not None:
+            session.put_back(exchange)
+            kind, line = answer
+            await request.answer(200 if kind == ANSWER else 503 if self.stopping else 404, line)
+            return
+        reader = session.stream_of(exchange)
+        if request.gone:
+            reader.leave()
+            return
+        request.on_gone = reader.bell.ring
+        await self._send(request, session, reader, 0)
+
+    async def _answer_alone(
+        self, request: Request, session: Session, exchange: Exchange
+    ) -> tuple[str, bytes] | None:
+        """Wait for an answer; None if more is to be said, if it takes long, or if the client has gone."""
         while True:
             item = exchange.peek()
             if item is None and not request.gone:
                 if await exchange.bell.wait(self.keep_alive_seconds):
                     continue
             elif item is not None and item[0] in (ANSWER, STOPPED):
-                exchange.next()
-                session.put_back(exchange)
-                status = 200 if item[0] == ANSWER else 503 if self.stopping else 404
-                await request.answer(status, item[1])
-                return
+                return exchange.next()
             elif item is not None and item[0] == PAUSED and not session.primed:
                 exchange.next()
                 continue
-            break
-        reader = session.stream_of(exchange)
-        if not request.gone:
-            await self._send(request, session, reader, 0)
+            return None
 
-    async def _post_without_session(
-        self, request: Request, body: bytes, kind: str, method: str, id: bytes
-    ) -> None:
+    async def _post_without_session(self, request: Request, body: bytes, kind: str, method: str) -> None:
         """Serve a client that keeps no session, as far as none is needed."""
-        version = _check_version(self._version_header(request)) or ASSUMED
+        version = _check_version(request.header(b"mcp-protocol-version")) or ASSUMED
         if kind == "notification":
             await request.answer(202)
             return
@@ -468,9 +504,7 @@ class HttpApp:
             self._session_of(request)
         if kind == "batch" and version not in BATCHES:
             raise InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
-        exchange = self.new_exchange()
-        exchange.dispatcher.assume(version)
-        exchange.id = id
+        exchange = self._exchange(request, version)
         answer = exchange.receive(body)
         if answer is None and exchange.waits:
             await self._say(request, exchange, lambda line: 200, cancel=False)
@@ -512,14 +546,23 @@ class HttpApp:
 def application(
     connect: Callable[..., Any], tool_schema: Callable[[str], dict[str, Any] | None], options: dict[str, Any]
 ) -> HttpApp:
-    """Make the application of `Server.asgi`. Raises UsageError for options that leave open who may use it."""
+    """Make the application of `Server.asgi`.
+
+    Raises UsageError for options that there are not, or that leave open who may use it.
+    """
     options = dict(options)
     authenticator = authenticator_from(options)
     limits = {name: options.pop(name) for name in LIMITS if name in options}
+    for name, value in options.items():
+        if name not in PLACES:
+            raise UsageError(f"asgi: unknown option {name!r}")
+        if isinstance(value, str):  # each of its characters would be a host
+            raise UsageError(f"asgi: {name}: expected a list, got a text")
     return HttpApp(connect, Guard(authenticator, **options), tool_schema=tool_schema, **limits)
 
 
 LIMITS = ("max_body", "keep_alive_seconds", "session_idle_seconds", "sessions_per_caller", "max_sessions")
+PLACES = ("loopback", "hosts", "origins")
 
 
 def _check_version(given: str | None) -> str | None:
@@ -535,11 +578,3 @@ def _envelope_of(params: dict[str, Any] | None) -> Any:
     """Return what the envelope of 2026-07-28 names as its version, None without an envelope."""
     meta = params.get("_meta") if params else None
     return meta.get(VERSION_KEY) if isinstance(meta, dict) else None
-
-
-def _modern_status(answer: bytes, id: bytes) -> int:
-    """Return the status of an answer: an error's, where HTTP has one for it."""
-    prefix = b'{"jsonrpc":"2.0","id":%b,"error":{"code":' % id
-    if not answer.startswith(prefix):
-        return 200
-    return MODERN_STATUS.get(int(answer[len(prefix) : len(prefix) + 12].partition(b",")[0]), 200)

@@ -1,8 +1,8 @@
 """What `Server.asgi` returns: an ASGI application to be mounted in another one, or run by any ASGI server.
 
-Connections, sessions and streams belong to an event loop, so each loop gets an `HttpApp` of its own; one whose
-loop has ended is forgotten. Applications that mount this one do not pass the start and end of their lives on:
-they may take `lifespan` as theirs. Without it everything ends with the loop.
+Connections, sessions and streams belong to an event loop, so each loop gets an `HttpApp` of its own; one
+whose loop has ended is forgotten. Applications that mount this one do not pass the start and end of their
+lives on: they may take `lifespan` as theirs. Without it everything ends with the loop.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Application:
 
     @asynccontextmanager
     async def lifespan(self, host: object = None) -> AsyncIterator[None]:
-        """The life of the application, as a host's lifespan or a part of it: ``Starlette(lifespan=mcp.lifespan)``.
+        """The life of the application, as a host's or a part of it: ``Starlette(lifespan=mcp.lifespan)``.
 
         At the end sessions and streams are ended in order, and the server's own lifespan is left.
         """

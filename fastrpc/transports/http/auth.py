@@ -1,8 +1,9 @@
 """Bearer tokens: whose a request is (RFC 6750), and what one without a right token is told (RFC 9728).
 
 Tokens come from the caller of `Server.asgi`, a file, the environment, or an authorization server
-(`issuers`). Of those that are configured only digests are kept; comparing takes the same time whatever
-was sent, and what was sent is logged nowhere and told nobody. A file is looked at once a second.
+(`issuers`). Digests are compared, which takes the same time whatever was sent; what was sent is logged
+nowhere and told nobody, and what is configured is masked wherever something is written. A file is looked
+at once a second.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from time import monotonic
 
 from fastrpc import log
 from fastrpc.errors import UsageError
+from fastrpc.masking import hide
 from fastrpc.transports.http.guard import Admission, Refused
 
 TYPE_CHECKING = False
@@ -36,6 +38,8 @@ VARIABLE = "FASTRPC_TOKEN"
 SHORTEST = 16
 LONGEST = 16 * 1024
 LONGEST_FILE = 1024 * 1024
+MOST_HIDDEN = 1000
+"""A file with more tokens than this is not looked for in what is written: that would take too long."""
 LOOK_SECONDS = 1.0
 TOKEN = re.compile(rb"[A-Za-z0-9._~+/!#$%&'*^`|:@-]+=*\Z")
 """What a token is made of: RFC 6750's characters, and a few that other servers' tokens have."""
@@ -126,6 +130,13 @@ class Authenticator:
         return challenge
 
     @property
+    def metadata_path(self) -> str | None:
+        """Where clients look for the metadata, by the resource's address; None where there is none."""
+        if self.metadata is None or self._resource is None:
+            return None
+        return "/" + metadata_url(self._resource).partition("://")[2].partition("/")[2]
+
+    @property
     def metadata(self) -> dict[str, Any] | None:
         """The protected resource's metadata (RFC 9728, 2); None where no authorization server is named."""
         if self._resource is None or not self._issuers:
@@ -209,13 +220,16 @@ class TokenFile(Tokens):
             raise UsageError(f"--token-file: cannot read {self._path}: {error.strerror}") from None
         if len(data) > LONGEST_FILE:
             raise UsageError(f"--token-file: {self._path} is longer than {LONGEST_FILE} bytes")
-        digests = []
+        tokens = []
         for number, line in enumerate(data.splitlines(), 1):
             token = line.strip()
             if token and not token.startswith(b"#"):
                 _check(token, f"--token-file: line {number} of {self._path}")
-                digests.append(_digest(token))
-        self._digests = digests
+                tokens.append(token)
+        self._digests = [_digest(token) for token in tokens]
+        if len(tokens) <= MOST_HIDDEN:
+            for token in tokens:
+                hide(token.decode("ascii"))
 
 
 class AskedTokens:
@@ -230,9 +244,13 @@ class AskedTokens:
     async def find(self, token: bytes) -> Admission | None:
         from inspect import isawaitable
 
-        principal = self._ask(token.decode("ascii"))
-        if isawaitable(principal):
-            principal = await principal
+        try:
+            principal = self._ask(token.decode("ascii"))
+            if isawaitable(principal):
+                principal = await principal
+        except Exception as error:  # whose words may well be the token: KeyError's are
+            log.write("error", f"token=: the function has raised {type(error).__name__}")
+            raise Refused(500, "Internal error; see the server's log", -32603) from None
         if principal is None:
             return None
         if not isinstance(principal, str) or not principal:
@@ -242,11 +260,32 @@ class AskedTokens:
 
 def token_from_environment(environment: MutableMapping[str, str] | None = None) -> str | None:
     """Take FASTRPC_TOKEN out of the environment, so that no child inherits it. Raises UsageError."""
-    token = (os.environ if environment is None else environment).pop(VARIABLE, "").strip()
+    token = (take(VARIABLE) if environment is None else environment.pop(VARIABLE, "")).strip()
     if not token:
         return None
     _check(token.encode("utf-8", "surrogateescape"), VARIABLE)
+    hide(token)
     return token
+
+
+def take(name: str) -> str:
+    """Take a secret out of the environment and mask it from now on; "" if it is not there.
+
+    The memory that it was handed over in is overwritten: `ps` and /proc show that to this user's other
+    programs, among them those of the tools.
+    """
+    value = os.environ.get(name, "")
+    if value:
+        import ctypes
+
+        getenv = ctypes.CDLL(None).getenv
+        getenv.restype, getenv.argtypes = ctypes.c_void_p, [ctypes.c_char_p]
+        place = getenv(name.encode())
+        if place:
+            ctypes.memset(place, 0, len(ctypes.string_at(place)))
+        hide(value.strip())
+    os.environ.pop(name, None)
+    return value
 
 
 def authenticator_from(options: dict[str, Any]) -> Authenticator | None:
@@ -267,9 +306,12 @@ def authenticator_from(options: dict[str, Any]) -> Authenticator | None:
         sources.append(AskedTokens(token))
     elif token is not None:
         tokens = [token] if isinstance(token, str) else list(token)
+        if not tokens:
+            raise UsageError("token: expected at least one")
         for given in tokens:
             if not isinstance(given, str) or not TOKEN.match(given.encode("utf-8", "surrogateescape")):
                 raise UsageError("token: expected a text of visible ASCII characters, or several")
+            hide(given)
         sources.append(Tokens(tokens))
     if file is not None:
         sources.append(TokenFile(os.fspath(file)))

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections import deque
 
+from fastrpc.transports.http.request import error_line
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
     from collections.abc import Callable
     from typing import Any
+
+    from fastrpc.errors import ProtocolError
 
 ANSWER, MESSAGE, DROPPED, STOPPED, PAUSED = "answer", "message", "dropped", "stopped", "paused"
 """What an exchange says: its answer; a message before that; that there is no answer, since the client has
@@ -21,7 +25,7 @@ cancelled; an error, since the server ends; and that the client shall come back 
 ENDS = (ANSWER, DROPPED, STOPPED)
 
 UNREAD_LIMIT = 4 * 1024 * 1024
-"""Bytes that wait for a reader at most; one that lets more wait is given up."""
+"""Bytes that wait for a reader; behind them messages are left out, answers are not."""
 
 LARGEST_KEPT = 256 * 1024
 """A connection keeps room for the longest message that it has read; beyond this it is not used again."""
@@ -69,11 +73,10 @@ class Exchange:
         dispatcher.on_paused = lambda: self.put(PAUSED, b"")
         dispatcher.loop_runs(loop)
         self.bell = Bell(loop)
-        self.id = b"null"
-        """The id of the request, for an error that takes its answer's place."""
         self.on_end: Callable[[Exchange], object] | None = None
         """Called when a request that was in flight is over."""
         self.overflown = False
+        """Whether something had to be left out."""
         self.reusable = True
         self._take: Callable[[str, bytes], object] | None = None
         self._items: deque[tuple[str, bytes]] = deque()
@@ -91,6 +94,7 @@ class Exchange:
             self.connection.flush = self._flush
         answer: bytes = self.connection.output.take()
         if not answer:
+            self._owes = self._has_requests()
             return None
         if self._items:
             self.put(ANSWER, answer)
@@ -113,13 +117,15 @@ class Exchange:
     @property
     def waits(self) -> bool:
         """Whether there is something to wait for: said and not read, or a request of its own in flight."""
-        return bool(self._items) or self._has_requests()
+        return bool(self._items) or self._owes
 
     def _has_requests(self) -> bool:
-        dispatcher = self.dispatcher
-        return any(request.dispatcher is dispatcher for request in dispatcher.in_flight.values()) or bool(
-            dispatcher.listening
-        )
+        return bool(self._requests() or self.dispatcher.listening)
+
+    def _requests(self) -> list[Any]:
+        """Return the requests in flight that came this way, and by no other connection of the session."""
+        mine = self.dispatcher
+        return [request for request in mine.in_flight.values() if request.dispatcher is mine]
 
     def hand_over(self, take: Callable[[str, bytes], object] | None) -> None:
         """Have all that is said and not read yet, now and later, go to a function; None: to `next`."""
@@ -129,24 +135,34 @@ class Exchange:
             if item is not None:
                 take(*item)
 
-    def interrupt(self, line: bytes) -> None:
-        """Stop what is in flight and answer with an error, as text."""
+    def interrupt(self, error: ProtocolError) -> None:
+        """Stop what is in flight; all of it is answered with an error."""
         self.reusable = False
         self.dispatcher.on_dropped = None
-        for request in list(self.dispatcher.in_flight.values()):
-            if request.dispatcher is self.dispatcher and request.call is not None:
+        lines = []
+        for request in self._requests():
+            line = error_line(error, request.id)
+            if request.batch is None:
+                lines.append(line)
+            else:
+                request.batch.answers.append(line)
+            if request.call is not None:
                 request.call.cancel()
-        if self._owes:
+        for line in lines:
             self.put(STOPPED, line)
 
     def close(self) -> None:
         """Stop what is in flight; nothing more is said (MCP 2026-07-28: closing the stream cancels)."""
+        dispatcher, connection = self.dispatcher, self.connection
         self.reusable = False
-        self.dispatcher.on_dropped = None
+        dispatcher.on_dropped = None
         self._take = _ignore
         self._items.clear()
-        if self.dispatcher.main is self.dispatcher:
-            self.dispatcher.close()
+        if dispatcher.main is dispatcher:
+            dispatcher.close()
+        # They hold each other, and room to read and write; a collection may be far off.
+        dispatcher.on_paused = None
+        connection.flush = connection.tell = connection.call_in_loop = connection.dispatcher = None
 
     def put(self, kind: str, line: bytes) -> None:
         """Say something."""
@@ -160,7 +176,8 @@ class Exchange:
             return
         if self._waiting_bytes > UNREAD_LIMIT:
             self.overflown = True
-        else:
+            self.reusable = False
+        if not self.overflown or kind in ENDS:
             self._items.append((kind, line))
             self._waiting_bytes += len(line)
         self.bell.ring()

@@ -26,7 +26,9 @@ CORS_HEADERS = (
 PARAMETER = re.compile(r"mcp-param-[a-z0-9!#$%&'*+.^_`|~-]{1,64}\Z")
 HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._~!$&'()*+;=%-]{1,255}?)\.?(?::([0-9]{0,5}))?\Z")
 LOOPBACK = re.compile(r"localhost\Z|\[::1\]\Z|127(?:\.(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}\Z")
+ORIGIN_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,63}\Z")
 OWN_SITE = (b"same-origin", b"none")
+DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
 class Refused(Exception):
@@ -103,8 +105,11 @@ class Guard:
         return origin
 
     def _is_our_host(self, name: str, port: str | None) -> bool:
-        if name in self._hosts or f"{name}:{port}" in self._hosts:
-            return True
+        if self._hosts:
+            # Who names no port means the scheme's, and which that is only a proxy before us may know.
+            ports = [port] if port else DEFAULT_PORTS.values()
+            if name in self._hosts or any(f"{name}:{each}" in self._hosts for each in ports):
+                return True
         return LOOPBACK.match(name) is not None if self._loopback else not self._hosts
 
     def _is_our_origin(self, origin: str) -> bool:
@@ -156,15 +161,14 @@ def cors_headers(origin: str | None) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def preflight_headers(origin: str, headers: Headers) -> list[tuple[bytes, bytes]]:
-    """Return the answer to a preflight of a known origin (Fetch: CORS-preflight request).
+def preflight_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Return what the answer to a preflight has besides `cors_headers` (Fetch: CORS-preflight request).
 
     Of the headers that are asked for, those for arguments (``Mcp-Param-…``) are allowed besides fixed ones.
     """
     asked = b",".join(headers.get(b"access-control-request-headers", ()))[:4096].decode("latin-1").lower()
     parameters = [name for name in map(str.strip, asked.split(",")) if PARAMETER.match(name)]
     answer = [
-        *cors_headers(origin),
         (b"access-control-allow-methods", CORS_METHODS),
         (b"access-control-allow-headers", ", ".join([CORS_HEADERS, *parameters]).encode("latin-1")),
         (b"access-control-max-age", b"600"),
@@ -182,20 +186,36 @@ def _host_entry(host: str) -> str:
     if host.count(":") > 1 and not host.startswith("["):
         host = f"[{host}]"
     match = HOST.match(host)
-    if match is None:
+    name = None if match is None else _written(match[1])
+    if match is None or name is None:
         raise UsageError(f"--allow-host: expected a name or name:port; got {host:.100}")
-    return f"{match[1]}:{match[2]}" if match[2] else match[1]
+    return f"{name}:{match[2]}" if match[2] else name
 
 
 def _origin_entry(origin: str) -> str:
-    """Return an allowed origin as browsers write it. Raises UsageError."""
+    """Return an allowed origin as browsers write it: without its scheme's own port. Raises UsageError."""
     from fastrpc.errors import UsageError
 
     origin = origin.strip().lower().rstrip("/")
     scheme, separator, rest = origin.partition("://")
-    if not (separator and scheme.isalnum() and HOST.match(rest)):
+    match = HOST.match(rest)
+    name = None if match is None else _written(match[1])
+    if match is None or name is None or not (separator and ORIGIN_SCHEME.match(scheme)):
         raise UsageError(f"--allow-origin: expected scheme://host or scheme://host:port; got {origin:.100}")
-    return origin
+    port = f":{match[2]}" if match[2] and match[2] != DEFAULT_PORTS.get(scheme) else ""
+    return f"{scheme}://{name}{port}"
+
+
+def _written(name: str) -> str | None:
+    """Return a name as clients write it: an address of IPv6 has one short form. None if it is none."""
+    if not name.startswith("["):
+        return name
+    from ipaddress import IPv6Address
+
+    try:
+        return f"[{IPv6Address(name[1:-1])}]"
+    except ValueError:
+        return None
 
 
 def headers_of(scope: Any) -> Headers:

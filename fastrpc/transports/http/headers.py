@@ -30,7 +30,7 @@ def check_headers(
     """Raise HeaderMismatch unless method, name and version are the same in headers and body."""
     _check(headers, "MCP-Protocol-Version", version)
     _check(headers, "Mcp-Method", method)
-    name = params.get(NAMED.get(method, ""))
+    name = params.get(NAMED[method]) if method in NAMED else None
     if isinstance(name, str):
         _check(headers, "Mcp-Name", name)
 
@@ -80,7 +80,7 @@ def _check_value(headers: dict[bytes, list[bytes]], name: str, expected: Any) ->
 
 
 def _is_integer(text: str) -> bool:
-    return len(text) < 40 and text.lstrip("-").isdigit() and text.isascii()
+    return len(text) < 40 and text.isascii() and text.removeprefix("-").isdecimal()
 
 
 def _value_of(headers: dict[bytes, list[bytes]], name: str) -> str:
@@ -89,7 +89,9 @@ def _value_of(headers: dict[bytes, list[bytes]], name: str) -> str:
         raise HeaderMismatch(f"{name}: the header is missing")
     if len(values) > 1:
         raise HeaderMismatch(f"{name}: the header stands there {len(values)} times")
-    return decoded(name, values[0].decode("latin-1").strip(" \t"))
+    if not values[0].isascii():  # readers differ in what other bytes stand for
+        raise HeaderMismatch(f"{name}: expected plain ASCII, or base64 between {_OPEN} and {_CLOSE}")
+    return decoded(name, values[0].decode("ascii").strip(" \t"))
 
 
 def decoded(name: str, text: str) -> str:

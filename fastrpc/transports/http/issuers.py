@@ -3,8 +3,9 @@
 A token is taken if a configured issuer's key has signed it with an asymmetric algorithm, for this server
 (RFC 8707), for now, and with the scopes that are needed. Only the issuer named by the operator is ever
 fetched from: a token's own `jku`, `x5u` and `jwk` are not looked at. Keys are fetched for the first token,
-and again for a key id that is new, at most every 30 s. PyJWT checks signatures; it and httpx are imported
-by the first token. A verdict is kept for at most a minute.
+again for a key id that is new (at most every 30 s), and every hour behind the callers' backs; while the
+issuer is down they serve for a day, then nobody is let in (503). PyJWT checks signatures; it and httpx are
+imported before the server begins, not by the first caller. A verdict is kept for at most a minute.
 """
 
 from __future__ import annotations
@@ -34,11 +35,15 @@ LEEWAY_SECONDS = 30
 KEPT_SECONDS = 60.0
 KEPT = 1024
 FETCH_SECONDS = 5.0
+ALL_FETCHES_SECONDS = 10.0
 LONGEST_DOCUMENT = 256 * 1024
 MOST_KEYS = 64
 KEYS_SECONDS = 3600.0
+LONGEST_KEYS_SECONDS = 24 * 3600.0
 AGAIN_SECONDS = 30.0
 AFTER_FAILURE = 5.0
+LIBRARIES = ("httpx", "jwt", "cryptography.hazmat.primitives.asymmetric.rsa")
+"""The last is what PyJWT does without, but then it knows shared secrets only."""
 
 
 class Unavailable(Exception):
@@ -57,6 +62,7 @@ class Issuers:
         now: Callable[[], float] = time,
         clock: Callable[[], float] = monotonic,
     ) -> None:
+        _import_libraries()
         self._issuers = {issuer: Issuer(issuer, clock) for issuer in issuers}
         self._audience = audience
         self._scopes = frozenset(scopes)
@@ -77,8 +83,7 @@ class Issuers:
         header, issuer = self._read(token)
         try:
             key = await issuer.key(header.get("kid"), header["alg"])
-        except Unavailable as error:
-            log.write("error", f"{issuer.address}: {error}")
+        except Unavailable:  # the log has it, once for each attempt
             raise Refused(
                 503, "The authorization server does not answer", -32603, headers=[(b"retry-after", b"10")]
             ) from None
@@ -162,26 +167,17 @@ class Issuer:
         self._keys: list[dict[str, Any]] = []
         self._fetched = self._tried = float("-inf")
         self._fetching: asyncio.Task[None] | None = None
+        self._trouble = False
+        """Whether the last fetch has failed."""
 
     async def key(self, id: Any, algorithm: str) -> Any:
         """Return the key that a token names. Raises InvalidToken, and Unavailable."""
-        now = self._clock()
         found = self._find(id, algorithm)
-        is_old = now - self._fetched > KEYS_SECONDS
-        if (found is None or is_old) and now - self._tried >= (
-            AGAIN_SECONDS if self._keys else AFTER_FAILURE
-        ):
-            self._tried = now
-            self._fetching = asyncio.ensure_future(self._fetch())
-        if (found is None or is_old) and self._fetching is not None:
-            try:
-                await asyncio.shield(self._fetching)
-            except Unavailable:
-                if not self._keys:
-                    raise
-            found = self._find(id, algorithm)
-        if found is None:
-            raise InvalidToken("the token is signed with a key that the issuer does not show")
+        age = self._clock() - self._fetched
+        if found is None or age > KEYS_SECONDS:
+            self._fetch_again()
+            if found is None or age > LONGEST_KEYS_SECONDS:
+                found = await self._find_fetched(id, algorithm)
         import jwt
 
         try:
@@ -201,18 +197,44 @@ class Issuer:
         ]
         return fitting[0] if len(fitting) == 1 else None
 
+    async def _find_fetched(self, id: Any, algorithm: str) -> dict[str, Any]:
+        """Return a key of those that are being fetched, or have just been."""
+        if self._fetching is not None:
+            await asyncio.shield(self._fetching)
+        if self._trouble:
+            raise Unavailable
+        found = self._find(id, algorithm)
+        if found is None:
+            raise InvalidToken("the token is signed with a key that the issuer does not show")
+        return found
+
+    def _fetch_again(self) -> None:
+        """Begin to fetch the keys, unless that was tried a moment ago.
+
+        Whoever makes up tokens must not have us ask the issuer for each.
+        """
+        now = self._clock()
+        if now - self._tried >= (AFTER_FAILURE if self._trouble else AGAIN_SECONDS):
+            self._tried = now
+            self._fetching = asyncio.ensure_future(self._fetch())
+
     async def _fetch(self) -> None:
-        """Fetch the keys by way of the server's metadata (RFC 8414, OpenID Discovery). Raises Unavailable."""
+        """Fetch the keys by way of the server's metadata (RFC 8414, OpenID Discovery)."""
         import httpx
 
         try:
             # No proxies and no `.netrc` of the environment's, no redirects: only what the operator named.
-            async with httpx.AsyncClient(timeout=FETCH_SECONDS, trust_env=False) as client:
-                keys = await asyncio.wait_for(self._keys_from(client), 3 * FETCH_SECONDS)
-        except (asyncio.TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
-            raise Unavailable(f"its keys cannot be fetched ({type(error).__name__})") from None
-        self._keys = [key for key in keys[:MOST_KEYS] if isinstance(key, dict)]
-        self._fetched = self._clock()
+            context = httpx.create_ssl_context()
+            async with httpx.AsyncClient(timeout=FETCH_SECONDS, trust_env=False, verify=context) as client:
+                keys = await asyncio.wait_for(self._keys_from(client), ALL_FETCHES_SECONDS)
+        except Exception as error:  # whatever another server sends
+            words = str(error) if isinstance(error, Unavailable) else f"({type(error).__name__})"
+            log.write("error", f"{self.address}: its keys cannot be fetched: {words}")
+            self._trouble = True
+        else:
+            self._keys = [key for key in keys[:MOST_KEYS] if isinstance(key, dict)]
+            self._fetched = self._clock()
+            self._trouble = False
 
     async def _keys_from(self, client: Any) -> list[Any]:
         for address in _metadata_addresses(self.address):
@@ -220,12 +242,13 @@ class Issuer:
             if metadata is None:
                 continue
             if metadata.get("issuer") != self.address:
-                raise Unavailable("its metadata is another issuer's")
+                raise Unavailable(f"its metadata names the issuer {metadata.get('issuer')!r:.200}")
             found = metadata.get("jwks_uri")
             if not isinstance(found, str):
                 raise Unavailable("its metadata has no jwks_uri")
             try:
-                _checked(found, loopback=is_loopback(self._authority))
+                # Some issuers tell their keys apart by the query.
+                _checked(found.partition("?")[0], loopback=is_loopback(self._authority))
             except UsageError:
                 raise Unavailable("its jwks_uri is no https address") from None
             keys = (await _document(client, found) or {}).get("keys")
@@ -233,6 +256,18 @@ class Issuer:
                 raise Unavailable("its jwks_uri shows no keys")
             return keys
         raise Unavailable("it has no metadata")
+
+
+def _import_libraries() -> None:
+    """Raise UsageError if a library is missing; have them ready: importing them would hold callers up."""
+    from importlib import import_module
+
+    for name in LIBRARIES:
+        try:
+            import_module(name)
+        except ImportError as error:
+            words = f'--auth-server: {error.name} is not installed; pip install "fastrpc-mcp[http]"'
+            raise UsageError(words) from None
 
 
 def _checked(address: str, *, loopback: bool = True) -> str:
@@ -272,11 +307,13 @@ async def _document(client: Any, address: str) -> dict[str, Any] | None:
     """Return a JSON object, None where there is none. Raises Unavailable."""
     from json import loads
 
-    async with client.stream("GET", address, headers={"accept": "application/json"}) as response:
+    # Uncompressed: a few bytes must not become many.
+    headers = {"accept": "application/json", "accept-encoding": "identity"}
+    async with client.stream("GET", address, headers=headers) as response:
         if response.status_code != 200:
             return None
         data = b""
-        async for part in response.aiter_bytes():
+        async for part in response.aiter_raw():
             data += part
             if len(data) > LONGEST_DOCUMENT:
                 raise Unavailable("what it sends is too long")

@@ -1,22 +1,24 @@
 """How much time and room one HTTP connection may take, and the one timer that sees to it for all of them.
 
-The timer keeps a clock of its own that stands still while the loop is held up: nobody is closed for bytes that lie
-in the kernel because a tool did not let us read. A look at 500 connections costs a millisecond.
+The timer keeps a clock of its own that stands still while the loop is held up: nobody is closed for bytes
+that lie in the kernel because a tool did not let us read. A look at 500 connections costs a millisecond.
 """
 
 from __future__ import annotations
+
+from sys import byteorder
 
 from fastrpc import log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
+    from asyncio import AbstractEventLoop, WriteTransport
 
     from fastrpc.transports.http.protocol import Protocol
 
 
 class Limits:
-    """The limits of a connection. Times are in seconds, kept to within two looks (`EVERY_SECONDS`), never exceeded."""
+    """The limits of a connection. Times are in seconds, kept to within two looks (`EVERY_SECONDS`)."""
 
     def __init__(
         self,
@@ -31,23 +33,50 @@ class Limits:
         headers: int = 100,
         waiting: int = 64,
         connections: int = 1024,
+        give_way_seconds: float = 5.0,
     ) -> None:
         self.head_seconds = head_seconds
         """For a whole head, from its first byte on; the first head from the connection on."""
         self.body_seconds = body_seconds
-        """For a body, and a second more for every `least_rate` bytes of it that have come."""
+        """For a body; what comes of it gives time back (`Patience`)."""
         self.read_seconds = read_seconds
         """For an answer that waits to be read, by the same rule."""
         self.idle_seconds = idle_seconds
         """Between two requests."""
         self.least_rate = least_rate
+        """Bytes a second."""
         self.head_bytes = head_bytes
         self.url_bytes = url_bytes
         self.headers = headers
         self.waiting = waiting
         """Requests that a client may send before it has the answer to the first."""
         self.connections = connections
-        """Of one process."""
+        """Of one process. One more takes the place of the one that has been idle longest, or is refused."""
+        self.give_way_seconds = give_way_seconds
+        """How long that one must have been idle: a client that just comes back would lose its request."""
+
+
+class Patience:
+    """How long one thing may still take.
+
+    Every `least_rate` bytes that move give a second back, of those that have gone by: much at once is no
+    leave to stop then.
+    """
+
+    __slots__ = ("_least_rate", "_left", "_moment", "_moved", "_seconds")
+
+    def __init__(self, seconds: float, least_rate: int, now: float, moved: int = 0) -> None:
+        self._seconds = self._left = seconds
+        self._least_rate = least_rate
+        self._moment = now
+        self._moved = moved
+
+    def ends(self, now: float, moved: int, early: float) -> bool:
+        """Whether it is at an end, or will be in `early` seconds; so much has `moved` by now, all in all."""
+        left = self._left + (moved - self._moved) / self._least_rate
+        self._left = min(left, self._seconds) - (now - self._moment)
+        self._moment, self._moved = now, moved
+        return self._left <= early
 
 
 EVERY_SECONDS = 0.5
@@ -68,6 +97,17 @@ class Watch:
     def close(self) -> None:
         self._timer.cancel()
 
+    def has_room(self) -> bool:
+        """Whether one more connection may be served; one that does nothing is closed for it, if need be."""
+        if len(self.connections) < self.limits.connections:
+            return True
+        idle = [each for each in self.connections if each.is_idle]
+        longest = min(idle, key=lambda each: each.since, default=None)
+        if longest is None or self.now - longest.since < self.limits.give_way_seconds:
+            return False
+        longest.transport.close()
+        return True
+
     def _look(self) -> None:
         moment = self._loop.time()
         self.now += min(moment - self._looked, 2 * self.every)
@@ -79,3 +119,24 @@ class Watch:
             except Exception as error:
                 log.write("error", "a connection could not be looked at", error)
                 connection.transport.abort()
+
+
+def unread_bytes(transport: WriteTransport) -> int:
+    """Return how much of what was written the client's side has not taken: here, and in the kernel.
+
+    The kernel asks for more when a third of its room, perhaps a megabyte, is free again: going by what waits
+    here alone, a client that reads it at a modest rate would seem to read nothing.
+    """
+    return transport.get_write_buffer_size() + _bytes_in_kernel(transport)
+
+
+def _bytes_in_kernel(transport: WriteTransport) -> int:
+    """Return how much of a socket's output has not been acknowledged, 0 where that cannot be known."""
+    try:
+        from fcntl import ioctl
+        from termios import TIOCOUTQ
+
+        found = ioctl(transport.get_extra_info("socket").fileno(), TIOCOUTQ, b"\0\0\0\0")
+    except (ImportError, AttributeError, OSError, ValueError):
+        return 0
+    return int.from_bytes(found, byteorder)

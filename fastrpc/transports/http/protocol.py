@@ -1,12 +1,14 @@
 """The connection class that uvicorn is given: the straight way in front, and the limits that uvicorn lacks.
 
-A likely request that has come whole is answered at once (`hot_path`). All others go on to uvicorn's own class and
-the ASGI application as if this one were not there. What is broken or too large is answered once, as JSON-RPC, and
-the connection ends; what is slow is closed (`limits`). An Upgrade is ignored, as RFC 9110 (7.8) allows.
+A likely request that has come whole is answered at once (`hot_path`). All others go on to uvicorn's own class
+and the ASGI application as if this one were not there. What is broken or too large is answered once, as
+JSON-RPC, behind the answers to what came before it, and the connection ends; what is slow is closed
+(`limits`). An Upgrade is ignored, as RFC 9110 (7.8) allows.
 """
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from httptools import HttpParserError, HttpParserUpgrade
@@ -14,11 +16,15 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fastrpc.errors import InvalidRequest
 from fastrpc.transports.http.hot_path import response
+from fastrpc.transports.http.limits import Patience, unread_bytes
 from fastrpc.transports.http.request import error_line
 
 if TYPE_CHECKING:
     from asyncio import Transport
+    from collections.abc import Callable
     from typing import Any
+
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
     from fastrpc.transports.http.hot_path import HotPath
     from fastrpc.transports.http.limits import Watch
@@ -26,10 +32,15 @@ if TYPE_CHECKING:
 MOST_HELD = 64 * 1024
 """A longer body that has not come whole goes the long way, piece by piece."""
 
-MOST_UNREAD = 1024 * 1024
-"""What still comes of a body whose request has been answered already, before we hang up."""
+MOST_UNREAD = 32 * 1024 * 1024
+"""What still comes behind our last answer is read up to this, and dropped: a client that only reads when it
+has sent all would be told of a broken connection instead."""
 
-CLOSING_SECONDS = 1.0
+CLOSING_SECONDS = 2.0
+"""How long that may take."""
+
+SLICE_SECONDS = 0.001
+"""Requests of one packet are answered for so long before other connections have their turn."""
 
 NEW, IDLE, HEAD, BODY, ENDING = range(5)
 """Where a connection stands: nothing has come; between requests; in a head; in a body; it only ends."""
@@ -43,6 +54,17 @@ class TooMuch(Exception):
         self.status = status
 
 
+class Outlet:
+    """The transport as uvicorn's answers see it: one that ends the connection leaves that to us."""
+
+    __slots__ = ("close", "is_closing", "write")
+
+    def __init__(self, transport: Transport, close: Callable[[], None]) -> None:
+        self.write = transport.write
+        self.is_closing = transport.is_closing
+        self.close = close
+
+
 class Protocol(HttpToolsProtocol):
     """One connection. `watch` and `hot` are set on a subclass, by whoever serves."""
 
@@ -52,73 +74,119 @@ class Protocol(HttpToolsProtocol):
     def __init__(self, *values: Any, **options: Any) -> None:
         super().__init__(*values, **options)
         self._phase = NEW
-        self._since = self.watch.now  # when it came to this
+        self.since = self.watch.now  # when it came to this
         self._count = 0  # bytes that have come of the head or body at hand
         self._head_size = 0  # by what the parser has made of it
         self._held: list[bytes] = []  # of a likely request, until its body is there
         self._missing = 0
+        self._rest = b""  # what has come and has to wait, requests from their beginning on
         self._left = 0  # of a body that the parser leaves to us
+        self._running: RequestResponseCycle | None = None  # what the application is at, or was last
         self._refusal: TooMuch | None = None
+        self._last_word: TooMuch | None = None  # to be said behind the answers that are still to come
         self._hung_up = False
-        self._unread: tuple[float, int] | None = None  # since when, and how much then
+        self._patience: Patience | None = None  # with the body at hand, once it takes time
+        self._unread: Patience | None = None  # with the reader of what we have written
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._outlet: Any = Outlet(transport, self._hang_up)
         watch = self.watch
-        self._since = watch.now
-        if len(watch.connections) >= watch.limits.connections:
+        self.since = watch.now
+        if not watch.has_room():
             self._refuse(503, "Too many connections")
         watch.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.watch.connections.discard(self)
+        self._rest = b""
+        self._outlet.close = self.transport.close  # it must not keep us alive
+        self._forget_running()
         super().connection_lost(exc)
 
+    @property
+    def _waits(self) -> bool:
+        """Whether an answer is still to come."""
+        return self._running is not None and not self._running.response_complete
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing has begun that ending the connection would undo."""
+        busy = self._phase > IDLE or self._missing > 0 or self._waits
+        return not busy and self._unread is None and not self._rest and not self.transport.is_closing()
+
     def data_received(self, data: bytes) -> None:
-        if self._phase <= IDLE and self.hot is not None:
-            data = self._answer(self.hot, data)
-        if data:
+        if self._rest:
+            self._rest += data
+        elif self._phase <= IDLE and self.hot is not None:
+            self._answer(self.hot, data)
+        else:
             self._feed(data)
 
     # --- the straight way -------------------------------------------------------------------------------
 
-    def _answer(self, hot: HotPath, data: bytes) -> bytes:
-        """Answer likely requests; return what goes the long way."""
+    def _answer(self, hot: HotPath, data: bytes) -> None:
+        """Answer likely requests; what is left goes the long way."""
         if self._missing > 0:
             self._missing -= len(data)
             self._count += len(data)
             self._held.append(data)
             if self._missing > 0:
-                return b""
+                return
             data = self._take_held()
-        begin = 0
-        while begin < len(data):
-            if (self.cycle is not None and not self.cycle.response_complete) or self.flow.write_paused:
-                break  # it is not this request's turn, or nobody reads
+        begin, size = 0, len(data)
+        began = 0.0
+        while True:
+            running = self._running
+            if running is not None and not running.response_complete:
+                break  # it is not this request's turn
+            if self.flow.write_paused:
+                self._put_off(data[begin:])
+                return
             end = data.find(b"\r\n\r\n", begin)
             head = hot.head(data[begin:end]) if end > 0 else None
             if head is None:
                 break
             after = end + 4 + head.length
-            if after > len(data):
+            if after > size:
                 if head.length > MOST_HELD:
                     break
-                self._hold(data[begin:], after - len(data))
-                return b""
+                self._hold(data[begin:], after - size)
+                return
             answer = hot.answer(head, data[end + 4 : after], self.server_state.default_headers)
             if answer is None:
                 break
             self._phase = IDLE
-            self._since = self.watch.now
+            self.since = self.watch.now
             self.transport.write(answer)
+            if after == size:
+                return
             begin = after
-        return data[begin:] if begin else data
+            moment = monotonic()
+            began = began or moment
+            if moment - began > SLICE_SECONDS:
+                self._put_off(data[begin:])
+                self.loop.call_soon(self._go_on)
+                return
+        self._feed(data[begin:] if begin else data)
+
+    def _put_off(self, data: bytes) -> None:
+        """Have requests wait: nobody reads, or others have their turn."""
+        self._rest = data
+        self.flow.pause_reading()
+
+    def _go_on(self) -> None:
+        data, self._rest = self._rest, b""
+        if data and not self.transport.is_closing():
+            self.flow.resume_reading()
+            self.data_received(data)
 
     def _hold(self, data: bytes, missing: int) -> None:
         self._held.append(data)
         self._missing = missing
         self._count = len(data)
-        self._since = self.watch.now
+        self._patience = None
+        self.since = self.watch.now
 
     def _take_held(self) -> bytes:
         data = b"".join(self._held)
@@ -131,6 +199,7 @@ class Protocol(HttpToolsProtocol):
     def _feed(self, data: bytes) -> None:
         """Have uvicorn's parser read on."""
         if self._phase == ENDING:
+            self._skip(len(data))
             return
         in_head = self._phase == HEAD
         try:
@@ -142,6 +211,12 @@ class Protocol(HttpToolsProtocol):
             self._count += len(data)
             if self._count > self.watch.limits.head_bytes:
                 self._end(TooMuch(431, f"The head is longer than {self.watch.limits.head_bytes} bytes"))
+
+    def _skip(self, size: int) -> None:
+        """Drop what still comes: a client may have to send all before it sees our last answer."""
+        self._count += size
+        if self._count > MOST_UNREAD:
+            self.transport.abort()
 
     def _parse(self, data: bytes) -> None:
         while data:
@@ -157,7 +232,7 @@ class Protocol(HttpToolsProtocol):
                 return
 
     def _ignore_upgrade(self) -> None:
-        """The parser takes an Upgrade for the end of HTTP, and does not read the body: Java's client sends one."""
+        """The parser takes an Upgrade for the end of HTTP, and leaves the body: Java's client sends one."""
         given = dict(self.headers)
         if b"transfer-encoding" in given:
             self._give_up(400, "Upgrade: not with a body in chunks")
@@ -177,7 +252,7 @@ class Protocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._phase = HEAD
-        self._since = self.watch.now
+        self.since = self.watch.now
         self._count = self._head_size = 0
 
     def on_url(self, url: bytes) -> None:
@@ -198,33 +273,40 @@ class Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
+        self.cycle.transport = self._outlet
         self._phase = BODY
-        self._since = self.watch.now
+        self.since = self.watch.now
         self._count = 0
+        self._patience = None
         if len(self.pipeline) > self.watch.limits.waiting:
             self._give_up(429, "Too many requests on one connection")
 
     def on_body(self, body: bytes) -> None:
         self._count += len(body)
-        if self.cycle.response_complete and self._count > MOST_UNREAD:
-            self._phase = ENDING
-            self.transport.close()
         super().on_body(body)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._phase = IDLE
-        self._since = self.watch.now
+        self.since = self.watch.now
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
         """As uvicorn's own, without a timer for each request."""
         self.server_state.total_requests += 1
-        self._since = self.watch.now
+        self.since = self.watch.now
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
+        if self._hung_up:
+            return
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
+        elif self._last_word is not None:
+            self._refuse(self._last_word.status, str(self._last_word))
 
     # --- ends -------------------------------------------------------------------------------------------
 
@@ -233,64 +315,93 @@ class Protocol(HttpToolsProtocol):
         raise self._refusal
 
     def _end(self, refusal: TooMuch) -> None:
-        """Nothing more can be read: say so, unless answers to earlier requests are still to come."""
+        """Nothing more can be read: say so, behind the answers to earlier requests."""
         in_body = self._phase == BODY
         self._phase = ENDING
-        self._since = self.watch.now
-        waiting = self.cycle is not None and not self.cycle.response_complete
-        if waiting and not in_body:
-            self.cycle.keep_alive = False  # the last answer closes
-        elif in_body and (self.pipeline or not waiting or self.cycle.response_started):
-            self.transport.close()
+        self.since = self.watch.now
+        self._count = 0
+        if in_body and self.pipeline:
+            self.pipeline.popleft()  # the request that it is about
+            self._last_word = refusal
+        elif in_body and (not self._waits or self.cycle.response_started):
+            self.transport.close()  # that one has its answer
+        elif self._waits and not in_body:
+            self._last_word = refusal
         else:
             self._refuse(refusal.status, str(refusal))
 
     def _refuse(self, status: int, message: str) -> None:
-        """Answer and end. What the client still sends is read for a moment, or it might not see the answer."""
-        self._phase = ENDING
-        self._hung_up = True
-        self._since = self.watch.now
+        """Answer in the application's place, and end."""
+        self._forget_running()
+        self._phase = BODY
         body = error_line(InvalidRequest(message))
         self.transport.write(response(status, body, self.server_state.default_headers, close=True))
+        self._hang_up()
+        self.flow.resume_reading()
+
+    def _forget_running(self) -> None:
+        """Tell the application that nobody waits for its answer: uvicorn tells the last request only."""
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
+            self.pipeline.clear()
+
+    def _hang_up(self) -> None:
+        """The last answer is written. What still comes is read for a moment, or the connection would be reset
+        and the client might not see the answer.
+        """
+        if self._phase != BODY:
+            self.transport.close()
+            return
+        self._phase = ENDING
+        self._hung_up = True
+        self.since = self.watch.now
+        self._count = 0
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        else:
-            self.transport.close()
 
     def shutdown(self) -> None:
-        if self._missing > 0:  # a request has begun: it has its time
-            self._feed(self._take_held())
+        begun = self._take_held() if self._missing > 0 else self._rest
+        self._rest = b""
+        if begun:  # it has its time
+            self.flow.resume_reading()
+            self._feed(begun)
         super().shutdown()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._unread = self.watch.now, self.transport.get_write_buffer_size()
+        self._look_for_reader()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         self._unread = None
+        if self._rest:
+            self.loop.call_soon(self._go_on)
 
     def look(self, now: float) -> None:
         """Close the connection if it takes too long, for whatever it is at."""
         limits = self.watch.limits
         early = self.watch.every  # by when the next look comes it would be too late
-        age = now - self._since + early
-        waiting = self.cycle is not None and not self.cycle.response_complete
+        age = now - self.since + early
         if self._unread is not None:
-            self._look_at_reader(now, early)
+            if self._unread.ends(now, -unread_bytes(self.transport), early):
+                self.transport.abort()
         elif self.transport.is_closing():
-            self._unread = now, self.transport.get_write_buffer_size()
+            self._look_for_reader()
         elif self._hung_up:
             if age >= CLOSING_SECONDS:
-                self.transport.abort()
+                self.transport.close()
         elif self.flow.read_paused:
-            self._since = now  # it is we who do not read
+            self.since = now  # it is we who do not read
+            self._patience = None
         elif self._phase == BODY or self._missing > 0:
-            if age >= limits.body_seconds + self._count / limits.least_rate:
+            if self._patience is None:
+                self._patience = Patience(limits.body_seconds, limits.least_rate, self.since)
+            if self._patience.ends(now, self._count, early):
                 self._end(TooMuch(408, "The body comes too slowly"))
-        elif waiting:
+        elif self._waits:
             if self._phase != HEAD:
-                self._since = now
+                self.since = now
         elif self._phase == IDLE:
             if age >= limits.idle_seconds:
                 self.transport.close()
@@ -300,10 +411,8 @@ class Protocol(HttpToolsProtocol):
             else:
                 self.transport.close()
 
-    def _look_at_reader(self, now: float, early: float) -> None:
+    def _look_for_reader(self) -> None:
         """An answer waits: is it being read?"""
-        since, size = self._unread or (now, 0)
-        read = size - self.transport.get_write_buffer_size()
         limits = self.watch.limits
-        if now - since + early >= limits.read_seconds + read / limits.least_rate:
-            self.transport.abort()
+        waiting = -unread_bytes(self.transport)
+        self._unread = Patience(limits.read_seconds, limits.least_rate, self.watch.now, waiting)

@@ -1,10 +1,10 @@
 """Between the workers of one server: a session's requests go to the worker that keeps the session.
 
-Connections are spread over the workers by the system, sessions live in one of them; its number is in the session's
-id (`session_ids`). A request that comes to another worker is handed over by a Unix socket in a folder that nobody
-else may enter, as frames: what ASGI would hand over. It is judged by the worker that serves it, as if it had come
-there. Requests of 2026-07-28 need no session and never go this way. Also carries the news that a resource has
-changed to those who listen at the other workers.
+Connections are spread over the workers by the system, sessions live in one of them; its number is in the
+session's id (`session_ids`). A request that comes to another worker is handed over by a Unix socket in a
+folder that nobody else may enter, as frames: what ASGI would hand over. It is judged by the worker that
+serves it, as if it had come there. Requests of 2026-07-28 need no session and never go this way. Also carries
+the news that a resource has changed to those who listen at the other workers.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ HEAD, PART, LAST, NEWS = b"HPLN"
 LONGEST_FRAME = 1024 * 1024
 NEWS_SECONDS = 2.0
 CLOSE_SECONDS = 1.0
+LOOK_SECONDS = 0.01
 
 
 class NoSession(ProtocolError):
@@ -51,6 +52,7 @@ class Relay:
         self._count = count
         self._on_news = on_news
         self._tasks: set[asyncio.Task[None]] = set()
+        self._handed_over = 0
         self._server: asyncio.AbstractServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -59,7 +61,19 @@ class Relay:
         if owner is None or owner == self._number or owner >= self._count:
             await self._app(scope, receive, send)
         else:
-            await self._hand_over(owner, scope, receive, send)
+            self._handed_over += 1
+            try:
+                await self._hand_over(owner, scope, receive, send)
+            finally:
+                self._handed_over -= 1
+
+    async def stop(self, grace_seconds: float) -> None:
+        """End in order, as `HttpApp.stop` does; what another worker is still at has the same time."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + grace_seconds
+        await self._app.stop(grace_seconds)
+        while self._handed_over and loop.time() < deadline:
+            await asyncio.sleep(LOOK_SECONDS)
 
     def _owner_of(self, scope: Any) -> int | None:
         """Return the number of the worker that keeps the session of a request, None without one."""
@@ -74,7 +88,7 @@ class Relay:
             id = query.partition(b"session_id=")[2]
         return worker_of(id)
 
-    # --- to another worker ------------------------------------------------------------------------------------
+    # --- to another worker ----------------------------------------------------------------------------
 
     async def _hand_over(self, owner: int, scope: Any, receive: Any, send: Any) -> None:
         """Have another worker serve a request, and pass its answer on."""
@@ -113,7 +127,7 @@ class Relay:
         else:
             await _refuse(send)
 
-    # --- from another worker ----------------------------------------------------------------------------------
+    # --- from another worker --------------------------------------------------------------------------
 
     async def begin(self) -> None:
         """Listen to the other workers."""
@@ -141,15 +155,17 @@ class Relay:
             if kind == NEWS:
                 self._on_news(data.decode())
             else:
-                await self._app(_scope_of(data), _Body(reader).receive, _Answer(writer).send)
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
+                body = _Body(reader)
+                await self._app(_scope_of(data), body.receive, _Answer(writer).send)
+                # Who answers before all of the body is there must not close on it: the answer would be lost.
+                await asyncio.wait_for(body.skip(), CLOSE_SECONDS)
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.TimeoutError):
             pass  # the other worker has ended, or its client has gone
         finally:
             self._tasks.discard(task)
             writer.close()
 
-    # --- news -------------------------------------------------------------------------------------------------
+    # --- news -----------------------------------------------------------------------------------------
 
     def tell(self, uri: str) -> None:
         """Tell the other workers that a resource has changed; from whatever thread."""
@@ -184,10 +200,18 @@ class _Body:
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
+        self._reading = asyncio.Lock()
+
+    async def skip(self) -> None:
+        """Read what is left, to the end."""
+        async with self._reading:
+            while await self._reader.read(65536):
+                pass
 
     async def receive(self) -> dict[str, Any]:
         try:
-            kind, data = await _frame(self._reader)
+            async with self._reading:
+                kind, data = await _frame(self._reader)
         except (asyncio.IncompleteReadError, ConnectionError):
             return {"type": "http.disconnect"}
         return {"type": "http.request", "body": data, "more_body": kind == PART}
@@ -200,15 +224,18 @@ class _Answer:
         self._writer = writer
 
     async def send(self, message: dict[str, Any]) -> None:
-        if message["type"] == "http.response.start":
-            headers = [
-                (name.decode("latin-1"), value.decode("latin-1")) for name, value in message["headers"]
-            ]
-            head = {"status": message["status"], "headers": headers}
-            _write(self._writer, HEAD, json.dumps(head).encode())
-        else:
-            _write_body(self._writer, message)
-        await self._writer.drain()
+        try:
+            if message["type"] == "http.response.start":
+                headers = [
+                    (name.decode("latin-1"), value.decode("latin-1")) for name, value in message["headers"]
+                ]
+                head = {"status": message["status"], "headers": headers}
+                _write(self._writer, HEAD, json.dumps(head).encode())
+            else:
+                _write_body(self._writer, message)
+            await self._writer.drain()
+        except ConnectionError:
+            pass  # nobody listens any more: `receive` says so
 
 
 async def _send_request(writer: asyncio.StreamWriter, scope: Any, receive: Any) -> None:

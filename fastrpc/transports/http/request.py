@@ -32,6 +32,9 @@ STALL_SECONDS = 30.0
 ERROR_STATUS = {-32601: 404, -32603: 500}
 """The statuses of errors that are refusals of the whole request; all others have 400."""
 
+MODERN_STATUS = {-32700: 400, -32600: 400, -32601: 404, -32602: 400, -32020: 400, -32021: 400, -32022: 400}
+"""The statuses of errors in 2026-07-28; in the versions before, an answer has 200 whatever is in it."""
+
 
 class Stalled(Exception):
     """The client has not taken what it was sent for too long."""
@@ -54,6 +57,7 @@ class Request:
         self.begun = False
         self.gone = False
         """Whether the client has gone; known only behind `watch`."""
+        self.on_gone: Callable[[], object] = _nothing
         self._receive = receive
         self._send = send
         self._unread = (
@@ -118,7 +122,7 @@ class Request:
     async def body(self, limit: int) -> bytes:
         """Return the body. Raises Refused: 413 for one over the limit, 400 for one that was cut short."""
         length = self.header(b"content-length")
-        if length is not None and length.isdigit() and int(length[:20]) > limit:
+        if length is not None and length.isdecimal() and int(length[:20]) > limit:
             raise _too_long(limit)
         parts = []
         size = 0
@@ -137,14 +141,17 @@ class Request:
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def watch(self, on_gone: Callable[[], object]) -> None:
-        """Have `on_gone` called when the client goes away. To be called once, behind `body`."""
-        self._watcher = asyncio.ensure_future(self._watch(on_gone))
+        """Have `on_gone` called when the client goes away; it may be set anew. To be called once, behind
+        `body`.
+        """
+        self.on_gone = on_gone
+        self._watcher = asyncio.ensure_future(self._watch())
 
-    async def _watch(self, on_gone: Callable[[], object]) -> None:
+    async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
         self.gone = True
-        on_gone()
+        self.on_gone()
 
     # --- what it is told ----------------------------------------------------------------------------------
 
@@ -189,6 +196,8 @@ class Request:
         except asyncio.CancelledError:
             if not stalled:
                 raise
+            if task is not None and hasattr(task, "uncancel"):  # from Python 3.11 on
+                task.uncancel()
             raise Stalled from None
         finally:
             timer.cancel()
@@ -200,6 +209,18 @@ def error_line(error: ProtocolError, id: bytes = b"null") -> bytes:
     if error.data is not None:
         body["data"] = error.data
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, dumps(body))
+
+
+def modern_status(answer: bytes, id: bytes) -> int:
+    """Return the status of an answer of 2026-07-28: an error's, where HTTP has one for it."""
+    prefix = b'{"jsonrpc":"2.0","id":%b,"error":{"code":' % id
+    if not answer.startswith(prefix):
+        return 200
+    return MODERN_STATUS.get(int(answer[len(prefix) : len(prefix) + 12].partition(b",")[0]), 200)
+
+
+def _nothing() -> None:
+    """What is done when a client goes for whom nothing is done."""
 
 
 def _too_long(limit: int) -> Refused:

@@ -1,4 +1,4 @@
-"""``fastrpc serve --http`` and ``app.run(http=…)``: from settings to a server that serves until a signal comes.
+"""``fastrpc serve --http`` and ``app.run(http=…)``: from settings to a server, until a signal comes.
 
 One process serves by itself; several are begun and looked after by `workers`. In the end the server's
 lifespan is left and the programs of its tools are ended, as over standard input and output.
@@ -11,7 +11,7 @@ import os
 import sys
 
 from fastrpc.transports.http.settings import Settings
-from fastrpc.transports.http.sockets import listen
+from fastrpc.transports.http.sockets import listen, place_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,22 +24,32 @@ UNWIND_SECONDS = 0.5
 
 
 def run(make: Callable[[], Any], settings: Settings) -> None:
-    """Serve the server that `make` returns until a signal comes. Raises UsageError; SystemExit, if workers fail."""
+    """Serve the server that `make` returns until a signal comes.
+
+    Raises UsageError; SystemExit, if workers fail.
+    """
     sockets = listen(settings.address, settings.workers)
+    path = settings.address.path
+    place = None if path is None else place_of(path)
     url = _url(settings, sockets[0])
     if settings.application.get("auth_servers"):
         settings.application.setdefault("resource", url)
+    service: Any = None
     try:
         if settings.workers == 1:
-            serve(make(), settings, sockets[0], lambda: announce(url))
+            service = serve(make(), settings, sockets[0], lambda: announce(url))
         else:
             from fastrpc.transports.http.workers import Workers
 
             shown = f"{url} ({settings.workers} workers)"
             Workers(make, settings, sockets, lambda: announce(shown)).run()
     finally:
-        if settings.address.path is not None:
-            os.unlink(settings.address.path)
+        for found in {found for each in sockets for found in each}:
+            found.close()
+        if path is not None and place_of(path) == place:  # not the next server's, which has begun meanwhile
+            os.unlink(path)
+    if service is not None:
+        service.leave_threads_behind()
 
 
 def _url(settings: Settings, sockets: list[socket.socket]) -> str:
@@ -58,14 +68,14 @@ def announce(url: str) -> None:
 
 
 class Colleagues:
-    """One worker's place among all: its number, how many there are, where they meet, and the pipe whose end is
-    the end of the process that looks after them."""
+    """One worker's place among all: its number, how many there are, where they meet, and the channel to the
+    process that looks after them."""
 
-    def __init__(self, number: int, count: int, folder: str, parent: int) -> None:
+    def __init__(self, number: int, count: int, folder: str, channel: socket.socket) -> None:
         self.number = number
         self.count = count
         self.folder = folder
-        self.parent = parent
+        self.channel = channel
 
 
 def serve(
@@ -74,13 +84,13 @@ def serve(
     sockets: list[socket.socket],
     on_ready: Callable[[], object],
     colleagues: Colleagues | None = None,
-) -> None:
-    """Serve in this process until a signal comes. `server` is a `fastrpc.Server`."""
+) -> Any:
+    """Serve in this process until a signal comes; return the service. `server` is a `fastrpc.Server`."""
     service = server.service
     service.secret = settings.secret
     application = server.asgi(**settings.application)
     run_in_loop(_serve(application, service, settings, sockets, on_ready, colleagues))
-    service.leave_threads_behind()
+    return service
 
 
 def run_in_loop(serving: Any) -> None:
@@ -118,29 +128,30 @@ async def _serve(
         app,
         sockets,
         front=relay,
+        tls=settings.context(),
+        led=colleagues is not None,
         drain_seconds=settings.drain_seconds,
         on_ready=on_ready,
-        **_tls_options(settings),
     )
     if colleagues is not None:
-        asyncio.get_running_loop().add_reader(colleagues.parent, _parent_has_gone, http, colleagues.parent)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(colleagues.channel, _hear, loop, http, colleagues.channel)
     await http.serve()
     if relay is not None:
         await relay.close()
     await leave(service)
 
 
-def _parent_has_gone(http: Any, pipe: int) -> None:
-    """The process that looked after this worker has died: nobody would end it any more."""
-    asyncio.get_running_loop().remove_reader(pipe)
-    http.stop()
+def _hear(loop: asyncio.AbstractEventLoop, http: Any, channel: socket.socket) -> None:
+    """The process that looks after this worker says that the grace time is over, or has died: then nobody
+    would end this one any more."""
+    from fastrpc.transports.http.workers import heard
 
-
-def _tls_options(settings: Settings) -> dict[str, Any]:
-    context = settings.context()
-    if context is None:
-        return {}
-    return {"ssl_context_factory": lambda config, default: context}
+    if heard(channel):
+        http.hurry()
+    else:
+        loop.remove_reader(channel)
+        http.end()
 
 
 async def leave(service: Any) -> None:

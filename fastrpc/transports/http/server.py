@@ -1,8 +1,8 @@
 """Serves an `HttpApp` on sockets of this process: uvicorn with httptools, our connection class in front.
 
-Everything that needs a running loop (the straight way, the timer of the limits) begins and ends with `HttpServer.serve`.
-Several processes may serve the same sockets. Command line, workers and certificates are left to others, who hand
-over sockets and uvicorn's options.
+Everything that needs a running loop (the straight way, the timer of the limits) begins and ends with
+`HttpServer.serve`. Several processes may serve the same sockets. Command line, workers and certificates are
+left to others, who hand over sockets, a TLS context and uvicorn's options.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from fastrpc.transports.http.protocol import Protocol
 from fastrpc.transports.http.stopping import StoppingServer
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable
     from typing import Any
 
@@ -32,9 +33,9 @@ SPARE_DESCRIPTORS = 64
 class HttpServer:
     """One process's server.
 
-    `options` are uvicorn's (``ssl_certfile=…``). With `hot` false every request goes through the application.
-    `front` is an application that stands in front of it. `on_ready` is called when connections are taken. At the
-    end calls in flight have `drain_seconds` to end (`stopping`).
+    `options` are uvicorn's. With `hot` false every request goes through the application. `front` is an
+    application that stands in front of it, and is stopped in its place. `on_ready` is called when connections
+    are taken. At the end calls in flight have `drain_seconds` to end; `led`: see `stopping`.
     """
 
     def __init__(
@@ -45,6 +46,8 @@ class HttpServer:
         limits: Limits | None = None,
         hot: bool = True,
         front: Any = None,
+        tls: ssl.SSLContext | None = None,
+        led: bool = False,
         drain_seconds: float = 5.0,
         on_ready: Callable[[], object] | None = None,
         **options: Any,
@@ -55,13 +58,15 @@ class HttpServer:
         self.limits.connections = min(self.limits.connections, _most_connections())
         self._hot = hot
         self._front = front or app
+        self._tls = tls
+        self._led = led
         self._drain_seconds = drain_seconds
         self._on_ready = on_ready
         self._options = options
         self._server: StoppingServer | None = None
 
     async def serve(self) -> None:
-        """Serve until `stop` is called or SIGTERM, SIGINT or SIGHUP comes."""
+        """Serve until `end` is called or SIGTERM, SIGINT or SIGHUP comes."""
         loop = asyncio.get_running_loop()
         watch = Watch(self.limits, loop)
         hot = HotPath(self.app, loop) if self._hot else None
@@ -85,19 +90,27 @@ class HttpServer:
             if each.family != socket.AF_UNIX:  # for those that it accepts: a client may just vanish
                 each.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._server = StoppingServer(
-            config, self.app, drain_seconds=self._drain_seconds, on_ready=self._on_ready
+            config,
+            self._front,
+            drain_seconds=self._drain_seconds,
+            tls=self._tls,
+            led=self._led,
+            on_ready=self._on_ready,
         )
         try:
             await self._server.serve(sockets=self.sockets)
         finally:
             watch.close()
-            if hot is not None:
-                hot.close()
 
-    def stop(self) -> None:
-        """Have `serve` come to its end. May be called from a signal handler."""
+    def end(self) -> None:
+        """Have `serve` come to its end, in order. To be called in the loop."""
         if self._server is not None:
-            self._server.end_soon()
+            self._server.end()
+
+    def hurry(self) -> None:
+        """Have `serve` end now. To be called in the loop."""
+        if self._server is not None:
+            self._server.hurry()
 
 
 def _most_connections() -> int:

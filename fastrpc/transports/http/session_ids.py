@@ -1,7 +1,7 @@
 """Ids of sessions over HTTP: 256 random bits, behind the number of the worker that keeps the session.
 
-A process that serves alone has no number. The number is no secret; whoever changes it asks a worker that knows
-no such session.
+A process that serves alone has no number. The number is no secret; whoever changes it asks a worker that
+knows no such session.
 """
 
 from __future__ import annotations

@@ -10,9 +10,8 @@ from __future__ import annotations
 from time import monotonic
 
 from fastrpc.errors import InternalError
-from fastrpc.transports.http import streams as streams
+from fastrpc.transports.http import streams
 from fastrpc.transports.http.exchange import ENDS, MESSAGE, PAUSED, Exchange
-from fastrpc.transports.http.request import error_line
 from fastrpc.transports.http.session_ids import new_id
 from fastrpc.transports.http.streams import Reader, Store, Stream, priming
 from fastrpc.versions import LATEST_LEGACY
@@ -100,6 +99,11 @@ class Session:
         else:
             exchange.close()
 
+    def rest(self) -> None:
+        """Give up what only speed needs, until the session is used again."""
+        while self._idle:
+            self._idle.pop().close()
+
     def _take_unasked(self, kind: str, line: bytes) -> None:
         if kind == MESSAGE:
             self.unasked.put(line)
@@ -155,7 +159,7 @@ class Session:
     def interrupt(self, reason: str) -> None:
         """Stop the calls in flight; each is answered with an error."""
         for exchange in list(self.running):
-            exchange.interrupt(error_line(InternalError(reason), exchange.id))
+            exchange.interrupt(InternalError(reason))
 
     def stop_listening(self) -> None:
         """The server ends: who listens is sent away with an event, to come again later."""
@@ -166,7 +170,8 @@ class Session:
         """End the session: calls in flight are stopped, streams end."""
         self.closed = True
         self.interrupt(reason)
-        self.dispatcher.close()
+        self._main.close()
+        self.rest()
         for stream in self._streams.values():
             stream.discard()
 
@@ -196,9 +201,10 @@ class Sessions:
 
     def open(self, principal: str, loop: AbstractEventLoop) -> Session | None:
         """Return a new session; None when there is no room, not even by ending an idle one of this caller."""
-        self.end_idle()
-        own = self._of_caller.get(principal, {})
-        if len(own) >= self._per_caller or len(self._sessions) >= self._in_all:
+        if self._is_full(principal):
+            self.end_idle()
+        if self._is_full(principal):
+            own = self._of_caller.get(principal, {})
             idle = next((session for session in own.values() if not session.busy), None)
             if idle is None:
                 return None
@@ -209,6 +215,10 @@ class Sessions:
         if self._sweep is None:
             self._sweep_later(loop)
         return session
+
+    def _is_full(self, principal: str) -> bool:
+        own = self._of_caller.get(principal, ())
+        return len(own) >= self._per_caller or len(self._sessions) >= self._in_all
 
     def find(self, id: str, principal: str) -> Session | None:
         """Return a session of this caller; another's is unknown to them."""
@@ -240,11 +250,9 @@ class Sessions:
     def end_idle(self) -> None:
         """End the sessions that have not been used for too long; busy ones among them count as used now."""
         for session in list(self._sessions.values()):
-            if monotonic() - session.used <= self._idle_seconds:
-                return
             if session.busy:
-                self._touch(session)
-            else:
+                session.used = monotonic()
+            elif self._is_idle(session):
                 self.end(session)
 
     def _is_idle(self, session: Session) -> bool:
@@ -256,6 +264,9 @@ class Sessions:
     def _swept(self, loop: AbstractEventLoop) -> None:
         self._sweep = None
         self.end_idle()
+        for session in self._sessions.values():
+            if monotonic() - session.used > SWEEP_SECONDS:
+                session.rest()
         if self._sessions:
             self._sweep_later(loop)
 

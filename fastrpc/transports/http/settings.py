@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from fastrpc.errors import UsageError
+from fastrpc.transports.http.auth import take, token_from_environment
 from fastrpc.transports.http.sockets import Address
 
 TYPE_CHECKING = False
@@ -22,11 +23,13 @@ DRAIN_SECONDS = 5.0
 MOST_WORKERS = 256
 SHORTEST_SECRET = 32
 
+SECRETS = ("FASTRPC_TOKEN", "FASTRPC_SECRET")
+"""Variables that no program below this one is to inherit."""
+
 WITHOUT_TOKEN = (
-    "http: nobody may use a server without a token. Make one with\n"
-    "  python -c 'import secrets; print(secrets.token_urlsafe(32))' > token; chmod 600 token\n"
-    "and give --token-file token, or FASTRPC_TOKEN in the environment; --no-auth does without one, "
-    "for loopback addresses only"
+    "http: nobody may use a server without a token. Make one: (umask 077; python3 -c "
+    "'import secrets; print(secrets.token_urlsafe(32))' > token), and give --token-file token (token_file=), "
+    "or FASTRPC_TOKEN in the environment; --no-auth (auth=None) does without, for loopback addresses only"
 )
 MISSING = 'http: {} is not installed; pip install "fastrpc-mcp[http]"'
 
@@ -50,7 +53,7 @@ class Settings:
     ) -> None:
         self.address = Address.read(address)
         self.workers = workers
-        self.tls = None if tls_cert is None else (os.fspath(tls_cert), os.fspath(tls_key or tls_cert))
+        self.tls = None if tls_cert is None else (os.fspath(tls_cert), os.fspath(tls_key or ""))
         self.drain_seconds = DRAIN_SECONDS if drain_seconds is None else drain_seconds
         self.secret = _secret(secret)
         self.application = {name: value for name, value in application.items() if value is not None}
@@ -58,15 +61,35 @@ class Settings:
             self.application["auth"] = None
         if not 1 <= workers <= MOST_WORKERS:
             raise UsageError(f"http: workers: expected 1 to {MOST_WORKERS}, got {workers}")
-        if tls_key is not None and tls_cert is None:
-            raise UsageError("http: a TLS key without its certificate: give both (tls_cert, tls_key)")
+        if (tls_key is None) != (tls_cert is None):
+            raise UsageError("http: TLS needs a certificate and its key: give both (tls_cert, tls_key)")
         self._check_who()
+        if "auth_servers" in self.application and "resource" not in self.application and self.address.is_any:
+            raise UsageError(
+                "http: the address by which an authorization server's tokens name this server is needed: "
+                f"resource, --resource; it cannot be told from {address}"
+            )
         self._check_libraries()
         self.context()
         self.application.setdefault("loopback", self.address.is_local)
 
+    @classmethod
+    def from_environment(cls, address: str, **options: Any) -> Settings:
+        """Take the token and the key that signs out of the environment, for what no option says.
+
+        Raises UsageError.
+        """
+        given = {"token": token_from_environment(), "secret": take(SECRETS[1])}
+        for name, value in given.items():
+            if value and options.get(name) is None:
+                options[name] = value
+        return cls(address, **options)
+
     def context(self) -> ssl.SSLContext | None:
-        """Return what TLS needs, None without it. Raises UsageError for files that cannot be read or do not fit."""
+        """Return what TLS needs, None without it.
+
+        Raises UsageError for files that cannot be read or do not fit.
+        """
         if self.tls is None:
             return None
         import ssl
@@ -98,8 +121,8 @@ class Settings:
             )
         if is_open and not self.address.is_local:
             raise UsageError(
-                f"http: without authentication (auth=None, --no-auth) a server is for loopback addresses only, "
-                f"not {self.address.host}: whoever reaches it could call every tool"
+                "http: without authentication (auth=None, --no-auth) a server is for loopback addresses "
+                f"only, not {self.address.host}: whoever reaches it could call every tool"
             )
         if not is_open and not named:
             raise UsageError(WITHOUT_TOKEN)
@@ -114,6 +137,7 @@ class Settings:
 
 def _secret(text: str | None) -> bytes:
     """Return the key that signs. Raises UsageError for one that could be guessed."""
+    text = (text or "").strip()
     if not text:
         return os.urandom(SHORTEST_SECRET)
     secret = text.encode("utf-8", "surrogateescape")

@@ -1,9 +1,9 @@
 """Addresses to serve HTTP at, from their text to sockets that listen: ``HOST:PORT`` and ``unix:/path``.
 
-A name may stand for several addresses (``localhost`` is 127.0.0.1 and ::1): all get the same port. Port 0 lets
-the system choose. Several workers get sockets of their own, among which Linux spreads the connections evenly
-(measured: one shared socket gave one worker of four between 1 and 62 of 64 connections, sockets of their own
-between 11 and 25). What goes through the sockets is others' business.
+A name may stand for several addresses (``localhost`` is 127.0.0.1 and ::1): all get the same port. Port 0
+lets the system choose. Several workers get sockets of their own, among which Linux spreads the connections
+evenly (measured: one shared socket gave one worker of four between 1 and 62 of 64 connections, sockets of
+their own between 11 and 25). A Unix socket is its owner's alone. What goes through is others' business.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Address:
             host = host[1:-1]
         elif ":" in host:
             colon = ""  # an IPv6 address without its brackets: which colon is the port's?
-        if not (colon and host and port.isascii() and port.isdigit() and int(port[:6]) < 65536):
+        if not (colon and host and port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536):
             raise UsageError(f"http: expected HOST:PORT, [IPV6]:PORT or unix:PATH, got {text!r:.120}")
         return cls(host, int(port))
 
@@ -61,6 +61,11 @@ class Address:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+    @property
+    def is_any(self) -> bool:
+        """Whether it stands for all addresses of this machine, and so is none that a client could use."""
+        return self.path is not None or self.host in ("0.0.0.0", "::")
 
     def url(self, port: int, *, tls: bool = False, path: str = "/mcp") -> str:
         """Return the URL of the endpoint, as people write it."""
@@ -79,8 +84,10 @@ def listen(address: Address, workers: int = 1) -> list[list[socket.socket]]:
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except OSError as error:
-        raise UsageError(f"http: {address.host}: {error.strerror or error}") from None
-    places = list(dict.fromkeys((family, place) for family, _, _, _, place in found))
+        raise UsageError(f"http: {address.host:.100}: {error.strerror or error}") from None
+    except UnicodeError:
+        raise UsageError(f"http: {address.host:.100}: this is no name of a host") from None
+    places: list[Place] = list(dict.fromkeys((family, place) for family, _, _, _, place in found))
     for attempt in range(TRIES):
         try:
             return _listen_at_all(places, workers)
@@ -117,7 +124,6 @@ def _bound(places: list[Place], *, shared: bool = False) -> list[socket.socket]:
         try:
             found = socket.socket(family, socket.SOCK_STREAM)
             found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a client may just vanish
             if shared:
                 found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             if family == socket.AF_INET6:
@@ -159,6 +165,15 @@ def _listen_at_path(path: str) -> socket.socket:
     finally:
         os.umask(before)
     return listener
+
+
+def place_of(path: str) -> tuple[int, int, int] | None:
+    """Return what tells the socket at a path from a later one, None if there is nothing."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 def _is_left_behind(path: str) -> bool:

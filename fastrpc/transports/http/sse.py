@@ -9,7 +9,7 @@ from __future__ import annotations
 from fastrpc.errors import InternalError, ParseError
 from fastrpc.transports.http.exchange import ANSWER, Exchange
 from fastrpc.transports.http.guard import Refused
-from fastrpc.transports.http.request import error_line
+from fastrpc.transports.http.request import Stalled
 from fastrpc.transports.http.session_ids import new_id
 from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
 
@@ -31,7 +31,7 @@ class SseSession:
 
     def end(self) -> None:
         """What is said already still goes out; then the stream ends."""
-        self.exchange.interrupt(error_line(InternalError("The server has ended"), b"null"))
+        self.exchange.interrupt(InternalError("The server has ended"))
         self.ended = True
         self.exchange.bell.ring()
 
@@ -65,6 +65,7 @@ class SseEndpoint:
             raise Refused(429, "Too many sessions are open", headers=[(b"retry-after", b"60")])
         session = SseSession(request.principal, self._app.new_exchange())
         self._sessions[session.id] = session
+        session.exchange.dispatcher.principal = request.principal
         request.watch(session.exchange.bell.ring)
         try:
             await request.begin()
@@ -77,7 +78,9 @@ class SseEndpoint:
 
     async def _send(self, request: Request, session: SseSession) -> None:
         exchange = session.exchange
-        while not request.gone and not exchange.overflown:
+        while not request.gone:
+            if exchange.overflown:
+                raise Stalled
             item = exchange.next()
             if item is not None:
                 if item[1]:
@@ -88,6 +91,13 @@ class SseEndpoint:
             elif not await exchange.bell.wait(self._app.keep_alive_seconds):
                 await request.more(KEEP_ALIVE)
 
+    def _session_of(self, request: Request, id: str) -> SseSession:
+        """Return a session of this caller. Raises Refused; another's is unknown to them."""
+        session = self._sessions.get(id)
+        if session is None or session.principal != request.principal or session.exchange.overflown:
+            raise Refused(404, "session_id: there is no such session", code=-32001)
+        return session
+
     async def post(self, request: Request) -> None:
         """Take a message; its answer goes out on the session's stream."""
         from urllib.parse import parse_qs
@@ -97,11 +107,11 @@ class SseEndpoint:
         given = parse_qs(request.query.decode("latin-1")).get("session_id", [])
         if len(given) != 1:
             raise Refused(400, "session_id: expected once in the address, as the stream's first event has it")
-        session = self._sessions.get(given[0])
-        if session is None or session.principal != request.principal:
-            raise Refused(404, "session_id: there is no such session", code=-32001)
+        self._session_of(request, given[0])
         request.check_form()
         body = await request.body(self._app.max_body)
+        self._app.check_open()
+        session = self._session_of(request, given[0])  # it may have ended meanwhile
         message = self._app.read(body)
         if message.kind == "broken":
             raise ParseError(f"Parse error: {message.error}")

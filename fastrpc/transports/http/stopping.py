@@ -1,45 +1,62 @@
-"""The orderly end of a process that serves HTTP: uvicorn's server with signals and shutdown of our own.
+"""The orderly end of a process that serves HTTP: uvicorn's server with a begin, signals and end of our own.
 
-The first signal: no new connections or requests, those who listen are told, calls in flight may end within the
-grace time, the rest is answered with an error. The second: the grace time is over. The third: the system's own way.
-uvicorn would wait for streams that never end, and hand the signal on at the end: the exit code would not be 0.
+The first signal: no new connections or requests, those who listen are told, calls in flight may end within
+the grace time, the rest is answered with an error. The second: the grace time is over. The third: the
+system's own way. uvicorn would wait for streams that never end, hand the signal on in the end (the exit code
+would not be 0), and let a TLS handshake take a minute.
 """
 
 from __future__ import annotations
 
 import asyncio
-import signal
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import uvicorn
 
+from fastrpc.transports.http.signals import heeded
+
 if TYPE_CHECKING:
     import socket
+    import ssl
     from collections.abc import Callable, Iterator
+    from typing import Any, Protocol
 
-    from fastrpc.transports.http.app import HttpApp
+    class Stoppable(Protocol):
+        """An application that ends in order."""
+
+        async def stop(self, grace_seconds: float) -> None: ...
+
 
 LAST_SECONDS = 1.0
 """How long what is said last may take to go out."""
 TICK_SECONDS = 1.0
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+HANDSHAKE_SECONDS = 10.0
+"""For TLS: nothing of a connection is seen before, so no other limit holds."""
 
 
 class StoppingServer(uvicorn.Server):
-    """uvicorn's server for one application. `on_ready` is called when connections are taken."""
+    """uvicorn's server for one application. `on_ready` is called when connections are taken.
+
+    With `led` another process says when it is enough (`hurry`): signals then begin the end and do no more.
+    One to the whole group, as terminals and systemd send them, comes here and there, and is one signal.
+    """
 
     def __init__(
         self,
         config: uvicorn.Config,
-        app: HttpApp,
+        app: Stoppable,
         *,
         drain_seconds: float,
+        tls: ssl.SSLContext | None = None,
+        led: bool = False,
         on_ready: Callable[[], object] | None = None,
     ) -> None:
         super().__init__(config)
         self._app = app
+        self._led = led
+        self._tls = tls
         self._drain_seconds = drain_seconds
         self._on_ready = on_ready
         self._loop = asyncio.get_running_loop()
@@ -47,37 +64,61 @@ class StoppingServer(uvicorn.Server):
         self._hurry = asyncio.Event()
 
     def end(self) -> None:
-        """Begin the end, or hurry it if it has begun. To be called in the loop."""
-        if self._ended.is_set():
-            self._hurry.set()
-            self._release_signals()
+        """Begin the end, if it has not begun. To be called in the loop."""
         self._ended.set()
 
-    def end_soon(self) -> None:
-        """Begin the end, from whatever thread or signal handler."""
-        self._loop.call_soon_threadsafe(self.end)
+    def hurry(self) -> None:
+        """End now: the grace time is over. To be called in the loop."""
+        self._ended.set()
+        self._hurry.set()
+
+    def _take_signal(self) -> None:
+        if self._ended.is_set() and not self._led:
+            self.hurry()
+            self._release_signals()
+        self.end()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        self._handled = threading.current_thread() is threading.main_thread()
-        if self._handled:
-            for number in SIGNALS:
-                self._loop.add_signal_handler(number, self.end)
+        self._handled = heeded() if threading.current_thread() is threading.main_thread() else []
+        for number in self._handled:
+            self._loop.add_signal_handler(number, self._take_signal)
         try:
             yield
         finally:
             self._release_signals()
 
     def _release_signals(self) -> None:
-        if self._handled:
-            self._handled = False
-            for number in SIGNALS:
-                self._loop.remove_signal_handler(number)
+        handled, self._handled = self._handled, []
+        for number in handled:
+            self._loop.remove_signal_handler(number)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started and self._on_ready is not None:
+        await self.lifespan.startup()
+        timeout = None if self._tls is None else HANDSHAKE_SECONDS
+        self.servers = [
+            await self._loop.create_server(
+                self._new_connection,
+                sock=listener,
+                backlog=self.config.backlog,
+                ssl=self._tls,
+                ssl_handshake_timeout=timeout,
+            )
+            for listener in sockets or ()
+        ]
+        self.started = True
+        if self._on_ready is not None:
             self._on_ready()
+
+    def _new_connection(self) -> asyncio.Protocol:
+        make: Any = self.config.http_protocol_class
+        connection: asyncio.Protocol = make(
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+            _loop=self._loop,
+        )
+        return connection
 
     async def main_loop(self) -> None:
         """Wait for the end; meanwhile uvicorn keeps the date of its answers."""
@@ -97,9 +138,7 @@ class StoppingServer(uvicorn.Server):
         await self._drain()
         state = self.server_state
         deadline = self._loop.time() + LAST_SECONDS
-        while (
-            (state.connections or state.tasks) and self._loop.time() < deadline and not self._hurry.is_set()
-        ):
+        while (state.connections or state.tasks) and self._loop.time() < deadline:
             await asyncio.sleep(0.01)
         for connection in list(state.connections):
             connection.transport.abort()

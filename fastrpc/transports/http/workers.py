@@ -1,9 +1,10 @@
-"""Several processes that serve one address, and the one that begins them, replaces those that die, and ends them.
+"""Several processes that serve one address, and the one that begins, replaces and ends them.
 
-The workers are forked before anything of the server is imported, so each imports it for itself; the first does so
-alone, and if it cannot, that is the end. They share the key that signs what clients carry (made before, in memory
-only), the sockets' addresses, and a folder to meet in (`relay`). A worker that dies is replaced at once, one that
-dies young a while later, and in the end all are ended. If the parent dies its workers notice and end in order.
+The workers are forked before anything of the server is imported, so each imports it for itself; the first
+does so alone, and if it cannot, that is the end. They share the key that signs what clients carry (made
+before, in memory only), the sockets' addresses, and a folder to meet in (`relay`). A worker that dies is
+replaced at once, one that dies young a while later, and in the end all are ended. If the parent dies its
+workers notice and end in order.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from __future__ import annotations
 import os
 import selectors
 import signal
+import socket
 import sys
 from time import monotonic
 
 from fastrpc import log
 from fastrpc.errors import DefinitionError, UsageError
+from fastrpc.transports.http.signals import Signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
     from typing import Any
 
@@ -31,7 +33,6 @@ PAUSES = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 LONGEST_WAIT = 3600.0
 OVERTIME_SECONDS = 6.0
 """What a worker may take to end besides its grace time; then it is killed."""
-ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Worker:
@@ -40,12 +41,20 @@ class Worker:
     def __init__(self, number: int) -> None:
         self.number = number
         self.pid = 0
-        self.pipe = -1
+        self.channel: socket.socket | None = None
         self.ready = False
         self.begun = 0.0
         self.young_deaths = 0
         self.begins_at: float | None = 0.0
         """When the next process of this number begins; None while there is one."""
+
+
+def heard(channel: socket.socket) -> bytes:
+    """Return a byte that was sent through a channel, b"" at its end."""
+    try:
+        return channel.recv(1)
+    except ConnectionError:  # the other end was closed before all was read there
+        return b""
 
 
 class Workers:
@@ -65,7 +74,9 @@ class Workers:
         self._workers = [Worker(number) for number in range(settings.workers)]
         self._selector = selectors.DefaultSelector()
         self._announced = False
-        self._ending_at: float | None = None
+        self._ends = 0
+        """How many signals have said that this is the end."""
+        self._killed_at = 0.0
         self._exit_code = 0
 
     def run(self) -> None:
@@ -75,48 +86,48 @@ class Workers:
 
         if threading.active_count() > 1:
             raise UsageError(
-                f"http: workers: {threading.active_count() - 1} thread(s) run already, which a fork would lose; "
-                "begin them in the server's lifespan"
+                f"http: workers: {threading.active_count() - 1} thread(s) run already, which a fork would "
+                "lose; begin them in the server's lifespan"
             )
-        with tempfile.TemporaryDirectory(prefix="fastrpc-") as self._folder:
-            self._parent_pipe = os.pipe()
-            signals = _Signals()
-            self._signals = signals
-            self._selector.register(signals.pipe, selectors.EVENT_READ)
-            try:
-                self._look_after()
-            finally:
-                signals.release()
+        with tempfile.TemporaryDirectory(prefix="fastrpc-") as self._folder, Signals() as self._signals:
+            self._selector.register(self._signals.pipe, selectors.EVENT_READ)
+            self._look_after()
         if self._exit_code:
             raise SystemExit(self._exit_code)
 
     def _look_after(self) -> None:
         while True:
             self._begin_due()
-            if self._ending_at is not None and not any(worker.pid for worker in self._workers):
+            if self._ends and not any(worker.pid for worker in self._workers):
                 return
             ready = {key.fileobj for key, _ in self._selector.select(self._wait_seconds())}
             for worker in self._workers:
-                if worker.pipe in ready:
+                if worker.channel in ready:
                     self._hear(worker)
             for number in self._signals.take():
-                if number in ENDING:
+                if number == signal.SIGCHLD:
+                    self._reap()
+                else:
                     self._end()
-            if self._ending_at is not None and monotonic() > self._ending_at:
+            if self._ends and monotonic() > self._killed_at:
                 self._signal_all(signal.SIGKILL)
-                self._ending_at = monotonic() + LONGEST_WAIT
+                self._killed_at = monotonic() + LONGEST_WAIT
 
     def _wait_seconds(self) -> float:
-        times = [worker.begins_at for worker in self._workers if worker.begins_at and self._may_begin(worker)]
-        if self._ending_at is not None:
-            times = [self._ending_at]
-        return max(0.0, min([*times, monotonic() + LONGEST_WAIT]) - monotonic())
+        if self._ends:
+            return max(0.0, self._killed_at - monotonic())
+        times = [
+            worker.begins_at
+            for worker in self._workers
+            if worker.begins_at is not None and self._may_begin(worker)
+        ]
+        return max(0.0, min(times) - monotonic()) if times else LONGEST_WAIT
 
-    # --- begin ------------------------------------------------------------------------------------------------
+    # --- begin --------------------------------------------------------------------------------------------
 
     def _may_begin(self, worker: Worker) -> bool:
         """The first begins alone: what is wrong with the server is found once."""
-        return self._ending_at is None and (worker.number == 0 or self._workers[0].ready or self._announced)
+        return not self._ends and (worker.number == 0 or self._workers[0].ready or self._announced)
 
     def _begin_due(self) -> None:
         for worker in self._workers:
@@ -125,23 +136,24 @@ class Workers:
                 self._begin(worker)
 
     def _begin(self, worker: Worker) -> None:
-        pipe, theirs = os.pipe()
+        ours, theirs = socket.socketpair()
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()  # or it would be written twice
         worker.pid = os.fork()
         if worker.pid == 0:
+            ours.close()
             self._be(worker, theirs)
-        os.close(theirs)
-        worker.pipe, worker.begun, worker.begins_at, worker.ready = pipe, monotonic(), None, False
-        self._selector.register(pipe, selectors.EVENT_READ)
+        theirs.close()
+        worker.channel, worker.begun, worker.begins_at, worker.ready = ours, monotonic(), None, False
+        self._selector.register(ours, selectors.EVENT_READ)
 
-    def _be(self, worker: Worker, pipe: int) -> None:
+    def _be(self, worker: Worker, channel: socket.socket) -> None:
         """Be a worker, to the end of this process."""
         code = 1
         try:
             self._leave_to_parent(worker)
-            code = self._serve(worker, pipe)
+            code = self._serve(worker, channel)
         except SystemExit as leaving:
             code = leaving.code if isinstance(leaving.code, int) else 1
         except BaseException as error:
@@ -156,29 +168,27 @@ class Workers:
 
     def _leave_to_parent(self, worker: Worker) -> None:
         """Close what is the parent's, so that its death shows, and each address has one worker."""
-        self._signals.release()
-        signal.signal(signal.SIGINT, lambda number, frame: None)  # of a terminal: the parent passes it on
+        self._signals.leave_to_parent()
         self._selector.close()
-        os.close(self._parent_pipe[1])
         own = set(self._sockets[worker.number])
         for found in {found for sockets in self._sockets for found in sockets} - own:
             found.close()
         for other in self._workers:
-            if other.pipe >= 0:
-                os.close(other.pipe)
+            if other.channel is not None:
+                other.channel.close()
 
-    def _serve(self, worker: Worker, pipe: int) -> int:
+    def _serve(self, worker: Worker, channel: socket.socket) -> int:
         from fastrpc.transports.http.run import Colleagues, serve
         from fastrpc.transports.http.session_ids import be_worker
 
         be_worker(worker.number)
-        place = Colleagues(worker.number, len(self._workers), self._folder, self._parent_pipe[0])
+        place = Colleagues(worker.number, len(self._workers), self._folder, channel)
         try:
             serve(
                 self._make(),
                 self._settings,
                 self._sockets[worker.number],
-                lambda: os.write(pipe, b"r"),
+                lambda: channel.send(b"r"),
                 place,
             )
         except (UsageError, DefinitionError) as error:
@@ -186,22 +196,37 @@ class Workers:
             return 2
         return 0
 
-    # --- hear -------------------------------------------------------------------------------------------------
+    # --- hear ---------------------------------------------------------------------------------------------
 
     def _hear(self, worker: Worker) -> None:
-        """A worker is ready, or its end of the pipe is closed: it has died."""
-        if os.read(worker.pipe, 1):
+        """A worker is ready, or has closed its end: that it has died is told by a signal."""
+        if worker.channel is None:
+            return
+        if heard(worker.channel):
             worker.ready = True
             if not self._announced and all(worker.ready for worker in self._workers):
                 self._announced = True
                 self._on_ready()
-            return
-        self._selector.unregister(worker.pipe)
-        os.close(worker.pipe)
-        _, status = os.waitpid(worker.pid, 0)
-        pid, worker.pid, worker.pipe = worker.pid, 0, -1
-        if self._ending_at is None:
-            self._replace(worker, pid, os.waitstatus_to_exitcode(status))
+        else:
+            self._selector.unregister(worker.channel)
+
+    def _reap(self) -> None:
+        """Some child has died. (Not told by the channel: what a worker has forked may hold it open.)"""
+        for worker in self._workers:
+            if worker.pid:
+                pid, status = os.waitpid(worker.pid, os.WNOHANG)
+                if pid:
+                    self._bury(worker, os.waitstatus_to_exitcode(status))
+
+    def _bury(self, worker: Worker, code: int) -> None:
+        pid, worker.pid = worker.pid, 0
+        channel, worker.channel = worker.channel, None
+        if channel is not None:
+            if channel in self._selector.get_map():
+                self._selector.unregister(channel)
+            channel.close()
+        if not self._ends:
+            self._replace(worker, pid, code)
         worker.ready = False
 
     def _replace(self, worker: Worker, pid: int, code: int) -> None:
@@ -211,7 +236,7 @@ class Workers:
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         if not self._announced and not worker.ready:
             self._exit_code = code if code > 0 else 1
-            if code < 0:
+            if code <= 0:
                 log.write("error", f"worker {worker.number} (process {pid}) ended {how} before it was ready")
             self._end()
         elif worker.young_deaths >= len(PAUSES):
@@ -227,45 +252,27 @@ class Workers:
             )
             worker.begins_at = monotonic() + pause
 
-    # --- end --------------------------------------------------------------------------------------------------
+    # --- end ----------------------------------------------------------------------------------------------
 
     def _end(self) -> None:
-        """End all workers in order; the second time, soon."""
-        if self._ending_at is None:
+        """End all workers in order; the second time, soon; the third, at once."""
+        self._ends += 1
+        if self._ends == 1:
             for found in {found for sockets in self._sockets for found in sockets}:
                 found.close()
-            self._ending_at = monotonic() + self._settings.drain_seconds + OVERTIME_SECONDS
-        self._signal_all(signal.SIGTERM)
+            self._killed_at = monotonic() + self._settings.drain_seconds + OVERTIME_SECONDS
+            self._signal_all(signal.SIGTERM)
+        elif self._ends == 2:
+            for worker in self._workers:
+                if worker.channel is not None:
+                    try:
+                        worker.channel.send(b"h")
+                    except OSError:
+                        pass  # it has just ended by itself
+        else:
+            self._signal_all(signal.SIGKILL)
 
     def _signal_all(self, number: int) -> None:
         for worker in self._workers:
             if worker.pid:
-                try:
-                    os.kill(worker.pid, number)
-                except ProcessLookupError:
-                    pass  # it has just ended by itself
-
-
-class _Signals:
-    """Signals as bytes in a pipe, until `release`."""
-
-    def __init__(self) -> None:
-        self.pipe, self._write = os.pipe()
-        for end in (self.pipe, self._write):
-            os.set_blocking(end, False)
-        self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        self._before = {number: signal.signal(number, lambda number, frame: None) for number in ENDING}
-
-    def take(self) -> bytes:
-        """Return the numbers of the signals that have come."""
-        try:
-            return os.read(self.pipe, 1024)
-        except BlockingIOError:
-            return b""
-
-    def release(self) -> None:
-        signal.set_wakeup_fd(self._wakeup)
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        os.close(self.pipe)
-        os.close(self._write)
+                os.kill(worker.pid, number)  # there is one, or a corpse: it is buried here alone

@@ -1,0 +1,136 @@
+"""``fastrpc bridge URL``: a remote server over standard input and output, for clients that speak only that.
+
+It is a server with nothing of its own, a proxy of the URL: client and remote server may speak any two
+versions of the protocol. The token comes from the environment or a file, never from the command line, which
+others may read. Exit code 1 if the remote server could never be used.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fastrpc.cli import configuration, parse, parser, say, version
+from fastrpc.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from typing import Any
+
+TOKEN_VARIABLE = "FASTRPC_BRIDGE_TOKEN"
+DRAIN_SECONDS = 10.0
+TOKEN_FILE_LIMIT = 64 * 1024
+
+EXAMPLES = f"""\
+  fastrpc bridge https://mcp.example.com/mcp
+  {TOKEN_VARIABLE}=… fastrpc bridge https://mcp.example.com/mcp
+  fastrpc bridge https://mcp.example.com/mcp --header X-Api-Key=EXAMPLE_KEY
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Serve until the client is gone; return the exit code."""
+    options = _parse(arguments)
+    if options.log_level is not None:
+        os.environ["FASTRPC_LOG_LEVEL"] = options.log_level
+    else:
+        os.environ["FASTRPC_LOG_LEVEL"] = configuration()["FASTRPC_LOG_LEVEL"]
+    from fastrpc.errors import DefinitionError
+    from fastrpc.server import Server
+
+    if not options.url.lower().startswith(("http://", "https://")):
+        raise UsageError(f"expected an http or https URL, got {options.url!r:.80}")
+    try:
+        server = Server.proxy(
+            options.url,
+            name="fastrpc bridge",
+            version=version(),
+            token=_token(options.token_file),
+            headers=_headers(options.header),
+            tls_ca=options.tls_ca,
+            protocol_version=options.protocol,
+        )
+    except DefinitionError as error:
+        raise UsageError(str(error).removeprefix("proxy: ")) from None
+    source = server._source
+    source.shows_itself = True
+    if os.isatty(0):
+        say("fastrpc waits for an MCP client on standard input, one JSON message a line. Ctrl-D ends it.")
+    server.run(drain_seconds=options.drain_seconds, trace=options.trace)
+    if source.failure is not None and not source.reached:
+        say(f"fastrpc: {source.failure}")
+        return 1
+    return 0
+
+
+def _parse(arguments: list[str]) -> Namespace:
+    from fastrpc.config import LOG_LEVELS, parse_seconds
+
+    options = parser("bridge", "URL [OPTION…]", EXAMPLES)
+    options.epilog = f"The token of the remote server is taken from {TOKEN_VARIABLE}.\n\n{options.epilog}"
+    options.add_argument("url", metavar="URL", help="the address of the remote server, http or https")
+    options.add_argument("--token-file", metavar="FILE", help="take the token from the first line of FILE")
+    options.add_argument(
+        "--header",
+        metavar="NAME=VARIABLE",
+        action="append",
+        default=[],
+        help="send this header too, with the value of an environment variable; may be repeated",
+    )
+    options.add_argument(
+        "--tls-ca", metavar="FILE", help="trust the certificates in FILE instead of the usual"
+    )
+    options.add_argument("--protocol", metavar="VERSION", help="speak this version with the remote server")
+    options.add_argument(
+        "--drain-seconds",
+        metavar="N",
+        type=_checked(parse_seconds),
+        default=DRAIN_SECONDS,
+        help=f"at the end of input, calls may still end for N seconds ({DRAIN_SECONDS:g})",
+    )
+    options.add_argument("--log-level", metavar="LEVEL", choices=LOG_LEVELS, help="on stderr (warning)")
+    options.add_argument("--trace", metavar="FILE", help="append both directions of the wire to FILE")
+    return parse(options, arguments, "bridge")
+
+
+def _checked(function: Any) -> Any:
+    """Return a parser of an option's value whose own words are the complaint."""
+    from argparse import ArgumentTypeError
+
+    def read(text: str) -> Any:
+        try:
+            return function(text)
+        except ValueError as error:
+            raise ArgumentTypeError(f"{error}, got {text!r}") from None
+
+    return read
+
+
+def _token(path: str | None) -> str | None:
+    """Return the token, if there is one. It stays in no variable that a later child would inherit."""
+    given = os.environ.pop(TOKEN_VARIABLE, "").strip()
+    if path is None:
+        return given or None
+    if given:
+        raise UsageError(f"--token-file and {TOKEN_VARIABLE} exclude each other")
+    try:
+        with open(path, encoding="ascii") as file:
+            token = file.read(TOKEN_FILE_LIMIT).partition("\n")[0].strip()
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "expected ASCII"
+        raise UsageError(f"--token-file {path}: {reason}") from None
+    if not token:
+        raise UsageError(f"--token-file {path}: its first line is empty")
+    return token
+
+
+def _headers(given: list[str]) -> dict[str, str]:
+    headers = {}
+    for text in given:
+        name, equals, variable = text.partition("=")
+        if not name or not equals or not variable:
+            raise UsageError(f"--header: expected NAME=VARIABLE, got {text!r:.80}")
+        if variable not in os.environ:
+            raise UsageError(f"--header {name}: there is no environment variable {variable!r:.80}")
+        headers[name] = os.environ[variable]
+    return headers

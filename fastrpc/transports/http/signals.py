@@ -1,0 +1,60 @@
+"""The signals that end a server over HTTP, and how a process without an event loop waits for them.
+
+SIGTERM, SIGINT and SIGHUP mean the end; SIGHUP does not where it is ignored, for ``nohup`` means it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def heeded() -> list[signal.Signals]:
+    """Return the signals that mean the end of this process."""
+    return [
+        number for number in ENDING if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
+    ]
+
+
+class Signals:
+    """The signals that come, and the deaths of children, as bytes in a pipe, within `with`."""
+
+    def __enter__(self) -> Signals:
+        self.pipe, self._write = os.pipe()
+        for end in (self.pipe, self._write):
+            os.set_blocking(end, False)
+        self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        self._before = {number: signal.signal(number, _note) for number in (*heeded(), signal.SIGCHLD)}
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        signal.set_wakeup_fd(self._wakeup)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        os.close(self.pipe)
+        os.close(self._write)
+
+    def take(self) -> bytes:
+        """Return the numbers of the signals that have come."""
+        try:
+            return os.read(self.pipe, 1024)
+        except BlockingIOError:
+            return b""
+
+    def leave_to_parent(self) -> None:
+        """Take signals no longer, in a child that has just been forked.
+
+        That of a terminal (SIGINT) is the parent's to pass on, until the child has an event loop.
+        """
+        self.__exit__()
+        signal.signal(signal.SIGINT, _note)
+
+
+def _note(number: int, frame: Any) -> None:
+    """What is to be done is done by whoever reads the pipe."""

@@ -1,0 +1,323 @@
+"""``fastrpc bridge URL`` as a process: a client that speaks over pipes uses a server over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from remote_server import OFFICIAL, REPOSITORY, TOKEN, Remote, free_port
+from stdio import LEGACY, MODERN, Process, serve
+
+pytest.importorskip("httpx", reason="the bridge stands on it: pip install httpx")
+
+VARIABLE = "FASTRPC_BRIDGE_TOKEN"
+HELLO = {"protocolVersion": LEGACY[-1], "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Remote]:
+    with Remote() as remote:
+        yield remote
+
+
+@pytest.fixture
+def own() -> Iterator[Remote]:
+    with Remote() as remote:
+        yield remote
+
+
+def bridge(url: str, *options: str, token: str | None = TOKEN, **popen: Any) -> Any:
+    command = [sys.executable, "-m", "fastrpc", "bridge", url, *options]
+    environment = {"PYTHONPATH": REPOSITORY, VARIABLE: token}
+    return serve(command=command, environment=environment, **popen)
+
+
+def call(server: Process, tool: str, **arguments: Any) -> dict[str, Any]:
+    answer = server.request("tools/call", {"name": tool, "arguments": arguments})
+    found: dict[str, Any] = answer["result"]
+    return found
+
+
+def text_of(result: dict[str, Any]) -> str:
+    text: str = result["content"][0]["text"]
+    return text
+
+
+# --- the official client in front of it ---------------------------------------------------------------
+
+
+@pytest.fixture
+def connect(tmp_path: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    """Returns how to connect the official client to a bridge, in one version; what went over the wire is held
+    against the schema at the end."""
+    mcp = pytest.importorskip("mcp", reason="the official client is not installed: pip install mcp")
+    if not hasattr(mcp, "Client"):
+        pytest.skip("this version of the official client has no high-level Client")
+    from mcp.client import session
+
+    trace = tmp_path / "trace"
+
+    def connected(version: str, url: str, *arguments: str, **options: Any) -> Any:
+        if version != MODERN:
+            monkeypatch.setattr(session, "LATEST_HANDSHAKE_VERSION", version)
+        command = ["-m", "fastrpc", "bridge", url, "--trace", str(trace), *arguments]
+        environment = {**os.environ, "PYTHONPATH": REPOSITORY, VARIABLE: TOKEN}
+        parameters = mcp.StdioServerParameters(command=sys.executable, args=command, env=environment)
+        return mcp.Client(parameters, mode="auto" if version == MODERN else "legacy", cache=None, **options)
+
+    yield connected
+    assert TOKEN not in trace.read_text()
+    if recorder is not None:
+        before = recorder.lines
+        recorder.replay(str(trace))
+        assert recorder.lines > before
+
+
+@pytest.mark.parametrize("version", [*LEGACY, MODERN])
+@pytest.mark.parametrize("remote", ["latest", "2025-11-25", "sse"])
+def test_the_official_client_uses_every_feature_in_every_version(
+    shared: Remote, connect: Callable[..., Any], remote: str, version: str
+) -> None:
+    options = ["--protocol", remote] if remote.startswith("20") else []
+    url = shared.url.replace("/mcp", "/sse") if remote == "sse" else shared.url
+    progress, logs = [], []
+
+    async def on_progress(reached: float, total: float | None, message: str | None) -> None:
+        progress.append(reached)
+
+    async def on_log(message: Any) -> None:
+        logs.append(message.data)
+
+    async def conversation() -> None:
+        async with connect(version, url, *options, logging_callback=on_log) as client:
+            assert client.protocol_version == version
+            assert client.instructions == "use it well"
+            assert (client.server_info.name, client.server_info.version) == ("behind", "7.1")
+            tools = (await client.list_tools()).tools
+            assert tools[0].description == "Add two numbers."
+            assert (await client.call_tool("add", {"a": 1})).content[0].text == "3"
+            assert (await client.call_tool("fail", {})).is_error
+            contents = (await client.read_resource("docs://guide")).contents
+            assert contents[0].text == "# read me"
+            templates = (await client.list_resource_templates()).resource_templates
+            assert templates[0].uri_template == "docs://{id}/raw{?page}"
+            prompt = await client.get_prompt("review", {"language": "C"})
+            assert prompt.messages[0].content.text == "review C kind"
+            await client.call_tool("work", {}, progress_callback=on_progress)
+            assert progress == [1, 2]
+            if version != MODERN:
+                assert logs == ["careful"]
+
+    asyncio.run(asyncio.wait_for(conversation(), 30))
+
+
+@pytest.mark.parametrize("version", [LEGACY[-1], MODERN])
+@pytest.mark.parametrize("remote", ["2026-07-28", "2025-11-25"])
+def test_the_official_client_answers_questions_of_the_remote_server(
+    shared: Remote, connect: Callable[..., Any], remote: str, version: str
+) -> None:
+    from mcp import types
+
+    async def on_elicit(context: Any, params: Any) -> Any:
+        return types.ElicitResult(action="accept", content={"value": "Bob"})
+
+    async def on_sample(context: Any, params: Any) -> Any:
+        content = types.TextContent(type="text", text="hello")
+        return types.CreateMessageResult(role="assistant", content=content, model="m")
+
+    async def conversation() -> None:
+        callbacks = {"elicitation_callback": on_elicit, "sampling_callback": on_sample}
+        async with connect(version, shared.url, "--protocol", remote, **callbacks) as client:
+            assert (await client.call_tool("ask", {})).content[0].text == "accept Bob, hello"
+
+    asyncio.run(asyncio.wait_for(conversation(), 30))
+
+
+@pytest.mark.parametrize("mode", ["session", "sse"])
+def test_a_server_of_the_official_sdk_is_bridged_to_the_official_client(
+    connect: Callable[..., Any], mode: str
+) -> None:
+    path = "/sse" if mode == "sse" else "/mcp"
+
+    async def conversation(url: str) -> None:
+        async with connect(LEGACY[-1], url) as client:
+            assert client.server_info.name == "official"
+            assert (await client.call_tool("add", {"a": 3})).content[0].text == "5"
+            assert (await client.read_resource("docs://guide")).contents[0].text == "# read me"
+
+    with Remote(OFFICIAL.replace("MODE", repr(mode)), token=None, path=path) as remote:
+        asyncio.run(asyncio.wait_for(conversation(remote.url), 30))
+
+
+# --- the remote server goes away ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", [MODERN, LEGACY[-1]])
+def test_a_remote_server_that_goes_away_is_told_and_used_again_when_it_is_back(
+    own: Remote, protocol: str
+) -> None:
+    with bridge(own.url, "--protocol", protocol) as server:
+        server.initialize()
+        first = text_of(call(server, "pid"))
+        own.stop()
+        for _ in range(3):
+            away = call(server, "add", a=1)
+            assert away["isError"]
+            assert "cannot be reached: connection refused" in text_of(away)
+        assert "error" in server.request("prompts/get", {"name": "review", "arguments": {"language": "C"}})
+        own.start()
+        again = call(server, "pid")
+        assert not again.get("isError")
+        assert text_of(again) != first
+        server.close_stdin()
+        assert server.wait() == 0
+
+
+def test_one_that_is_never_there_is_told_in_answers_and_by_the_exit_code() -> None:
+    port = free_port()
+    with bridge(f"http://127.0.0.1:{port}/mcp") as server:
+        server.initialize()
+        answer = server.request("tools/list")
+        assert answer["error"]["code"] == -32603
+        assert (
+            f"http://127.0.0.1:{port}/mcp cannot be reached: connection refused" in answer["error"]["message"]
+        )
+        assert server.request("ping")["result"] == {}
+        server.close_stdin()
+        assert server.wait() == 1
+        assert server.stderr.rstrip().endswith("cannot be reached: connection refused")
+
+
+# --- the end ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", [MODERN, LEGACY[-1]])
+def test_at_the_end_of_input_what_was_asked_is_still_answered(shared: Remote, protocol: str) -> None:
+    with bridge(shared.url, "--protocol", protocol) as server:
+        server.send_message(
+            {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO},
+            {"jsonrpc": "2.0", "method": "notifications/initialized"},
+            {
+                "jsonrpc": "2.0",
+                "id": 2,
+                "method": "tools/call",
+                "params": {"name": "add", "arguments": {"a": 1}},
+            },
+            {
+                "jsonrpc": "2.0",
+                "id": 3,
+                "method": "tools/call",
+                "params": {"name": "wait", "arguments": {"ms": 700}},
+            },
+        )
+        server.close_stdin()
+        answers = {answer["id"]: answer["result"] for answer in server.answers(3)}
+        assert text_of(answers[2]) == "3"
+        assert text_of(answers[3]) == "waited"
+        assert server.wait() == 0
+        assert server.stderr == ""
+
+
+def test_what_takes_too_long_at_the_end_is_cancelled_there(shared: Remote, tmp_path: Any) -> None:
+    path, begun = tmp_path / "note", tmp_path / "note.begun"
+    with bridge(shared.url, "--drain-seconds", "0.2") as server:
+        server.initialize()
+        params = {"name": "sleep", "arguments": {"path": str(path)}}
+        server.send_message({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
+        _until(begun.exists)
+        server.close_stdin()
+        assert server.wait(10) == 0
+        _until(path.exists)
+
+
+@pytest.mark.parametrize("protocol", [MODERN, LEGACY[-1]])
+def test_a_signal_ends_it_at_once(shared: Remote, tmp_path: Any, protocol: str) -> None:
+    path, begun = tmp_path / "note", tmp_path / "note.begun"
+    with bridge(shared.url, "--protocol", protocol) as server:
+        server.initialize()
+        params = {"name": "sleep", "arguments": {"path": str(path)}}
+        server.send_message({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
+        _until(begun.exists)
+        began = time.monotonic()
+        server.signal(15)
+        assert server.wait(10) == 0
+        assert time.monotonic() - began < 5
+        _until(path.exists)
+
+
+def _until(condition: Callable[[], object], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.01)
+
+
+# --- the token and mistakes ---------------------------------------------------------------------------
+
+
+def test_the_token_is_in_no_command_line_and_no_message(shared: Remote, tmp_path: Any) -> None:
+    with bridge(shared.url, "--log-level", "debug", token=f"{TOKEN}-wrong") as server:
+        server.initialize()
+        answer = server.request("tools/list")
+        assert "refuses the token (status 401 Unauthorized)" in answer["error"]["message"]
+        with open(f"/proc/{server.pid}/cmdline", "rb") as file:
+            assert TOKEN.encode() not in file.read()
+        assert TOKEN not in json.dumps(answer) + server.stderr
+
+    with bridge(shared.url, token=None) as server:
+        server.initialize()
+        message = server.request("tools/list")["error"]["message"]
+        assert "wants a token, and none is given" in message
+
+
+def test_the_token_may_stand_in_a_file_or_another_header(shared: Remote, tmp_path: Any) -> None:
+    path = tmp_path / "token"
+    path.write_text(f"{TOKEN}\nnot this\n")
+    with bridge(shared.url, "--token-file", str(path), token=None) as server:
+        server.initialize()
+        assert text_of(call(server, "add", a=1)) == "3"
+    command = [sys.executable, "-m", "fastrpc", "bridge", shared.url, "--header", "Authorization=OURS"]
+    environment = {"PYTHONPATH": REPOSITORY, VARIABLE: None, "OURS": f"Bearer {TOKEN}"}
+    with serve(command=command, environment=environment) as server:
+        server.initialize()
+        assert text_of(call(server, "add", a=1)) == "3"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "URL"),
+        (["ftp://host/"], "expected an http or https URL"),
+        (["http://name:secret-word@host/"], "a name or a password"),
+        (["http://host/", "more"], "one argument too many"),
+        (["http://host/", "--tokens", "x"], "--token-file"),
+        (["http://host/", "--token-file", "/no/such"], "--token-file /no/such: No such file"),
+        (["http://host/", "--header", "X"], "NAME=VARIABLE"),
+        (["http://host/", "--header", "X=NO_SUCH_VARIABLE"], "no environment variable"),
+        (["http://host/", "--protocol", "1"], "expected one of 2024-11-05"),
+        (["http://host/", "--drain-seconds", "soon"], "--drain-seconds"),
+        (["http://host/", "--trace", "/no/such/folder/trace"], "No such file"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], complaint: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "fastrpc", "bridge", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env={**os.environ, "PYTHONPATH": REPOSITORY},
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("fastrpc: ")
+    assert done.stderr.count("\n") == 1
+    assert complaint in done.stderr
+    assert "secret-word" not in done.stderr

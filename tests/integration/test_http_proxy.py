@@ -1,0 +1,695 @@
+"""A server that serves what another one at a URL offers: all of it passes, whatever the two sides speak."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+from remote_server import TOKEN, Asked, Remote, Saying, Scripted
+
+from fastrpc import Server
+from fastrpc.remote import session as session_way
+from fastrpc.testing import Client, RemoteError
+from fastrpc.versions import CAPABILITIES_KEY, LATEST_LEGACY, MODERN, VERSION_KEY, VERSIONS
+
+pytest.importorskip("httpx", reason="the client's side of HTTP stands on it: pip install httpx")
+
+UPSTREAM = [None, "2025-11-25", "2025-06-18", "2025-03-26", "sse"]
+"""What is spoken with the server behind: the latest, a version of Streamable HTTP, or HTTP+SSE."""
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Remote]:
+    """A server for tests that leave it as it is."""
+    with Remote() as remote:
+        yield remote
+
+
+@pytest.fixture
+def own() -> Iterator[Remote]:
+    with Remote() as remote:
+        yield remote
+
+
+def proxy_of(remote: Remote, upstream: str | None, **options: Any) -> Server:
+    url = remote.url
+    if upstream == "sse":
+        url, upstream = url.replace("/mcp", "/sse"), None
+    return Server.proxy(url, token=TOKEN, protocol_version=upstream, **options)
+
+
+def with_client(app: Server, conversation: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
+    async def whole() -> Any:
+        async with Client(app, **options) as client:
+            return await conversation(client)
+
+    return asyncio.run(asyncio.wait_for(whole(), 30))
+
+
+async def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
+    """Wait for something that comes by itself."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while not (found := condition()):
+        assert asyncio.get_running_loop().time() < deadline, "it did not come"
+        await asyncio.sleep(0.01)
+    return found
+
+
+# --- what passes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [VERSIONS[0], LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("upstream", UPSTREAM)
+def test_every_feature_passes_between_any_two_versions(
+    shared: Remote, upstream: str | None, version: str
+) -> None:
+    knows_structure = upstream != "2025-03-26" and version >= "2025-06-18"
+
+    async def conversation(client: Client) -> None:
+        assert {"tools", "resources", "prompts"} <= set(client.info["capabilities"])
+        assert client.info["instructions"] == "use it well"
+        entries = {entry["name"]: entry for entry in await client.tools()}
+        assert entries["add"]["description"] == "Add two numbers."
+        assert ("outputSchema" in entries["add"]) == knows_structure
+        assert (await client.call("add", a=1)).text == "3"
+        assert (await client.call("add", a="x")).is_error
+        assert (await client.call("fail")).text == "it does not go"
+        assert [block["type"] for block in (await client.call("picture")).content] == ["image", "text"]
+
+        listed = (await client.request("resources/list"))["resources"]
+        assert [(entry["uri"], entry["mimeType"]) for entry in listed] == [("docs://guide", "text/markdown")]
+        contents = (await client.request("resources/read", {"uri": "docs://guide"}))["contents"]
+        assert contents == [{"uri": "docs://guide", "mimeType": "text/markdown", "text": "# read me"}]
+        contents = (await client.request("resources/read", {"uri": "docs://7/raw?page=3"}))["contents"]
+        assert contents[0]["blob"] == "NyAz"
+        for uri in ("docs://nothing", "docs://0/raw"):
+            with pytest.raises(RemoteError) as missing:
+                await client.request("resources/read", {"uri": uri})
+            assert missing.value.code == (-32602 if version == MODERN else -32002)
+
+        got = await client.request("prompts/get", {"name": "review", "arguments": {"language": "C"}})
+        assert got["messages"][0]["content"]["text"] == "review C kind"
+        with pytest.raises(RemoteError) as incomplete:
+            await client.request("prompts/get", {"name": "review"})
+        assert incomplete.value.code == -32602
+        got = await client.request("prompts/get", {"name": "höflich"})  # its name stands in a header
+        assert got["messages"][0]["content"]["text"] == "bitte"
+        assert (await client.complete("review", "language", "pe")).values == ["perl"]
+
+        params = {"name": "work", "arguments": {}, "_meta": {"progressToken": "mine"}}
+        await client.request("tools/call", params)
+        assert [report["progress"] for report in client.progress] == [1, 2]
+        assert client.logs == [{"level": "warning", "data": "careful", "logger": "behind"}]
+
+    with_client(proxy_of(shared, upstream), conversation, version=version, log_level="warning")
+
+
+@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("upstream", [None, "2025-11-25", "2025-06-18"])
+def test_questions_go_to_the_client_and_its_answers_back(
+    shared: Remote, upstream: str | None, version: str
+) -> None:
+    async def conversation(client: Client) -> None:
+        assert (await client.call("ask")).text == "accept Bob, hello"
+        assert (await client.call("folders")).text == "file:///work"
+
+    options: dict[str, Any] = {
+        "on_elicit": {"value": "Bob"},
+        "on_sample": "hello",
+        "roots": ["file:///work"],
+    }
+    with_client(proxy_of(shared, upstream), conversation, version=version, **options)
+
+
+@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+def test_what_a_call_did_once_is_not_done_again_for_its_questions(own: Remote, version: str) -> None:
+    """The server behind keeps its notes in the request state: it has to come back to it in each round."""
+
+    async def conversation(client: Client) -> None:
+        assert (await client.call("buy")).text == "bill 1 of 1: yes yes"
+
+    with_client(proxy_of(own, None), conversation, version=version, on_elicit={"value": "yes"})
+
+
+@pytest.mark.parametrize("upstream", [None, "2025-11-25"])
+def test_a_client_that_cannot_be_asked_fails_the_call_alone(shared: Remote, upstream: str | None) -> None:
+    async def conversation(client: Client) -> None:
+        result = await client.call("ask")
+        assert result.is_error
+        assert "elicitation" in result.text
+        assert (await client.call("add", a=1)).text == "3"
+
+    with_client(proxy_of(shared, upstream), conversation)
+
+
+@pytest.mark.parametrize("upstream", [None, "2025-11-25", "sse"])
+def test_cancellation_reaches_the_call_behind(shared: Remote, upstream: str | None, tmp_path: Any) -> None:
+    path, begun = tmp_path / "note", tmp_path / "note.begun"
+
+    async def conversation(client: Client) -> None:
+        id, _ = client.begin("tools/call", {"name": "sleep", "arguments": {"path": str(path)}})
+        await until(begun.exists)
+        assert not path.exists()
+        client.cancel(id)
+        await until(path.exists)
+        assert (await client.call("add", a=1)).text == "3"
+
+    with_client(proxy_of(shared, upstream), conversation)
+
+
+@pytest.mark.parametrize("upstream", [None, "2025-11-25", "sse"])
+def test_changes_behind_are_told_and_listed(own: Remote, upstream: str | None) -> None:
+    async def conversation(client: Client) -> None:
+        def told() -> set[str]:
+            return {message["method"] for message in client.notifications}
+
+        await client.call("grow", name="late")
+        await until(lambda: "notifications/tools/list_changed" in told())
+        names = [entry["name"] for entry in await client.tools()]
+        assert "late" in names
+        assert "fail" not in names
+        assert (await client.call("late")).text == "I am late"
+
+        await client.request("resources/subscribe", {"uri": "docs://guide"})
+        for _ in range(100):  # the subscription is on its way
+            await client.call("touch")
+            if "notifications/resources/updated" in told():
+                break
+            await asyncio.sleep(0.02)
+        assert "notifications/resources/updated" in told()
+
+    with_client(proxy_of(own, upstream), conversation)
+
+
+def test_arguments_that_a_tool_wants_in_headers_stand_there(shared: Remote) -> None:
+    """The server behind refuses a call whose headers do not say what its arguments say."""
+
+    async def conversation(client: Client) -> None:
+        for region in ("eu", " eu", "München", "=?base64?eu?=", "", "a\nb"):
+            arguments = {"region": region, "count": -3, "fast": False}
+            assert (await client.call("marked", **arguments)).text == repr(sorted(arguments.items()))
+        assert (await client.call("marked", count=1)).text == "[('count', 1)]"
+
+    with_client(proxy_of(shared, None), conversation)
+
+
+def test_a_call_that_lets_its_stream_go_is_fetched_to_its_end(shared: Remote) -> None:
+    async def conversation(client: Client) -> None:
+        assert (await client.call("part")).text == "whole"
+        assert [entry["data"] for entry in client.logs] == ["before", "after"]
+
+    with_client(proxy_of(shared, "2025-11-25"), conversation, log_level="info")
+
+
+def test_calls_pass_at_the_same_time(shared: Remote) -> None:
+    async def conversation(client: Client) -> None:
+        await client.tools()
+        began = asyncio.get_running_loop().time()
+        results = await asyncio.gather(*(client.call("wait", ms=300) for _ in range(30)))
+        assert {result.text for result in results} == {"waited"}
+        assert asyncio.get_running_loop().time() - began < 5
+
+    with_client(proxy_of(shared, None), conversation)
+
+
+def test_a_proxy_of_a_url_is_mounted_like_any_server(shared: Remote) -> None:
+    app = Server("outer")
+    app.add_tool(lambda: "mine", name="mine")
+    app.mount(proxy_of(shared, None), "b")
+
+    async def conversation(client: Client) -> None:
+        assert [entry["name"] for entry in await client.tools()][:2] == ["mine", "b_add"]
+        assert (await client.call("b_add", a=2)).text == "4"
+        assert (await client.complete("b_review", "language", "py")).values == ["python"]
+
+    with_client(app, conversation)
+
+
+def test_each_client_of_a_proxy_is_asked_what_it_can_be_asked(shared: Remote) -> None:
+    async def conversation(first: Client) -> None:
+        async with Client(
+            first._server, version=MODERN, on_elicit={"value": "Eve"}, on_sample="hi"
+        ) as second:
+            with pytest.raises(RemoteError) as error:
+                await first.call("ask")
+            assert error.value.code == -32021
+            assert (await second.call("ask")).text == "accept Eve, hi"
+
+    with_client(proxy_of(shared, None), conversation, version=MODERN)
+
+
+CHAIN = """
+import sys
+from fastrpc import Server
+app = Server.proxy(URL, token=sys.argv[2])
+app.run(http=f"127.0.0.1:{sys.argv[1]}", token=sys.argv[2], drain_seconds=0.2)
+"""
+
+
+@pytest.mark.parametrize("upstream", [None, "2025-11-25"])
+def test_a_proxy_of_a_proxy_served_over_http_passes_all_the_same(
+    shared: Remote, upstream: str | None, tmp_path: Any
+) -> None:
+    path, begun = tmp_path / "note", tmp_path / "note.begun"
+
+    async def conversation(client: Client) -> None:
+        assert (await client.call("add", a=1)).text == "3"
+        assert (await client.call("ask")).text == "accept Bob, hello"
+        params = {"name": "work", "arguments": {}, "_meta": {"progressToken": "mine"}}
+        await client.request("tools/call", params)
+        assert [report["progress"] for report in client.progress] == [1, 2]
+        assert (await client.request("prompts/get", {"name": "höflich"}))["messages"]
+        id, _ = client.begin("tools/call", {"name": "sleep", "arguments": {"path": str(path)}})
+        await until(begun.exists)
+        client.cancel(id)
+        await until(path.exists)
+
+    with Remote(CHAIN.replace("URL", repr(shared.url))) as chain:
+        options: dict[str, Any] = {"on_elicit": {"value": "Bob"}, "on_sample": "hello"}
+        with_client(proxy_of(chain, upstream), conversation, **options)
+
+
+# --- the server goes away and comes back --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("upstream", [None, "2025-11-25", "sse"])
+def test_calls_fail_while_it_is_away_and_work_once_it_is_back(own: Remote, upstream: str | None) -> None:
+    async def conversation(client: Client) -> None:
+        assert (await client.call("add", a=1)).text == "3"
+        crashed = await client.call("crash")
+        assert crashed.is_error
+        assert TOKEN not in crashed.text
+        own.stop()
+        away = await client.call("add", a=1)
+        assert away.is_error
+        assert "cannot be reached: connection refused" in away.text
+        await asyncio.get_running_loop().run_in_executor(None, own.start)
+        assert (await client.call("add", a=4)).text == "6"
+        await client.call("grow", name="later")
+        await until(lambda: any("list_changed" in told["method"] for told in client.notifications))
+
+    with_client(proxy_of(own, upstream), conversation)
+
+
+def test_one_that_is_not_there_is_told_and_found_when_it_comes(
+    own: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fastrpc import proxy
+
+    monkeypatch.setattr(proxy, "RETRY_SECONDS", 0.2)
+    own.stop()
+
+    async def conversation(client: Client) -> None:
+        with pytest.raises(
+            RemoteError, match=r"cannot be used: http://127\.0\.0\.1:\d+/mcp cannot be reached"
+        ):
+            await client.tools()
+        await asyncio.get_running_loop().run_in_executor(None, own.start)
+        await until(lambda: any("list_changed" in told["method"] for told in client.notifications))
+        assert (await client.call("add", a=4)).text == "6"
+
+    with_client(proxy_of(own, None), conversation)
+
+
+# --- scripted servers ---------------------------------------------------------------------------------
+
+TOOLS = {"tools": [{"name": "one", "inputSchema": {"type": "object"}}]}
+SAID = {"content": [{"type": "text", "text": "said"}]}
+
+
+class Legacy:
+    """A server of 2025-11-25 and nothing else; a test says what is different."""
+
+    def __init__(self) -> None:
+        self.sessions = 0
+        self.known = ""
+        self.on_call: Callable[[Asked, Saying], Awaitable[None]] | None = None
+        self.on_get: Callable[[Asked, Saying], Awaitable[None]] | None = None
+
+    async def __call__(self, asked: Asked, say: Saying) -> None:
+        if asked.method == "GET":
+            await (self.on_get(asked, say) if self.on_get else say.answer(405))
+        elif asked.method == "DELETE":
+            await say.answer(200)
+        elif asked.rpc == "initialize":
+            self.sessions += 1
+            self.known = f"session-{self.sessions}"
+            result = {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "old", "version": "1"},
+            }
+            await say.result(asked, result, mcp_session_id=self.known)
+        elif asked.headers.get("mcp-session-id", "") != self.known:
+            await say.answer(404 if "mcp-session-id" in asked.headers else 400)
+        elif asked.rpc == "tools/list":
+            await say.result(asked, TOOLS)
+        elif asked.rpc == "tools/call":
+            await (self.on_call(asked, say) if self.on_call else say.result(asked, SAID))
+        else:
+            await say.answer(202)
+
+
+def with_script(
+    play: Callable[[Asked, Saying], Awaitable[None]],
+    conversation: Callable[[Client, Scripted], Awaitable[Any]],
+    version: str = LATEST_LEGACY,
+    tls: Any = None,
+    **options: Any,
+) -> Scripted:
+    async def whole() -> Scripted:
+        async with Scripted(play, tls) as server:
+            app = Server.proxy(server.url, **options)
+            async with Client(app, version=version) as client:
+                await conversation(client, server)
+            return server
+
+    return asyncio.run(asyncio.wait_for(whole(), 30))
+
+
+async def call_one(client: Client, server: Scripted) -> None:
+    assert (await client.call("one")).text == "said"
+
+
+def test_a_server_of_2025_is_found_out_and_spoken_to_in_its_session() -> None:
+    server = with_script(Legacy(), call_one)
+    assert server.methods() == [
+        "POST server/discover",
+        "POST initialize",
+        "POST notifications/initialized",
+        *sorted(["GET", "POST tools/list"], key=server.methods().index),
+        "POST tools/call",
+        "DELETE",
+    ]
+    for asked in server.requests[2:]:
+        assert asked.headers["mcp-session-id"] == "session-1"
+        assert asked.headers["mcp-protocol-version"] == "2025-11-25"
+    assert "mcp-session-id" not in server.requests[1].headers
+
+
+def test_a_session_that_is_gone_is_begun_anew_and_the_call_is_made() -> None:
+    play = Legacy()
+
+    async def conversation(client: Client, server: Scripted) -> None:
+        await call_one(client, server)
+        play.known = "another"
+        await call_one(client, server)
+        assert play.sessions == 2
+
+    with_script(play, conversation)
+
+
+def test_a_broken_stream_is_resumed_behind_its_last_event_after_the_time_that_it_names() -> None:
+    play = Legacy()
+    times = []
+
+    async def on_call(asked: Asked, say: Saying) -> None:
+        play.call = asked  # type: ignore[attr-defined]
+        await say.stream()
+        await say.event(None, id="7", retry="300")
+        times.append(asyncio.get_running_loop().time())
+        say.drop()
+
+    async def on_get(asked: Asked, say: Saying) -> None:
+        if "last-event-id" not in asked.headers:
+            await say.answer(405)
+            return
+        times.append(asyncio.get_running_loop().time())
+        await say.stream()
+        if asked.headers["last-event-id"] == "7":
+            log = {"level": "info", "data": "on the way"}
+            await say.event({"jsonrpc": "2.0", "method": "notifications/message", "params": log}, id="8")
+            say.drop()
+            return
+        assert asked.headers["last-event-id"] == "8"
+        await say.event({"jsonrpc": "2.0", "id": play.call.message["id"], "result": SAID})  # type: ignore[attr-defined]
+
+    async def conversation(client: Client, server: Scripted) -> None:
+        await call_one(client, server)
+        assert [entry["data"] for entry in client.logs] == ["on the way"]
+        assert len(times) == 3
+        assert times[1] - times[0] >= 0.28
+        assert sum(asked.rpc == "tools/call" for asked in server.requests) == 1
+
+    play.on_call, play.on_get = on_call, on_get
+    with_script(play, conversation)
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
+def test_an_answer_that_breaks_off_fails_its_call_which_is_not_sent_twice(kind: str) -> None:
+    play = Legacy()
+
+    async def on_call(asked: Asked, say: Saying) -> None:
+        await say.head(200, content_type=kind, content_length="1000")
+        await say.send(b": nothing yet\n\n")
+        say.drop()
+
+    async def conversation(client: Client, server: Scripted) -> None:
+        result = await client.call("one")
+        assert result.is_error
+        assert f"the connection to {server.url} broke" in result.text
+        assert sum(asked.rpc == "tools/call" for asked in server.requests) == 1
+
+    play.on_call = on_call
+    with_script(play, conversation)
+
+
+def test_only_what_a_lost_session_has_not_seen_is_asked_again() -> None:
+    """Of two calls in flight one is being worked on when the server forgets the session: it is not
+    repeated."""
+    play = Legacy()
+    begun = asyncio.Event()
+    calls = []
+
+    async def on_call(asked: Asked, say: Saying) -> None:
+        name = asked.message["params"]["arguments"]["name"]
+        calls.append(name)
+        if name == "first":
+            await say.stream()
+            await say.event(None, id="1", retry="10")
+            begun.set()
+        else:
+            await say.result(asked, SAID)
+
+    async def on_get(asked: Asked, say: Saying) -> None:
+        known = asked.headers["mcp-session-id"] == play.known
+        await say.answer(405 if known and "last-event-id" not in asked.headers else 404)
+
+    async def conversation(client: Client, server: Scripted) -> None:
+        await client.tools()
+        first = asyncio.ensure_future(client.call("one", name="first"))
+        await begun.wait()
+        play.known = "forgotten"
+        assert (await client.call("one", name="second")).text == "said"
+        result = await first
+        assert result.is_error
+        assert "does not know our session" in result.text
+        assert calls == ["first", "second"]
+
+    play.on_call, play.on_get = on_call, on_get
+    with_script(play, conversation)
+
+
+def test_an_answer_that_never_comes_is_given_up_after_some_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_way, "PAUSES", (0.01,))
+    play = Legacy()
+
+    async def on_call(asked: Asked, say: Saying) -> None:
+        await say.stream()
+        await say.event(None, id="7")
+
+    async def on_get(asked: Asked, say: Saying) -> None:
+        await (say.stream() if "last-event-id" in asked.headers else say.answer(405))
+
+    async def conversation(client: Client, server: Scripted) -> None:
+        result = await client.call("one")
+        assert result.is_error
+        assert "ended before the answer came" in result.text
+        assert 3 <= sum("last-event-id" in asked.headers for asked in server.requests) <= 10
+
+    play.on_call, play.on_get = on_call, on_get
+    with_script(play, conversation)
+
+
+def test_what_comes_unasked_is_heard_on_the_stream_of_its_own() -> None:
+    play = Legacy()
+    opened: list[str | None] = []
+
+    async def on_get(asked: Asked, say: Saying) -> None:
+        opened.append(asked.headers.get("last-event-id"))
+        await say.stream()
+        await say.event({"jsonrpc": "2.0", "id": 1, "method": "ping"}, id=f"s{len(opened)}", retry="10")
+        await say.event({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        if len(opened) > 1:
+            await asyncio.sleep(20)
+
+    async def conversation(client: Client, server: Scripted) -> None:
+        await client.tools()
+        await until(lambda: len(opened) == 2)
+        assert opened == [None, "s1"]
+        await until(lambda: server.methods().count("POST tools/list") >= 2)
+        answers = [asked.message for asked in server.requests if asked.body and "result" in asked.message]
+        assert {"jsonrpc": "2.0", "id": 1, "result": {}} in answers
+
+    play.on_get = on_get
+    with_script(play, conversation)
+
+
+class Modern:
+    """A server of 2026-07-28 and nothing else."""
+
+    def __init__(self, result: dict[str, Any] | None = None) -> None:
+        self.result = result or {**SAID, "resultType": "complete"}
+
+    async def __call__(self, asked: Asked, say: Saying) -> None:
+        if asked.method != "POST":
+            await say.answer(405)
+        elif asked.rpc == "server/discover":
+            result = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "resultType": "complete"}
+            await say.result(asked, result)
+        elif asked.rpc == "tools/list":
+            await say.result(asked, {**TOOLS, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
+        elif asked.rpc == "tools/call":
+            await say.result(asked, self.result)
+        else:
+            await say.error(asked, 404, -32601, "no such method")
+
+
+def test_a_server_of_2026_gets_its_envelope_and_headers_and_nothing_else() -> None:
+    server = with_script(Modern(), call_one)
+    assert server.methods() == ["POST server/discover", "POST tools/list", "POST tools/call"]
+    for asked in server.requests:
+        assert asked.headers["mcp-protocol-version"] == MODERN
+        assert asked.headers["mcp-method"] == asked.rpc
+        assert asked.headers.get("mcp-name") == ("one" if asked.rpc == "tools/call" else None)
+        assert "mcp-session-id" not in asked.headers
+        meta = asked.message["params"]["_meta"]
+        assert meta[VERSION_KEY] == MODERN
+        assert meta[CAPABILITIES_KEY] == {}
+
+
+def test_one_that_asks_without_end_is_stopped() -> None:
+    endless = {"resultType": "input_required", "requestState": "again"}
+
+    async def conversation(client: Client, server: Scripted) -> None:
+        result = await client.call("one")
+        assert result.is_error
+        assert "64 times" in result.text
+
+    with_script(Modern(endless), conversation)
+
+
+def test_a_tool_whose_headers_have_changed_is_listed_anew_and_called_again() -> None:
+    marked = {"name": "one", "inputSchema": {"type": "object", "properties": {}}}
+
+    class Changing(Modern):
+        async def __call__(self, asked: Asked, say: Saying) -> None:
+            properties = marked["inputSchema"]["properties"]  # type: ignore[index]
+            if asked.rpc == "tools/list":
+                await say.result(asked, {"tools": [marked], "resultType": "complete"})
+            elif asked.rpc == "tools/call" and "mcp-param-place" not in asked.headers:
+                properties["place"] = {"type": "string", "x-mcp-header": "Place"}
+                await say.error(asked, 400, -32020, "Mcp-Param-Place: the header is missing")
+            else:
+                await super().__call__(asked, say)
+
+    async def conversation(client: Client, server: Scripted) -> None:
+        assert (await client.call("one", place="here")).text == "said"
+        assert server.requests[-1].headers["mcp-param-place"] == "here"
+
+    with_script(Changing(), conversation)
+
+
+def test_one_that_thinks_better_of_its_version_is_taken_by_its_word() -> None:
+    refused = []
+
+    async def play(asked: Asked, say: Saying) -> None:
+        if not refused:
+            refused.append(asked)
+            await say.error(asked, 400, -32022, "Unsupported protocol version", {"supported": [MODERN]})
+        else:
+            await Modern()(asked, say)
+
+    with_script(play, call_one)
+
+
+async def _only_2030(asked: Asked, say: Saying) -> None:
+    data = {"supported": ["2030-01-01"], "requested": MODERN}
+    await say.error(asked, 400, -32022, "Unsupported protocol version", data)
+
+
+async def _html(asked: Asked, say: Saying) -> None:
+    await say.answer(200, b"<html>hello</html>", content_type="text/html")
+
+
+async def _broken(asked: Asked, say: Saying) -> None:
+    await say.answer(200, b'{"jsonrpc":', content_type="application/json")
+
+
+async def _cut(asked: Asked, say: Saying) -> None:
+    await say.head(200, content_type="application/json", content_length="100")
+    say.drop()
+
+
+async def _teapot(asked: Asked, say: Saying) -> None:
+    await say.answer(503)
+
+
+async def _strange(asked: Asked, say: Saying) -> None:
+    await say.result(asked, {"protocolVersion": "1999-01-01", "capabilities": {}})
+
+
+async def _shapeless(asked: Asked, say: Saying) -> None:
+    if asked.rpc != "initialize":
+        await say.answer(202 if asked.rpc.startswith("notifications/") else 405)
+        return
+    await say.result(asked, {"protocolVersion": "2025-11-25", "capabilities": []})
+
+
+async def _silent(asked: Asked, say: Saying) -> None:
+    await asyncio.sleep(20)
+
+
+async def _nowhere(asked: Asked, say: Saying) -> None:
+    await say.answer(404)
+
+
+async def _round_and_round(asked: Asked, say: Saying) -> None:
+    await say.answer(307, location=asked.path)
+
+
+async def _elsewhere(asked: Asked, say: Saying) -> None:
+    if asked.method == "GET":
+        await say.stream()
+        await say.send(b"event: endpoint\ndata: http://127.0.0.2:1/messages\n\n")
+    else:
+        await say.answer(405)
+
+
+@pytest.mark.parametrize(
+    ("play", "reason"),
+    [
+        (_only_2030, "speaks protocol 2030-01-01, which is not known here"),
+        (_html, "sent text/html where application/json or text/event-stream was expected"),
+        (_broken, "its answer is no JSON"),
+        (_cut, "broke"),
+        (_teapot, "status 503"),
+        (_strange, "speaks protocol '1999-01-01'"),
+        (_shapeless, "not what it should be"),
+        (_silent, "did not start within 0.8 s"),
+        (_nowhere, "status 404"),
+        (_round_and_round, "redirects without end"),
+        (_elsewhere, "status 405"),
+    ],
+)
+def test_one_that_speaks_no_mcp_is_told_in_a_sentence(play: Any, reason: str) -> None:
+    async def conversation(client: Client, server: Scripted) -> None:
+        with pytest.raises(RemoteError) as failure:
+            await client.tools()
+        assert reason in failure.value.message
+        assert failure.value.code == -32603
+        await client.request("ping")
+
+    with_script(play, conversation, start_seconds=0.8)

@@ -1,0 +1,458 @@
+"""The proxy of a URL keeps what opens the server to itself, and is not led astray by what it speaks to."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import ipaddress
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+from remote_server import TOKEN, Asked, Saying, Scripted
+from remote_server import Remote as Process
+
+from fastrpc import DefinitionError, Server
+from fastrpc.remote import stateless, wire
+from fastrpc.remote.address import Remote
+from fastrpc.testing import Client, RemoteError
+from fastrpc.versions import MODERN
+
+pytest.importorskip("httpx", reason="the client's side of HTTP stands on it: pip install httpx")
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Process]:
+    with Process() as remote:
+        yield remote
+
+
+async def modern(asked: Asked, say: Saying) -> None:
+    """A server of 2026-07-28 with one tool, which echoes the whole head of its request."""
+    if asked.rpc == "server/discover":
+        await say.result(asked, {"supportedVersions": [MODERN], "capabilities": {"tools": {}}})
+    elif asked.rpc == "tools/list":
+        await say.result(asked, {"tools": [{"name": "one", "inputSchema": {"type": "object"}}]})
+    else:
+        await say.result(asked, {"content": [{"type": "text", "text": "said"}], "resultType": "complete"})
+
+
+def run(coroutine: Awaitable[Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(coroutine, 30))
+
+
+async def failure_of(app: Server) -> str:
+    """Why a server behind cannot be used; the client must hear of it, and nothing else."""
+    async with Client(app) as client:
+        with pytest.raises(RemoteError) as failure:
+            await client.tools()
+        assert (await client.request("ping")) == {}
+        return failure.value.message
+
+
+# --- the token ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "wants a token, and none is given (status 401 Unauthorized)"),
+        ({"token": "tok-of-somebody-else"}, "refuses the token (status 401 Unauthorized)"),
+        ({"headers": {"Authorization": "Bearer tok-of-somebody-else"}}, "refuses the token"),
+    ],
+)
+@pytest.mark.parametrize("protocol_version", [None, "2025-11-25"])
+def test_a_token_that_is_missing_or_wrong_is_told_without_it(
+    shared: Process,
+    options: dict[str, Any],
+    said: str,
+    protocol_version: str | None,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    message = run(failure_of(Server.proxy(shared.url, protocol_version=protocol_version, **options)))
+    assert said in message
+    for text in (message, caplog.text, *capfd.readouterr()):
+        assert "somebody-else" not in text
+
+
+def test_a_token_may_come_from_a_function_that_is_asked_each_time(shared: Process) -> None:
+    given = []
+
+    def token() -> str:
+        given.append(TOKEN)
+        return TOKEN
+
+    async def conversation() -> None:
+        async with Client(Server.proxy(shared.url, token=token)) as client:
+            before = len(given)
+            assert (await client.call("add", a=1)).text == "3"
+            assert len(given) > before > 0
+
+    run(conversation())
+
+
+def test_what_the_server_says_of_the_token_is_masked() -> None:
+    async def play(asked: Asked, say: Saying) -> None:
+        error = {"code": -32600, "message": f"no such token: {asked.headers['authorization']}"}
+        await say.answer(403, {"jsonrpc": "2.0", "id": None, "error": error})
+
+    async def conversation() -> None:
+        async with Scripted(play) as server:
+            message = await failure_of(Server.proxy(server.url, token=TOKEN))
+            assert "forbids it (status 403 Said): no such token" in message
+            assert TOKEN not in message
+
+    run(conversation())
+
+    async def later(asked: Asked, say: Saying) -> None:
+        if asked.rpc == "tools/call":
+            await say.error(asked, 400, -32602, f"{asked.headers['x-key']} {asked.headers['authorization']}")
+        else:
+            await modern(asked, say)
+
+    async def call() -> None:
+        async with Scripted(later) as server:
+            app = Server.proxy(server.url, token=TOKEN, headers={"X-Key": "key-of-somebody"})
+            async with Client(app) as client:
+                with pytest.raises(RemoteError) as error:
+                    await client.call("one")
+                assert error.value.message == "**** Bearer ****"
+
+    run(call())
+
+
+def test_an_address_is_shown_without_its_query(shared: Process) -> None:
+    async def conversation() -> None:
+        message = await failure_of(Server.proxy(f"{shared.url}?key=in-the-query", token="other"))
+        assert shared.url in message
+        assert "in-the-query" not in message
+
+    run(conversation())
+
+
+def test_a_token_in_the_clear_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    async def conversation() -> None:
+        for token, warned in ((None, False), (TOKEN, True)):
+            caplog.clear()
+            app = Server.proxy("http://mcp.invalid/mcp", token=token, start_seconds=5)
+            assert "cannot be reached" in await failure_of(app)
+            assert ("in the clear" in caplog.text) is warned
+            assert TOKEN not in caplog.text
+
+    run(conversation())
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "complaint"),
+    [
+        ("ftp://host/", {}, "http URL"),
+        ("behind.py", {}, "http URL"),
+        ("http://", {}, "with a host"),
+        ("http://host:99999/", {}, "none"),
+        ("http://name:secret-word@host/", {}, "a name or a password"),
+        ("http://host/a b", {}, "characters"),
+        ("http://host/", {"token": "two secret-words"}, "printable ASCII without spaces"),
+        ("http://host/", {"token": "secret-word\r\nX: y"}, "printable ASCII"),
+        ("http://host/", {"token": 5}, "expected a text"),
+        ("http://host/", {"headers": {"X Y": "z"}}, "no name of a header"),
+        ("http://host/", {"headers": {"X": "secret-word\r\n"}}, "printable ASCII"),
+        ("http://host/", {"headers": {"Mcp-Session-Id": "z"}}, "belongs to the protocol"),
+        ("http://host/", {"headers": {"Content-Type": "z"}}, "belongs to the protocol"),
+        ("http://host/", {"headers": {"authorization": "z"}, "token": "t"}, "exclude each other"),
+        ("http://host/", {"tls_ca": "/no/such/file"}, "no such file"),
+        ("http://host/", {"protocol_version": "2020-01-01"}, "expected one of 2024-11-05"),
+    ],
+)
+def test_a_mistake_is_told_at_once_and_without_secrets(
+    url: str, options: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(DefinitionError, match=complaint) as error:
+        Server.proxy(url, **options)
+    assert "secret-word" not in str(error.value)
+
+
+# --- where it leads -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("protocol_version", [None, "2025-11-25"])
+def test_nobody_else_is_shown_the_token_by_a_redirect(status: int, protocol_version: str | None) -> None:
+    async def conversation() -> None:
+        async with Scripted(modern) as other:
+
+            async def play(asked: Asked, say: Saying) -> None:
+                await say.answer(status, location=f"http://127.0.0.1:{other.port}/mcp?a=b")
+
+            async with Scripted(play) as server:
+                message = await failure_of(
+                    Server.proxy(server.url, token=TOKEN, protocol_version=protocol_version)
+                )
+                assert f"redirects to http://127.0.0.1:{other.port}/mcp, which is another origin" in message
+                assert other.requests == []
+
+    run(conversation())
+
+
+def test_a_redirect_within_the_server_is_followed_and_remembered() -> None:
+    async def play(asked: Asked, say: Saying) -> None:
+        if asked.path == "/mcp":
+            await say.answer(307, location="/mcp/")
+        else:
+            assert asked.headers["authorization"] == f"Bearer {TOKEN}"
+            await modern(asked, say)
+
+    async def conversation() -> None:
+        async with Scripted(play) as server, Client(Server.proxy(server.url, token=TOKEN)) as client:
+            assert (await client.call("one")).text == "said"
+            assert [asked.path for asked in server.requests] == ["/mcp", "/mcp/", "/mcp/", "/mcp/"]
+
+    run(conversation())
+
+
+def test_an_endpoint_of_another_origin_is_not_posted_to() -> None:
+    async def conversation() -> None:
+        async with Scripted(modern) as other:
+
+            async def play(asked: Asked, say: Saying) -> None:
+                if asked.method == "GET":
+                    await say.stream()
+                    await say.send(f"event: endpoint\ndata: http://127.0.0.1:{other.port}/m\n\n".encode())
+                else:
+                    await say.answer(405)
+
+            async with Scripted(play) as server:
+                assert "status 405" in await failure_of(Server.proxy(server.url, token=TOKEN))
+                assert other.requests == []
+
+    run(conversation())
+
+
+# --- TLS ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A file with a certificate for localhost, signed by itself, and its key."""
+    x509 = pytest.importorskip("cryptography.x509")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.2"))]
+    now = datetime.datetime.now(datetime.timezone.utc)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("tls") / "certificate.pem"
+    path.write_bytes(
+        made.public_bytes(serialization.Encoding.PEM)
+        + key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return str(path)
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused_unless_it_is_trusted(certificate: str) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+
+    async def conversation() -> None:
+        async with Scripted(modern, context) as server:
+            message = await failure_of(Server.proxy(server.url, token=TOKEN))
+            assert "cannot be reached: its certificate is not trusted" in message
+            assert server.requests == []
+            async with Client(Server.proxy(server.url, token=TOKEN, tls_ca=certificate)) as client:
+                assert (await client.call("one")).text == "said"
+            wrong_name = server.url.replace("localhost", "127.0.0.1")
+            message = await failure_of(Server.proxy(wrong_name, token=TOKEN, tls_ca=certificate))
+            assert "its certificate is not trusted" in message
+
+    run(conversation())
+
+
+# --- the other end ------------------------------------------------------------------------------------
+
+
+def test_a_machine_that_is_switched_off_is_noticed_by_the_system() -> None:
+    async def conversation() -> None:
+        async with Scripted(modern) as server:
+            connection = wire.Wire(Remote(server.url))
+            async with connection.send("POST", {}, b'{"id": 1, "method": "server/discover"}') as answer:
+                opened = answer._response.extensions["network_stream"].get_extra_info("socket")
+                assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+                assert opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL) == 10
+            await connection.close()
+
+    run(conversation())
+
+
+# --- headers that tools ask for -----------------------------------------------------------------------
+
+STRING = {"type": "string", "x-mcp-header": "Place"}
+WRONG_MARKS: list[dict[str, Any]] = [
+    {"properties": {"a": {"type": "string", "x-mcp-header": ""}}},
+    {"properties": {"a": {"type": "string", "x-mcp-header": 5}}},
+    {"properties": {"a": {"type": "string", "x-mcp-header": "My Place"}}},
+    {"properties": {"a": {"type": "string", "x-mcp-header": "Place:\r\nX"}}},
+    {"properties": {"a": {"type": "string", "x-mcp-header": "Plätze"}}},
+    {"properties": {"a": {"type": "number", "x-mcp-header": "Place"}}},
+    {"properties": {"a": {"type": "null", "x-mcp-header": "Place"}}},
+    {"properties": {"a": {"x-mcp-header": "Place"}}},
+    {"properties": {"a": STRING, "b": {**STRING, "x-mcp-header": "pLACE"}}},
+    {"properties": {"a": {"type": "array", "items": STRING}}},
+    {"properties": {"a": {"anyOf": [STRING]}}},
+    {"$defs": {"a": STRING}},
+    {"x-mcp-header": "Place"},
+]
+RIGHT_MARKS: list[dict[str, Any]] = [
+    {"properties": {"a": STRING, "b": {"type": ["integer", "null"], "x-mcp-header": "B"}}},
+    {"properties": {"a": {"type": "object", "properties": {"b": STRING}}}},
+    {"properties": {"x-mcp-header": {"type": "number"}}},
+    {"properties": {"a": {"type": "object", "default": {"x-mcp-header": "5 6"}}}},
+]
+
+
+def test_a_tool_that_asks_for_headers_as_none_may_is_left_out_and_the_others_stay() -> None:
+    """MCP 2026-07-28: a client MUST exclude such tools, and MUST keep the valid ones."""
+    tools = [
+        {"name": f"{kind}{number}", "inputSchema": {"type": "object", **schema}}
+        for kind, schemas in (("wrong", WRONG_MARKS), ("right", RIGHT_MARKS))
+        for number, schema in enumerate(schemas)
+    ]
+
+    async def play(asked: Asked, say: Saying) -> None:
+        if asked.rpc == "tools/list":
+            await say.result(asked, {"tools": tools})
+        else:
+            await modern(asked, say)
+
+    async def conversation() -> None:
+        async with Scripted(play) as server, Client(Server.proxy(server.url)) as client:
+            assert [entry["name"] for entry in await client.tools()] == [
+                "right0",
+                "right1",
+                "right2",
+                "right3",
+            ]
+
+    run(conversation())
+
+
+# --- too much -----------------------------------------------------------------------------------------
+
+
+async def _long_body(asked: Asked, say: Saying) -> None:
+    await say.answer(200, b'{"x":"' + b"x" * 50_000 + b'"}', content_type="application/json")
+
+
+async def _long_line(asked: Asked, say: Saying) -> None:
+    await say.stream()
+    for _ in range(50):
+        await say.send(b"data: " + b"x" * 1000 if _ == 0 else b"x" * 1000)
+
+
+async def _long_event(asked: Asked, say: Saying) -> None:
+    await say.stream()
+    for _ in range(50):
+        await say.send(b"data: " + b"x" * 1000 + b"\n")
+
+
+@pytest.mark.parametrize("play", [_long_body, _long_line, _long_event])
+def test_what_has_no_end_is_not_kept(
+    play: Callable[[Asked, Saying], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "LONGEST_BODY", 20_000)
+    monkeypatch.setattr(stateless, "LONGEST_BODY", 20_000)
+
+    async def whole(asked: Asked, say: Saying) -> None:
+        await (play if asked.rpc == "tools/call" else modern)(asked, say)
+
+    async def conversation() -> None:
+        async with Scripted(whole) as server, Client(Server.proxy(server.url)) as client:
+            result = await client.call("one")
+            assert result.is_error
+            assert "longer than 20000 bytes" in result.text
+
+    run(conversation())
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", MODERN])
+def test_a_key_may_stand_for_another_question_in_the_next_round(version: str) -> None:
+    async def play(asked: Asked, say: Saying) -> None:
+        if asked.rpc != "tools/call":
+            await modern(asked, say)
+            return
+        params = asked.message["params"]
+        answers = [*params.get("requestState", "").split(), *_named(params.get("inputResponses", {}))]
+        if len(answers) == 3:
+            text = {"type": "text", "text": " ".join(answers)}
+            await say.result(asked, {"content": [text], "resultType": "complete"})
+            return
+        form = {"type": "object", "properties": {"word": {"type": "string"}}}
+        question = {"message": f"word {len(answers)}", "requestedSchema": form}
+        requests = {"self": {"method": "elicitation/create", "params": question}}
+        state = {"requestState": " ".join(answers)} if answers else {}
+        await say.result(asked, {"resultType": "input_required", "inputRequests": requests, **state})
+
+    def _named(responses: dict[str, Any]) -> list[str]:
+        return [responses[key]["content"]["word"] for key in ("self",) if key in responses]
+
+    async def conversation() -> None:
+        words = iter(("one", "two", "three"))
+        async with (
+            Scripted(play) as server,
+            Client(
+                Server.proxy(server.url), version=version, on_elicit=lambda params: {"word": next(words)}
+            ) as client,
+        ):
+            assert (await client.call("one")).text == "one two three"
+            asked = [question["params"]["message"] for question in client.questions]
+            assert asked == ["word 0", "word 1", "word 2"]
+
+    run(conversation())
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"content": [{"type": "nonsense"}], "resultType": "complete"},
+        {"content": "text", "resultType": "complete"},
+        {"resultType": "input_required", "inputRequests": {"a": {"method": "tools/call"}}},
+        {"resultType": "input_required", "inputRequests": {"a": {}}},
+        {"resultType": "input_required", "inputRequests": []},
+        {"resultType": "input_required", "inputRequests": {"a": {"method": "roots/list", "params": 5}}},
+    ],
+)
+def test_a_result_without_sense_fails_its_call_alone(result: dict[str, Any]) -> None:
+    async def play(asked: Asked, say: Saying) -> None:
+        if asked.rpc == "tools/call" and "odd" in asked.message["params"]["arguments"]:
+            await say.result(asked, result)
+        else:
+            await modern(asked, say)
+
+    async def conversation() -> None:
+        async with Scripted(play) as server, Client(Server.proxy(server.url), roots=["file:///x"]) as client:
+            for _ in range(2):
+                try:
+                    await asyncio.wait_for(client.call("one", odd=1), 5)
+                except RemoteError:
+                    pass
+                assert (await client.call("one")).text == "said"
+
+    run(conversation())

@@ -1,0 +1,560 @@
+"""Access tokens of an authorization server: a real server of ours, and one on loopback that issues them.
+
+What is signed, by whom and for whom is held against RFC 9068, RFC 8725 and MCP 2025-11-25 (authorization);
+where keys come from against RFC 8414 and OpenID Discovery.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from guarded import BOTH, INITIALIZE, MODERN, TOKEN, Answer, Running
+from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
+
+RESOURCE = "https://mcp.test/mcp"
+ISSUERS = "fastrpc.transports.http.issuers"
+QUICK = {"FETCH_SECONDS": 1.0, "ALL_FETCHES_SECONDS": 1.5, "AGAIN_SECONDS": 0.3, "AFTER_FAILURE": 0.3}
+CLASSIC, OPENID = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
+
+
+class Key:
+    """A key of an authorization server, and what it shows of it."""
+
+    def __init__(self, id: str, algorithm: str, private: Any = None) -> None:
+        self.id = id
+        self.algorithm = algorithm
+        writer: Any
+        if algorithm[:2] in ("RS", "PS"):
+            self.private: Any = private or rsa.generate_private_key(65537, 2048)
+            writer = RSAAlgorithm
+        elif algorithm == "EdDSA":
+            self.private, writer = ed25519.Ed25519PrivateKey.generate(), OKPAlgorithm
+        else:
+            self.private, writer = ec.generate_private_key(ec.SECP256R1()), ECAlgorithm
+        self.shown = {**writer.to_jwk(self.private.public_key(), as_dict=True), "kid": id, "use": "sig"}
+
+    def sign(self, claims: dict[str, Any], **header: Any) -> str:
+        headers = {"kid": self.id, "typ": "at+jwt", **header}
+        given = {name: value for name, value in headers.items() if value is not None}
+        return jwt.encode(claims, self.private, algorithm=self.algorithm, headers=given)
+
+
+RSA, CURVE, EDWARDS = Key("r", "RS256"), Key("c", "ES256"), Key("e", "EdDSA")
+PSS = Key("p", "PS384", RSA.private)
+STRANGER = Key("c", "ES256")  # says that it is CURVE
+
+
+class AuthorizationServer:
+    """Shows metadata and keys, counts who asks, and fails in the ways that `answers` says."""
+
+    def __init__(self, *keys: Key, path: str = "", document: str = CLASSIC) -> None:
+        self.keys = [key.shown for key in keys or (RSA, PSS, CURVE, EDWARDS)]
+        self.asked: list[str] = []
+        self.answers: dict[str, Callable[[Any], object]] = {}
+        self.released = threading.Event()
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                server.asked.append(self.path)
+                server.answers.get(self.path, lambda handler: send(handler, b"nothing", status=404))(self)
+
+            def log_message(self, *values: object) -> None:
+                pass
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._http.daemon_threads = True
+        self.origin = f"http://127.0.0.1:{self._http.server_address[1]}"
+        self.everywhere = f"http://0.0.0.0:{self._http.server_address[1]}/keys?of=all"
+        self.issuer = self.origin + path
+        self.place = path + document if document == OPENID else document + path
+        self.metadata: dict[str, Any] = {"issuer": self.issuer, "jwks_uri": f"{self.origin}/keys?of=all"}
+        self.answers[self.place] = lambda handler: send(handler, json.dumps(self.metadata).encode())
+        self.answers["/keys?of=all"] = lambda handler: send(handler, json.dumps({"keys": self.keys}).encode())
+        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
+
+    def __enter__(self) -> AuthorizationServer:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.released.set()
+        self._http.shutdown()
+        self._http.server_close()
+
+    def claims(self, **changes: Any) -> dict[str, Any]:
+        """Claims of a right token; None takes one away."""
+        now = int(time.time())
+        usual = {"iss": self.issuer, "sub": "ada", "aud": RESOURCE, "iat": now, "exp": now + 300}
+        return {name: value for name, value in {**usual, **changes}.items() if value is not None}
+
+    def token(self, key: Key = CURVE, **changes: Any) -> str:
+        return key.sign(self.claims(**changes))
+
+
+def send(handler: Any, body: bytes, status: int = 200, **headers: str) -> None:
+    handler.send_response(status)
+    for name, value in {"Content-Length": str(len(body)), **headers}.items():
+        handler.send_header(name.replace("_", "-"), value)
+    handler.end_headers()
+    try:
+        handler.wfile.write(body)
+    except OSError:
+        pass
+
+
+@pytest.fixture(scope="module")
+def issuing() -> Iterator[AuthorizationServer]:
+    with AuthorizationServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def guarded(issuing: AuthorizationServer) -> Iterator[Running]:
+    options: dict[str, Any] = {"resource": RESOURCE, "hosts": ["mcp.test"], "origins": ["https://app.test"]}
+    with Running(auth_servers=[issuing.issuer], token=TOKEN, **options) as server:
+        yield server
+
+
+def call(server: Running, token: str, tool: str = "count") -> Answer:
+    return server.call(tool, f"Authorization: Bearer {token}")
+
+
+def check_refused(answer: Answer, status: int = 401, error: str = "invalid_token") -> None:
+    assert (answer.status, answer.code) == (status, -32600), answer.body
+    challenge = answer.headers["www-authenticate"]
+    assert challenge.startswith("Bearer ")
+    assert f'error="{error}"' in challenge
+    assert 'resource_metadata="https://mcp.test/.well-known/oauth-protected-resource/mcp"' in challenge, (
+        challenge
+    )
+
+
+# --- right tokens -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", [RSA, PSS, CURVE, EDWARDS], ids=lambda key: key.algorithm)
+def test_a_token_of_the_named_issuer_opens(guarded: Running, issuing: AuthorizationServer, key: Key) -> None:
+    for _ in range(3):
+        assert call(guarded, issuing.token(key)).status == 200
+    assert issuing.asked.count(issuing.place) == 1
+
+
+RIGHT: dict[str, Callable[[AuthorizationServer], str]] = {
+    "several audiences": lambda at: at.token(aud=["https://else.test", RESOURCE]),
+    "expired within the leeway": lambda at: at.token(exp=int(time.time()) - 10),
+    "not yet valid within the leeway": lambda at: at.token(nbf=int(time.time()) + 10),
+    "a time with a fraction": lambda at: at.token(exp=time.time() + 60.5),
+    "no kid where one key alone fits": lambda at: EDWARDS.sign(at.claims(), kid=None),
+    "typ JWT": lambda at: CURVE.sign(at.claims(), typ="JWT"),
+    "no typ": lambda at: CURVE.sign(at.claims(), typ=None),
+    "typ in full": lambda at: CURVE.sign(at.claims(), typ="application/AT+JWT"),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_token_that_is_right_in_an_unusual_way_opens(
+    guarded: Running, issuing: AuthorizationServer, name: str
+) -> None:
+    answer = call(guarded, RIGHT[name](issuing))
+    assert answer.status == 200, answer.body
+
+
+def test_a_fixed_token_opens_besides(guarded: Running) -> None:
+    assert call(guarded, TOKEN).status == 200
+    assert call(guarded, TOKEN[:-1]).status == 401
+
+
+def test_a_token_that_has_expired_opens_no_more_though_its_head_is_known(
+    issuing: AuthorizationServer,
+) -> None:
+    constants = {ISSUERS: {"LEEWAY_SECONDS": 0}}
+    with Running(auth_servers=[issuing.issuer], resource=RESOURCE, constants=constants) as server:
+        assert call(server, issuing.token()).status == 200
+        expires = time.time() + 1.6
+        token = issuing.token(exp=expires)
+        for _ in range(3):  # the straight way has it by now
+            assert call(server, token).status == 200
+        while call(server, token).status == 200:
+            assert time.time() < expires + 2, "it still opens"
+            time.sleep(0.05)
+        assert time.time() >= expires
+
+
+# --- wrong tokens -----------------------------------------------------------------------------------------
+
+
+def encoded(part: Any) -> bytes:
+    data = part if isinstance(part, bytes) else json.dumps(part).encode()
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+def with_shared_secret(at: AuthorizationServer, secret: bytes, **header: Any) -> str:
+    """RFC 8725, 2.1: a public key that is taken for a shared secret."""
+    head = encoded({"alg": "HS256", "typ": "at+jwt", **header})
+    text = head + b"." + encoded(at.claims())
+    return (text + b"." + encoded(hmac.digest(secret, text, hashlib.sha256))).decode()
+
+
+def changed(token: str, **claims: Any) -> str:
+    """Other claims, the same signature."""
+    head, _, signature = token.split(".")
+    payload = {**jwt.decode(token, options={"verify_signature": False}), **claims}
+    return f"{head}.{encoded(payload).decode()}.{signature}"
+
+
+def unsigned(at: AuthorizationServer, algorithm: str) -> str:
+    head = encoded({"alg": algorithm, "typ": "at+jwt", "kid": "c"})
+    return (head + b"." + encoded(at.claims()) + b".").decode()
+
+
+def pem(key: Key) -> bytes:
+    data: bytes = key.private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return data
+
+
+WRONG: dict[str, Callable[[AuthorizationServer], str]] = {
+    "expired": lambda at: at.token(exp=int(time.time()) - 60),
+    "not valid yet": lambda at: at.token(nbf=int(time.time()) + 60),
+    "for another audience": lambda at: at.token(aud="https://else.test/mcp"),
+    "for an audience that begins alike": lambda at: at.token(aud=RESOURCE + "/more"),
+    "for the issuer itself": lambda at: at.token(aud=at.issuer),
+    "for other audiences": lambda at: at.token(aud=["https://else.test", 5]),
+    "without audience": lambda at: at.token(aud=None),
+    "without expiry": lambda at: at.token(exp=None),
+    "without subject": lambda at: at.token(sub=None),
+    "of nobody": lambda at: at.token(sub=""),
+    "without issuer": lambda at: at.token(iss=None),
+    "of another issuer": lambda at: at.token(iss="http://127.0.0.1:1"),
+    "of an issuer with a slash more": lambda at: at.token(iss=at.issuer + "/"),
+    "expiry as a text": lambda at: at.token(exp=str(int(time.time()) + 60)),
+    "expiry without end": lambda at: at.token(exp=1e300),
+    "expiry of true": lambda at: at.token(exp=True),
+    "signed by a stranger": lambda at: at.token(STRANGER),
+    "signed by a stranger that brings its key": lambda at: STRANGER.sign(at.claims(), jwk=STRANGER.shown),
+    "signed with a key for something else": lambda at: RSA.sign(at.claims(), kid="c"),
+    "an unknown key": lambda at: CURVE.sign(at.claims(), kid="unknown"),
+    "no kid where several fit": lambda at: RSA.sign(at.claims(), kid=None),
+    "unsigned": lambda at: unsigned(at, "none"),
+    "unsigned in capitals": lambda at: unsigned(at, "NONE"),
+    "unsigned, and not said": lambda at: unsigned(at, "ES256"),
+    "public key as a secret": lambda at: with_shared_secret(at, pem(RSA), kid="r"),
+    "modulus as a secret": lambda at: with_shared_secret(at, RSA.shown["n"].encode(), kid="r"),
+    "empty secret": lambda at: with_shared_secret(at, b"", kid="c"),
+    "claims changed": lambda at: changed(at.token(), sub="eve"),
+    "signature cut": lambda at: at.token()[:-3],
+    "an id token by its typ": lambda at: CURVE.sign(at.claims(), typ="logout+jwt"),
+    "critical header": lambda at: CURVE.sign(at.claims(), crit=["exp"]),
+    "no JSON": lambda at: "aaaa.bbbb.cccc",
+    "claims that are a list": lambda at: jwt.api_jws.encode(b"[]", CURVE.private, "ES256"),
+    "deep claims": lambda at: jwt.api_jws.encode(b"[" * 6000, CURVE.private, "ES256"),
+    "encrypted": lambda at: "a.b.c.d.e",
+    "no token": lambda at: "opaque",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_token_is_refused_with_the_body_unread(
+    guarded: Running, issuing: AuthorizationServer, name: str
+) -> None:
+    assert call(guarded, issuing.token()).status == 200
+    token = WRONG[name](issuing)
+    began = time.monotonic()
+    lines = (f"Authorization: Bearer {token}", *MODERN, "Mcp-Name: count", "Content-Length: 1000000")
+    answer = guarded.ask("POST", "/mcp", *lines)
+    assert time.monotonic() - began < 5
+    check_refused(answer)
+    for part in token.split("."):
+        assert len(part) < 8 or part not in answer.body.decode() + answer.headers["www-authenticate"]
+    guarded_calls = guarded.count()
+    assert call(guarded, token).status == 401
+    assert guarded.count() == guarded_calls + 1
+
+
+def test_nothing_is_fetched_from_where_a_token_says(guarded: Running, issuing: AuthorizationServer) -> None:
+    with AuthorizationServer(STRANGER) as evil:
+        places = {"jku": f"{evil.origin}/keys?of=all", "x5u": f"{evil.origin}/certificate", "kid": None}
+        for kid in ("c", "unknown", f"{evil.origin}/keys?of=all", "../../../../etc/passwd"):
+            check_refused(call(guarded, STRANGER.sign(issuing.claims(), **{**places, "kid": kid})))
+        check_refused(call(guarded, STRANGER.sign(evil.claims(), **places)))
+        check_refused(call(guarded, STRANGER.sign(evil.claims(iss=evil.issuer))))
+        assert evil.asked == []
+
+
+def test_made_up_keys_do_not_make_us_ask_the_issuer_again_and_again(
+    guarded: Running, issuing: AuthorizationServer
+) -> None:
+    assert call(guarded, issuing.token()).status == 200
+    before = len(issuing.asked)
+    for number in range(50):
+        check_refused(call(guarded, CURVE.sign(issuing.claims(), kid=f"made up {number}")))
+    assert len(issuing.asked) <= before + 2
+
+
+def test_a_token_without_the_scopes_is_forbidden(issuing: AuthorizationServer) -> None:
+    scopes = ["tools:call", "offline_access"]
+    with Running(auth_servers=[issuing.issuer], resource=RESOURCE, scopes=scopes) as server:
+        for given in (None, "", "tools", "tools:call", "tools:calls offline_access", 5):
+            answer = call(server, issuing.token(scope=given))
+            check_refused(answer, 403, "insufficient_scope")
+            assert 'scope="tools:call offline_access"' in answer.headers["www-authenticate"]
+        assert call(server, issuing.token(scope="a tools:call offline_access")).status == 200
+        assert call(server, issuing.token(scp=["offline_access", "tools:call"])).status == 200
+        assert 'scope="tools:call' in server.ask("POST", "/mcp").headers["www-authenticate"]
+
+
+# --- who a token is ---------------------------------------------------------------------------------------
+
+
+def test_a_session_belongs_to_the_subject_and_not_to_the_token(
+    guarded: Running, issuing: AuthorizationServer
+) -> None:
+    def lines(token: str, *more: str) -> tuple[str, ...]:
+        return (f"Authorization: Bearer {token}", *BOTH, *more)
+
+    opened = guarded.ask("POST", "/mcp", *lines(issuing.token()), body=INITIALIZE)
+    session = f"Mcp-Session-Id: {opened.headers['mcp-session-id']}"
+    ping = b'{"jsonrpc":"2.0","id":2,"method":"ping"}'
+    renewed = issuing.token(RSA, exp=int(time.time()) + 900)
+    assert guarded.ask("POST", "/mcp", *lines(renewed, session), body=ping).status == 200
+    for other in (issuing.token(sub="eve"), TOKEN):
+        assert guarded.ask("POST", "/mcp", *lines(other, session), body=ping).status == 404
+
+
+# --- metadata (RFC 9728) ----------------------------------------------------------------------------------
+
+
+def test_the_challenge_leads_to_metadata_that_leads_to_the_issuer(
+    guarded: Running, issuing: AuthorizationServer
+) -> None:
+    challenge = guarded.ask("POST", "/mcp").headers["www-authenticate"]
+    address = challenge.partition('resource_metadata="')[2].partition('"')[0]
+    for place in (address.partition("mcp.test")[2], "/.well-known/oauth-protected-resource"):
+        answer = guarded.ask("GET", place, "Origin: https://app.test", host="mcp.test")
+        assert answer.status == 200
+        assert answer.headers["access-control-allow-origin"] == "https://app.test"
+        assert answer.json["resource"] == RESOURCE
+        assert answer.json["authorization_servers"] == [issuing.issuer]
+        assert answer.json["bearer_methods_supported"] == ["header"]
+        assert guarded.ask("GET", place).headers["vary"] == answer.headers["vary"] == "Origin"
+        assert guarded.ask("GET", place, host="evil.test").status == 421
+
+
+def test_metadata_lies_where_the_resources_address_says(issuing: AuthorizationServer) -> None:
+    resource = "https://mcp.test/team/tools/mcp"
+    with Running(auth_servers=[issuing.issuer], resource=resource) as server:
+        place = "/.well-known/oauth-protected-resource/team/tools/mcp"
+        assert f'"https://mcp.test{place}"' in server.ask("POST", "/mcp").headers["www-authenticate"]
+        assert server.ask("GET", place).json["resource"] == resource
+
+
+def test_without_an_authorization_server_there_is_no_metadata() -> None:
+    with Running(token=TOKEN) as server:
+        assert "resource_metadata" not in server.ask("POST", "/mcp").headers["www-authenticate"]
+        assert server.ask("GET", "/.well-known/oauth-protected-resource").status == 404
+
+
+# --- where keys come from ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "document"), [("", CLASSIC), ("", OPENID), ("/tenant/a", CLASSIC), ("/tenant/a", OPENID)]
+)
+def test_keys_are_found_wherever_a_standard_puts_the_metadata(path: str, document: str) -> None:
+    with (
+        AuthorizationServer(path=path, document=document) as at,
+        Running(auth_servers=[at.issuer], resource=RESOURCE) as server,
+    ):
+        assert call(server, at.token()).status == 200
+
+
+def test_keys_may_change() -> None:
+    constants = {ISSUERS: {**QUICK, "KEPT_SECONDS": 0.0, "KEYS_SECONDS": 0.3}}
+    following = Key("next", "ES256")
+    with (
+        AuthorizationServer(CURVE) as at,
+        Running(auth_servers=[at.issuer], resource=RESOURCE, constants=constants) as server,
+    ):
+        assert call(server, at.token()).status == 200
+        at.keys = [CURVE.shown, following.shown]
+        wait_for(lambda: call(server, at.token(following)).status == 200)
+        assert call(server, at.token()).status == 200
+        at.keys = [following.shown]
+        wait_for(lambda: call(server, at.token()).status == 401)
+        assert call(server, at.token(following)).status == 200
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+# --- an authorization server that fails -------------------------------------------------------------------
+
+
+def hang(at: AuthorizationServer) -> Callable[[Any], object]:
+    return lambda handler: at.released.wait(30)
+
+
+def drip(at: AuthorizationServer) -> Callable[[Any], object]:
+    def answer(handler: Any) -> None:
+        handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
+        try:
+            while not at.released.wait(0.05):
+                handler.wfile.write(b" ")
+        except OSError:
+            pass
+
+    return answer
+
+
+FAILURES: dict[str, Callable[[AuthorizationServer], Callable[[Any], object]]] = {
+    "an error": lambda at: lambda handler: send(handler, b"no", status=500),
+    "no JSON": lambda at: lambda handler: send(handler, b"<html>"),
+    "a list": lambda at: lambda handler: send(handler, b"[]"),
+    "deep JSON": lambda at: lambda handler: send(handler, b"[" * 100_000),
+    "too much": lambda at: (
+        lambda handler: send(
+            handler, json.dumps({**at.metadata, "keys": at.keys, "x": "x" * 5_000_000}).encode()
+        )
+    ),
+    "another place": lambda at: lambda handler: send(handler, b"", 302, Location=f"{at.origin}/elsewhere"),
+    "nothing": hang,
+    "a byte now and then": drip,
+    "another issuer's": lambda at: (
+        lambda handler: send(handler, json.dumps({**at.metadata, "issuer": "https://else.test"}).encode())
+    ),
+    "keys in a file": lambda at: (
+        lambda handler: send(handler, json.dumps({**at.metadata, "jwks_uri": "file:///etc/passwd"}).encode())
+    ),
+    "keys neither by https nor on loopback": lambda at: (
+        lambda handler: send(handler, json.dumps({**at.metadata, "jwks_uri": at.everywhere}).encode())
+    ),
+}
+
+
+FAILING = [(name, what) for name in FAILURES for what in ("metadata", "keys")]
+
+
+@pytest.fixture(scope="module")
+def failing() -> Iterator[tuple[Running, list[AuthorizationServer]]]:
+    """One server, and an issuer for each way to fail."""
+    constants = {ISSUERS: {**QUICK, "AFTER_FAILURE": 0.1}}
+    with contextlib.ExitStack() as stack:
+        issuers = [stack.enter_context(AuthorizationServer()) for _ in FAILING]
+        options: dict[str, Any] = {"resource": RESOURCE, "token": TOKEN, "constants": constants}
+        server = Running(auth_servers=[at.issuer for at in issuers], **options)
+        yield stack.enter_context(server), issuers
+
+
+@pytest.mark.parametrize("number", range(len(FAILING)), ids=[f"{name}-{what}" for name, what in FAILING])
+def test_an_issuer_that_answers_badly_lets_nobody_in_and_holds_nothing_up(
+    failing: tuple[Running, list[AuthorizationServer]], number: int
+) -> None:
+    server, at, (name, what) = failing[0], failing[1][number], FAILING[number]
+    place = at.place if what == "metadata" else "/keys?of=all"
+    good, at.answers[place] = at.answers[place], FAILURES[name](at)
+    at.answers["/elsewhere"] = good
+    answers: list[Answer] = []
+    waiting = [threading.Thread(target=lambda: answers.append(call(server, at.token()))) for _ in range(3)]
+    began = time.monotonic()
+    for thread in waiting:
+        thread.start()
+    asked = time.monotonic()
+    assert call(server, TOKEN).status == 200  # a caller whom the issuer has nothing to do with
+    assert time.monotonic() - asked < 1
+    for thread in waiting:
+        thread.join(10)
+    assert [(each.status, each.code) for each in answers] == [(503, -32603)] * 3
+    assert all("retry-after" in each.headers for each in answers)
+    assert time.monotonic() - began < 5
+    at.answers[place] = good
+    wait_for(lambda: call(server, at.token()).status == 200)
+
+
+def test_an_issuer_that_is_not_there_is_said_once_for_each_attempt() -> None:
+    with AuthorizationServer() as at:
+        issuer, token = at.issuer, at.token()
+    with Running(auth_servers=[issuer], resource=RESOURCE) as server:
+        began = time.monotonic()
+        for _ in range(5):
+            assert call(server, token).status == 503
+        assert time.monotonic() - began < 3
+        assert call(server, "nonsense").status == 401
+        server.process.terminate()
+        said = server.process.communicate(timeout=20)[1].decode()
+    assert said.count("keys cannot be fetched") == 1
+    assert issuer in said
+    assert not [part for part in token.split(".") if part in said]
+
+
+def test_known_keys_are_good_while_their_issuer_is_down_but_not_for_ever() -> None:
+    times = {"KEPT_SECONDS": 0.0, "KEYS_SECONDS": 0.1, "LONGEST_KEYS_SECONDS": 2.5}
+    constants = {ISSUERS: {**QUICK, **times}}
+    with (
+        AuthorizationServer() as at,
+        Running(auth_servers=[at.issuer], resource=RESOURCE, constants=constants) as server,
+    ):
+        assert call(server, at.token()).status == 200
+        at.answers[at.place] = lambda handler: send(handler, b"", status=503)
+        fetched = time.monotonic()
+        time.sleep(0.15)  # the keys are old now
+        while time.monotonic() < fetched + 0.8:
+            assert call(server, at.token()).status == 200
+            time.sleep(0.1)
+        wait_for(lambda: call(server, at.token()).status == 503)
+
+
+# --- from the command line ---------------------------------------------------------------------------------
+
+
+def test_the_command_line_names_the_issuer_and_what_its_tokens_need(
+    issuing: AuthorizationServer, tmp_path: Any
+) -> None:
+    """The address at which it serves is what tokens have to be for, unless something else is said."""
+    path = tmp_path / "counting.py"
+    path.write_text("from fastrpc import tool\n\n@tool\ndef count() -> str:\n    return '1'\n")
+    command = [*(sys.executable, "-m", "fastrpc", "serve", str(path), "--http", "127.0.0.1:0")]
+    command += ["--auth-server", issuing.issuer, "--scope", "a", "--scope", "b"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    try:
+        said = process.stderr.readline().decode()
+        address = "http://" + said.partition("http://")[2].strip()
+        server = Running.at(int(address.split(":")[2].partition("/")[0]), process)
+        assert address.endswith("/mcp")
+        assert call(server, issuing.token(aud=address, scope="b a c")).text == "1"
+        assert call(server, issuing.token(aud=address, scope="a")).status == 403
+        assert call(server, issuing.token(scope="a b")).status == 401
+        metadata = server.ask("GET", "/.well-known/oauth-protected-resource/mcp").json
+        assert (metadata["resource"], metadata["scopes_supported"]) == (address, ["a", "b"])
+    finally:
+        process.terminate()
+        assert process.communicate(timeout=20)[1] == b""
+
+
+# --- what is no authorization server ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "address", ["http://auth.test", "ftp://auth.test", "https://", "https://a.test/?q", "https://a.test#f"]
+)
+def test_an_issuer_must_be_reached_by_https_or_be_on_this_machine(address: str) -> None:
+    with pytest.raises(AssertionError, match="--auth-server: expected an https address"):
+        Running(auth_servers=[address], resource=RESOURCE)

@@ -1,0 +1,66 @@
+"""The official TypeScript client, in both of its lines, does over HTTP all that it does over a pipe.
+
+The checks are those of `test_typescript_client`, word for word, by the same script, over Streamable HTTP and
+HTTP+SSE. The servers are begun here, each with a token. The script writes down what passes, and the recorder
+holds it against the version's schema.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from served_http import serve_http
+from stdio import LEGACY, MODERN
+from test_typescript_client import (
+    CHECKS,
+    LEGACY_CHECKS,
+    MODERN_CHECKS,
+    SERVERS,
+    folder,  # noqa: F401 - a fixture
+)
+
+LINES = [*(("v1", version) for version in LEGACY), *(("v2", version) for version in (*LEGACY, MODERN))]
+SESSIONS = [
+    *((line, version, "http") for line, version in LINES),
+    # HTTP+SSE carries what a pipe does, as it does: its own version, and the newest one it may speak.
+    *((line, version, "sse") for line in ("v1", "v2") for version in (LEGACY[0], LEGACY[-1])),
+]
+
+
+@pytest.mark.timeout(360)  # the packages may have to be installed
+@pytest.mark.parametrize(("line", "version", "over"), SESSIONS)
+def test_the_typescript_client_is_served_every_feature_over_http(
+    line: str,
+    version: str,
+    over: str,
+    folder: str,  # noqa: F811
+    tmp_path: Any,
+    recorder: Any,
+) -> None:
+    with contextlib.ExitStack() as running, ThreadPoolExecutor(len(SERVERS)) as at_once:
+        begun = at_once.map(running.enter_context, map(serve_http, SERVERS.values()))
+        places = {}
+        for name, server in zip(SERVERS, begun, strict=True):
+            places[name] = {"http": server.url, "sse": server.sse_url, "token": server.token}
+        (tmp_path / "servers.json").write_text(json.dumps(places))
+        command = ["node", "client.mjs", line, version, sys.executable, str(tmp_path), over]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    checks = [json.loads(check) for check in done.stdout.splitlines()]
+    failed = [f"{check['name']}: {check['detail']}" for check in checks if not check["ok"]]
+    assert not failed, "\n".join(failed) + "\n" + done.stderr
+    expected = CHECKS | (MODERN_CHECKS if version == MODERN else LEGACY_CHECKS)
+    assert sorted(check["name"] for check in checks) == sorted(expected)
+    traces = glob.glob(str(tmp_path / "*.trace"))
+    assert len(traces) == len(SERVERS) + 1  # one has two clients
+    for trace in traces if recorder is not None else ():
+        before = recorder.lines
+        recorder.replay(trace)
+        assert recorder.lines > before, f"{trace} has nothing of the server's"

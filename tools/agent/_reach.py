@@ -1,0 +1,66 @@
+"""What a call may fetch: everything, or public addresses and chosen networks alone.
+
+Who calls over standard input and output runs the server and may reach what it reaches. Over HTTP callers
+are others: what they name, and what the pages that they name load, must not be this machine or its network.
+The setting FASTRPC_REACH says otherwise. The rule is `fastrpc.checking_proxy`'s; nothing is looked up here.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from fastrpc import ToolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc import Context
+
+SETTING = "FASTRPC_REACH"
+
+
+class Reach(NamedTuple):
+    """What may be reached, and for whom."""
+
+    networks: tuple[str, ...] | None = None
+    """The networks besides the public addresses; None: all there is."""
+    others: bool = False
+    """Whether who chooses the pages is not who runs the server."""
+
+
+def of(ctx: Context | None) -> Reach:
+    """Return what a call may reach. Raises ToolError for a setting that means nothing."""
+    networks, is_over_http = _networks(), _is_over_http(ctx)
+    if networks is None:
+        return Reach(() if is_over_http else None, is_over_http)
+    if networks == ("all",):
+        return Reach(None, is_over_http)
+    return Reach(networks, True)
+
+
+def _networks() -> tuple[str, ...] | None:
+    """Return what the setting says, without `public`; None where it says nothing."""
+    parts = tuple(part for part in map(str.strip, os.environ.get(SETTING, "").lower().split(",")) if part)
+    if not parts or parts == ("all",):
+        return parts or None
+    networks = tuple(part for part in parts if part != "public")
+    for network in networks:
+        _check(network)
+    return networks
+
+
+def _is_over_http(ctx: Context | None) -> bool:
+    server = None if ctx is None else ctx.server
+    return server is not None and server.over_http
+
+
+def _check(network: str) -> None:
+    """Raise ToolError for what is no network: then nothing is fetched, rather than everything."""
+    from ipaddress import ip_network
+
+    try:
+        ip_network(network)
+    except ValueError:
+        raise ToolError(
+            f"{SETTING}: expected public, all, or networks such as 10.1.0.0/16, got {network[:40]!r}."
+        ) from None
