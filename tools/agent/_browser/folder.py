@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from ._file_lock import lock
+from .._file_lock import lock
 
 PREFIX = "fastrpc-browser-"
 LOCK = "lock"

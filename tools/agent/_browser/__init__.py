@@ -1,6 +1,6 @@
 """The headless browser of the tools: started at the first use, kept warm, ended when idle.
 
-It lives in a process of its own (`_browser_worker`), below a reaper: with the server it goes, however the
+It lives in a process of its own (`worker`), below a reaper: with the server it goes, however the
 server goes. This side starts it, hands requests on and bounds them; it imports no playwright. At most four
 pages at a time; more wait. The first use takes about a second, a warm one what the page takes. A browser
 that has died is started anew by the next use.
@@ -15,9 +15,9 @@ import time
 
 from fastrpc import ToolError, processes
 
-from . import _browser_wire as wire
-from . import _settings
-from ._browser_folder import Folder
+from .. import _settings
+from . import wire
+from .folder import Folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Browser:
             raise NoBrowser(f"no folder for it can be made: {error.strerror or error}") from None
         try:
             self._process = await processes.start(
-                [sys.executable, "-m", f"{__package__}._browser_worker"],
+                [sys.executable, "-m", f"{__package__}.worker"],
                 cwd=folder.path,
                 env=_environment(folder.path),
                 output=processes.Output(64 * 1024),
