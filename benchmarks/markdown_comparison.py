@@ -111,16 +111,17 @@ def by_resiliparse(html: str, url: str) -> str:
 
 
 def cleaned(html: str, url: str) -> str:
-    from tools.agent import _documents_page, _documents_writer
+    from tools.agent._documents import page as documents_page
+    from tools.agent._documents import writer as documents_writer
 
-    page = _documents_page.read(html, url)
-    return "\n".join(_documents_writer.write(page.content, page.base))
+    page = documents_page.read(html, url)
+    return "\n".join(documents_writer.write(page.content, page.base))
 
 
 def ours_and_markdownify(html: str, url: str) -> str:
-    from tools.agent import _documents_markdown
+    from tools.agent._documents import markdown as documents_markdown
 
-    return _documents_markdown.markdown_of(html, url)[1]
+    return documents_markdown.markdown_of(html, url)[1]
 
 
 def ours_and_html2text(html: str, url: str) -> str:

@@ -79,7 +79,7 @@ def _dispatch(arguments: list[str]) -> int:
     from importlib import import_module
 
     if word in COMMANDS:
-        command = import_module(f"fastrpc.cli.{word}").main
+        command = import_module(f"fastrpc.cli.{word.replace('-', '_')}").main
     else:
         others = toolset_commands()
         if word not in others:

@@ -411,7 +411,7 @@ class Source:
             await asyncio.wait_for(self._introduce(peer), self._start_seconds)
             if peer.ended is not None:
                 raise ToolError(peer.ended)
-        except (FastrpcError, asyncio.TimeoutError, AttributeError, KeyError, TypeError, ValueError) as error:
+        except Exception as error:  # what it said may break anything, and nobody must wait for ever
             reason = self._reason(peer, error)
             shown = self._target.shown
             where = "" if shown in reason else f" ({shown})"

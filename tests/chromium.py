@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-WHAT_RUNS = ("--user-data-dir", "--type=", "playwright/driver", "_browser_worker", "chrome_crashpad_handler")
+WHAT_RUNS = ("--user-data-dir", "--type=", "playwright/driver", "_browser.worker", "chrome_crashpad_handler")
 
 
 def need() -> None:

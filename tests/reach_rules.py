@@ -40,4 +40,4 @@ if __name__ == "__main__":
     import runpy
 
     install(json.loads(os.environ[VARIABLE]))
-    runpy.run_module("fastrpc.tools.agent._browser_worker", run_name="__main__", alter_sys=True)
+    runpy.run_module("fastrpc.tools.agent._browser.worker", run_name="__main__", alter_sys=True)

@@ -27,6 +27,7 @@ COMMANDS = {
     "call": "call one tool in a real session and print its result",
     "demo": "show a whole conversation between a client and a server",
     "selftest": "check the tools against their contract",
+    "install-client": "enter this server in a client's configuration",
     "config": "show every setting, its value and where it came from",
 }
 

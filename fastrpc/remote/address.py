@@ -1,12 +1,11 @@
 """Where a remote server is, and what it is shown that opens it: checked at once, before anything is sent.
 
 Secrets stay out of every message: `Remote.hide` takes them out of a text, and a URL is shown without what may
-hold one. No I/O but reading a file of certificates' name; the requests are `fastrpc.remote.wire`'s.
+hold one. Reads no more than a file of certificates; the requests are `fastrpc.remote.wire`'s.
 """
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
@@ -17,6 +16,7 @@ from fastrpc.versions import VERSIONS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from ssl import SSLContext
     from typing import Any
 
     from fastrpc.peer import Owner, Peer
@@ -71,9 +71,10 @@ class Remote:
                 raise DefinitionError("proxy: token and an Authorization header exclude each other")
             if not callable(token):
                 _check_token(token)
-        if tls_ca is not None and not os.path.isfile(tls_ca):
-            raise DefinitionError(f"proxy: tls_ca={tls_ca!r:.200}: there is no such file")
-        self.tls_ca = tls_ca
+        self.tls: SSLContext | None = None
+        """What to trust, if it is not the usual."""
+        if tls_ca is not None:
+            self.tls = _trusting(tls_ca)
         if protocol_version is not None and protocol_version not in VERSIONS:
             known = ", ".join(VERSIONS)
             raise DefinitionError(
@@ -144,6 +145,17 @@ def _checked(url: str) -> tuple[str, str]:
     if not url.isascii() or not url.isprintable() or " " in url:
         raise DefinitionError("proxy: the URL holds characters that no URL has")
     return host, shown(url)
+
+
+def _trusting(path: str) -> SSLContext:
+    from ssl import SSLError, create_default_context
+
+    try:
+        return create_default_context(cafile=path)
+    except SSLError:
+        raise DefinitionError(f"proxy: tls_ca={path!r:.200}: the file holds no certificate") from None
+    except OSError as error:
+        raise DefinitionError(f"proxy: tls_ca={path!r:.200}: {error.strerror}") from None
 
 
 def is_header_name(text: str) -> bool:

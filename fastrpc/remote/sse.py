@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from urllib.parse import urljoin, urlsplit
 
+from fastrpc import log
 from fastrpc.errors import ToolError
 from fastrpc.remote.events import Events
 from fastrpc.remote.stateless import parsed
@@ -59,6 +60,9 @@ class SseWay:
             reason = "its stream has ended"
         except WireError as error:
             reason = str(error)
+        except Exception as error:  # whoever waits must not wait for ever
+            log.write("error", "the stream of the server behind cannot be read", error)
+            reason = f"its stream cannot be read: {error!r:.200}"
         self._found(None)
         self._peer.end(reason)
 

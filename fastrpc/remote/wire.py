@@ -144,11 +144,7 @@ class Wire:
 
         from fastrpc import __version__
 
-        verify: Any = True
-        if self.remote.tls_ca is not None:
-            import ssl
-
-            verify = ssl.create_default_context(cafile=self.remote.tls_ca)
+        verify = self.remote.tls or True
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30.0)
         transport = None
         if self.remote.is_local or not getproxies():

@@ -15,7 +15,8 @@ import pytest
 import stdio
 import web as web_server
 from chromium import ARTICLE, Reader, facts_of
-from fastrpc.tools.agent import _browser, _browser_folder, _page_cache
+from fastrpc.tools.agent import _browser, _page_cache
+from fastrpc.tools.agent._browser import folder as browser_folder
 from fastrpc.tools.agent.read_docs import read_docs
 from web import Visit, Web
 
@@ -101,7 +102,7 @@ def test_more_pages_than_the_limit_wait(loop: chromium.Loop, web: Web) -> None:
     assert 2 <= most <= _browser.PAGES_AT_ONCE
 
 
-@pytest.mark.parametrize("victim", ["--user-data-dir", "playwright/driver", "_browser_worker"])
+@pytest.mark.parametrize("victim", ["--user-data-dir", "playwright/driver", "_browser.worker"])
 def test_a_browser_that_was_killed_is_started_anew(read: Reader, web: Web, folder: str, victim: str) -> None:
     url = web.page("/", ARTICLE, "Tides")
     read(url)
@@ -158,19 +159,19 @@ def test_the_servers_secrets_are_not_in_the_browsers_environment(read: Reader, w
 
 def test_the_profile_is_for_the_users_eyes_only(read: Reader, web: Web, folder: str) -> None:
     read(web.page("/", ARTICLE))
-    (profile,) = [name for name in os.listdir(folder) if name.startswith(_browser_folder.PREFIX)]
+    (profile,) = [name for name in os.listdir(folder) if name.startswith(browser_folder.PREFIX)]
     assert stat.S_IMODE(os.stat(os.path.join(folder, profile)).st_mode) == 0o700
 
 
 def test_an_idle_browser_is_closed_with_all_that_it_wrote(
     loop: chromium.Loop, web: Web, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FASTRPC_BROWSER_IDLE_SECONDS", "0.3")
+    monkeypatch.setenv("FASTRPC_BROWSER_IDLE_SECONDS", "1.5")
     loop.run(read_docs(web.page("/", ARTICLE), Context()))
     assert browsers(folder)
-    chromium.none_left(folder, 3)
+    chromium.none_left(folder, 6)
     deadline = time.monotonic() + 2
-    while left := [name for name in os.listdir(folder) if name.startswith(_browser_folder.PREFIX)]:
+    while left := [name for name in os.listdir(folder) if name.startswith(browser_folder.PREFIX)]:
         assert time.monotonic() < deadline, left
         time.sleep(0.02)
 
@@ -231,7 +232,7 @@ def test_what_a_killed_server_and_browser_left_is_tidied_by_the_next(home: str, 
         (left,) = profiles(home)
         server.signal(signal.SIGSTOP)  # so that neither can tidy up
         for pid, command in chromium.processes_in(home).items():
-            if "_browser_worker" in command:
+            if "_browser.worker" in command:
                 os.kill(pid, signal.SIGKILL)
         server.kill()
         server.wait()

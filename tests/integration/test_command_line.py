@@ -18,7 +18,7 @@ from fastrpc.cli.call import typed
 from fastrpc.errors import UsageError
 
 SECONDS = 60
-COMMANDS = ["serve", "dev", "bridge", "tools", "call", "demo", "selftest", "config"]
+COMMANDS = ["serve", "dev", "bridge", "tools", "call", "demo", "selftest", "install-client", "config"]
 
 WORDS = '''
 import os
@@ -185,7 +185,10 @@ def test_help_names_every_command_and_each_command_has_help_with_examples(place)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "a command is needed: serve, dev, bridge, tools, call, demo, selftest, config"),
+        (
+            [],
+            "a command is needed: serve, dev, bridge, tools, call, demo, selftest, install-client, config",
+        ),
         (["srve"], "unknown command 'srve'; did you mean 'serve'?"),
         (["zzzz"], "unknown command 'zzzz'; the commands are serve"),
         (["--versoin"], "did you mean '--version'?"),

@@ -162,7 +162,8 @@ def test_a_token_in_the_clear_is_warned_of(caplog: pytest.LogCaptureFixture) -> 
         ("http://host/", {"headers": {"Mcp-Session-Id": "z"}}, "belongs to the protocol"),
         ("http://host/", {"headers": {"Content-Type": "z"}}, "belongs to the protocol"),
         ("http://host/", {"headers": {"authorization": "z"}, "token": "t"}, "exclude each other"),
-        ("http://host/", {"tls_ca": "/no/such/file"}, "no such file"),
+        ("http://host/", {"tls_ca": "/no/such/file"}, "/no/such/file': No such file"),
+        ("http://host/", {"tls_ca": __file__}, "holds no certificate"),
         ("http://host/", {"protocol_version": "2020-01-01"}, "expected one of 2024-11-05"),
     ],
 )
@@ -172,6 +173,25 @@ def test_a_mistake_is_told_at_once_and_without_secrets(
     with pytest.raises(DefinitionError, match=complaint) as error:
         Server.proxy(url, **options)
     assert "secret-word" not in str(error.value)
+
+
+def test_an_environments_proxy_is_used_but_not_for_servers_on_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def conversation() -> None:
+        async with Scripted(modern) as way_out, Scripted(modern) as local:
+            for name in ("http_proxy", "HTTP_PROXY"):
+                monkeypatch.setenv(name, f"http://localhost:{way_out.port}")
+            for name in ("no_proxy", "NO_PROXY"):
+                monkeypatch.delenv(name, raising=False)
+            async with Client(Server.proxy(local.url)) as client:
+                assert (await client.call("one")).text == "said"
+            assert way_out.requests == []
+            async with Client(Server.proxy("http://mcp.invalid/mcp")) as client:
+                assert (await client.call("one")).text == "said"
+            assert {asked.path for asked in way_out.requests} == {"http://mcp.invalid/mcp"}
+
+    run(conversation())
 
 
 # --- where it leads -----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from typing import Any
 
 import images
 import pytest
-from fastrpc.tools.agent import _image_pool
+from fastrpc.tools.agent._image import pool as image_pool
 from fastrpc.tools.agent.read_image import read_image
 from PIL import Image
 from stdio import LEGACY, MODERN, MODERN_META, Process, serve
@@ -70,7 +70,7 @@ def workers(ancestor: int) -> list[int]:
             continue
         try:
             with open(f"/proc/{name}/cmdline", "rb") as file:
-                if b"_image_worker.main" not in file.read():
+                if b"image_worker.main" not in file.read():
                     continue
         except OSError:
             continue
@@ -112,7 +112,7 @@ async def said(path: str) -> str:
 
 
 def idle_worker() -> int:
-    (worker,) = _image_pool.pool().idle
+    (worker,) = image_pool.pool().idle
     return int(worker.process.pid)
 
 
@@ -294,10 +294,10 @@ def test_a_worker_that_lies_is_not_believed(
     answer: str, small_image: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lying = (
-        "import sys; sys.path += sys.argv[3:]; import _image_worker as w; from _image_worker import ANSWER\n"
+        "import sys; sys.path += sys.argv[3:]; import image_worker as w; from image_worker import ANSWER\n"
     )
     lying += f"w.serve = lambda channel: (channel.recv(9), channel.sendall({answer}))\nw.main()"
-    monkeypatch.setattr(_image_pool, "BOOTSTRAP", lying)
+    monkeypatch.setattr(image_pool, "BOOTSTRAP", lying)
     message = run(lambda: said(small_image))
     assert "makes the decoder fail" in message
 
@@ -305,7 +305,7 @@ def test_a_worker_that_lies_is_not_believed(
 def test_only_the_worker_may_call(small_image: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An abstract name is open to every user of the machine."""
     strangers = []
-    listen = _image_pool._listen
+    listen = image_pool._listen
 
     def with_a_stranger() -> Any:
         listener, address, forget = listen()
@@ -315,7 +315,7 @@ def test_only_the_worker_may_call(small_image: str, monkeypatch: pytest.MonkeyPa
         strangers.append(stranger)
         return listener, address, forget
 
-    monkeypatch.setattr(_image_pool, "_listen", with_a_stranger)
+    monkeypatch.setattr(image_pool, "_listen", with_a_stranger)
     result = run(lambda: read_image(small_image))
     assert "unchanged" in result.content[1]
     (stranger,) = strangers
@@ -337,7 +337,7 @@ def test_a_worker_is_kept_for_the_next_image_but_not_after_a_hostile_file(
         await read_image(small_image)
         seen.append(idle_worker())
         await said(str(tmp_path / "hostile.png"))
-        assert _image_pool.pool().idle == []
+        assert image_pool.pool().idle == []
         gone(seen[0])
         await read_image(small_image)
         return [*seen, idle_worker()]
@@ -347,14 +347,14 @@ def test_a_worker_is_kept_for_the_next_image_but_not_after_a_hostile_file(
 
 
 def test_an_idle_worker_ends(small_image: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_image_pool, "IDLE_SECONDS", 0.2)
+    monkeypatch.setattr(image_pool, "IDLE_SECONDS", 0.2)
 
     async def look() -> None:
         await read_image(small_image)
         pid = idle_worker()
         await asyncio.sleep(0.8)
         assert not status(pid)
-        assert _image_pool.pool().idle == []
+        assert image_pool.pool().idle == []
         await read_image(small_image)
 
     run(look)

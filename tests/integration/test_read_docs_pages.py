@@ -485,13 +485,13 @@ def test_what_does_not_end_is_a_time_out_before_the_client_loses_patience(
 def test_what_a_page_loads_besides_cannot_hold_it_up_for_ever(
     read: Reader, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fastrpc.tools.agent import _browser_visit
+    from fastrpc.tools.agent._browser import visit as browser_visit
 
     web.answer("/slow.js", lambda visit: visit.web.over.wait(30))
     url = web.page("/", f'<main>{ARTICLE}</main><script async src="/slow.js"></script>', "Tides")
     begun = time.monotonic()
     assert text_of(read(url)).startswith("Tides\n")
-    assert time.monotonic() - begun < _browser_visit.QUIET_SECONDS + 5
+    assert time.monotonic() - begun < browser_visit.QUIET_SECONDS + 5
 
 
 def test_wait_ms_is_how_long_the_page_has(read: Reader, web: Web) -> None:

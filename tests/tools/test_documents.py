@@ -13,7 +13,8 @@ from typing import Any
 
 import page_cases
 import pytest
-from fastrpc.tools.agent import _documents, _documents_markdown
+from fastrpc.tools.agent import _documents
+from fastrpc.tools.agent._documents import markdown as documents_markdown
 
 from fastrpc import ToolError, processes
 
@@ -57,7 +58,7 @@ def case(request: pytest.FixtureRequest) -> page_cases.Case:
 def test_a_page_becomes_its_main_content_as_markdown(
     case: page_cases.Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_documents_markdown, "SECONDS", 100.0)  # the machine may be busy with other things
+    monkeypatch.setattr(documents_markdown, "SECONDS", 100.0)  # the machine may be busy with other things
     document = _documents.to_markdown(case.html, case.url)
     missing = [
         f"{kind}: {what}" for kind, what, met in page_cases.verdicts(document.text, case.expected) if not met
@@ -362,19 +363,19 @@ def test_a_page_of_any_depth_keeps_what_lies_deepest(opening: str, depth: int) -
 
 
 def test_what_takes_too_long_to_convert_goes_on_as_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fastrpc.tools.agent import _documents_markdown
+    from fastrpc.tools.agent._documents import markdown as documents_markdown
 
-    monkeypatch.setattr(_documents_markdown, "SECONDS", 0.0)
-    monkeypatch.setattr(_documents_markdown, "BATCH", 100)
+    monkeypatch.setattr(documents_markdown, "SECONDS", 0.0)
+    monkeypatch.setattr(documents_markdown, "BATCH", 100)
     text = markdown(article("<h2>Later</h2>" * 3))
     assert "from here on it is plain text" in text
     assert text.endswith(PROSE.strip())
 
 
 def test_a_page_without_end_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fastrpc.tools.agent import _documents_writer
+    from fastrpc.tools.agent._documents import writer as documents_writer
 
-    monkeypatch.setattr(_documents_writer, "LONGEST", 10_000)
+    monkeypatch.setattr(documents_writer, "LONGEST", 10_000)
     text = markdown(f"<main>{f'<p>{PROSE}</p>' * 1000}</main>")
     assert len(text) < 12_000
     assert text.endswith("[The page goes on; the rest is left out.]")
@@ -456,7 +457,7 @@ def _workers() -> list[str]:
                 mine = f"PYTEST_CURRENT_TEST={os.environ['PYTEST_CURRENT_TEST']}" in file.read()
         except OSError:
             continue
-        if "_documents_worker" in command and mine:
+        if "_documents.worker" in command and mine:
             found.append(command)
     return found
 

@@ -8,7 +8,8 @@ import time
 import zlib
 
 import pytest
-from fastrpc.tools.agent import _documents, _documents_pdf
+from fastrpc.tools.agent import _documents
+from fastrpc.tools.agent._documents import pdf as documents_pdf
 
 from fastrpc import ToolError, processes
 
@@ -130,8 +131,8 @@ def test_the_pieces_of_a_line_are_put_in_reading_order() -> None:
         "one ",
         "two",
     ]
-    assert _documents_pdf.in_reading_order(pieces) == "\nكتبته ليلى الحدّاد في ٤ مارس ٢٠٢٦\none two"
-    assert _documents_pdf.in_reading_order([".«", "نعم", "» :", "قال"]) == "قال: «نعم»."
+    assert documents_pdf.in_reading_order(pieces) == "\nكتبته ليلى الحدّاد في ٤ مارس ٢٠٢٦\none two"
+    assert documents_pdf.in_reading_order([".«", "نعم", "» :", "قال"]) == "قال: «نعم»."
 
 
 def encrypted(password: str) -> bytes:
@@ -210,11 +211,11 @@ def test_a_bomb_ends_within_its_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pages_that_take_too_long_are_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_documents_pdf, "PAGES", 1)
-    _, text = _documents_pdf.read(SOUND)
+    monkeypatch.setattr(documents_pdf, "PAGES", 1)
+    _, text = documents_pdf.read(SOUND)
     assert text == "[page 1 of 2]\n\nA tide\n\n[pages 2 to 2 are left out]"
-    monkeypatch.setattr(_documents_pdf, "PAGES", 10)
+    monkeypatch.setattr(documents_pdf, "PAGES", 10)
     clock = iter(range(0, 1000, 20))
-    monkeypatch.setattr(_documents_pdf.time, "monotonic", lambda: next(clock))
-    _, text = _documents_pdf.read(SOUND)
+    monkeypatch.setattr(documents_pdf.time, "monotonic", lambda: next(clock))
+    _, text = documents_pdf.read(SOUND)
     assert text == "[page 1 of 2]\n\nA tide\n\n[pages 2 to 2 are left out: reading them takes too long]"

@@ -18,7 +18,8 @@ import chromium
 import pytest
 import web as web_server
 from chromium import ARTICLE, PARAGRAPH, Reader, facts_of, text_of
-from fastrpc.tools.agent import _browser, _browser_folder, _page_cache, _reach, _web_address
+from fastrpc.tools.agent import _browser, _page_cache, _reach, _web_address
+from fastrpc.tools.agent._browser import folder as browser_folder
 from fastrpc.tools.agent.read_docs import read_docs
 from web import Web
 
@@ -414,16 +415,16 @@ def test_folders_of_the_dead_are_removed_and_those_of_the_living_stay(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(_browser_folder, "LONGEST_BASE", 1000)
-    living = _browser_folder.Folder()
+    monkeypatch.setattr(browser_folder, "LONGEST_BASE", 1000)
+    living = browser_folder.Folder()
     names = ("dead", "new", "abandoned")
-    paths = [tmp_path / f"{_browser_folder.PREFIX}{name}" for name in names]
+    paths = [tmp_path / f"{browser_folder.PREFIX}{name}" for name in names]
     for path in paths:
         (path / "deep").mkdir(parents=True)
     (paths[0] / "lock").write_text("")
     os.utime(paths[2], (1, 1))
-    (tmp_path / f"{_browser_folder.PREFIX}link").symlink_to("/etc")
-    other = _browser_folder.Folder()
+    (tmp_path / f"{browser_folder.PREFIX}link").symlink_to("/etc")
+    other = browser_folder.Folder()
     assert [path.exists() for path in paths] == [False, True, False]
     assert os.path.isdir(living.path)
     assert os.path.exists("/etc/passwd")

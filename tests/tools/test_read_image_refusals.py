@@ -14,7 +14,7 @@ from typing import Any
 
 import images
 import pytest
-from fastrpc.tools.agent import _image_pool
+from fastrpc.tools.agent._image import pool as image_pool
 from fastrpc.tools.agent.read_image import read_image
 from image_calls import EDGE, MIB, attempt, block, fits, picture, refusal, refused, run, see, shown
 from PIL import Image
@@ -126,7 +126,7 @@ CUT = [
 @pytest.mark.parametrize(("form", "options"), CUT)
 def test_a_file_cut_short_anywhere_is_refused(form: str, options: dict[str, Any]) -> None:
     """At a few places through the process, at each byte through the function that it runs."""
-    from fastrpc.tools.agent import _image_worker as worker
+    from fastrpc.tools.agent._image import image_worker as worker
 
     data = images.encoded(images.picture((24, 16)), form, **options)
     for length in (len(data) // 2, len(data) - 1):
@@ -307,7 +307,7 @@ def test_a_pillow_that_cannot_be_loaded_is_told(monkeypatch: pytest.MonkeyPatch,
 def test_a_socket_in_the_file_system_serves_where_there_are_no_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    monkeypatch.setattr(_image_pool, "ABSTRACT", False)
+    monkeypatch.setattr(image_pool, "ABSTRACT", False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     os.mkdir("tmp")
     data = images.encoded(images.picture(), "PNG")
@@ -322,16 +322,16 @@ def disk_with_space(tmp_path: Any) -> None:
 
 
 def test_tool_and_worker_speak_the_same_language() -> None:
-    from fastrpc.tools.agent import _image_worker as worker
+    from fastrpc.tools.agent._image import image_worker as worker
 
     for name in ("DONE", "UNKNOWN", "BROKEN", "TOO_LARGE", "NO_MEMORY"):
-        assert getattr(worker, name) == getattr(_image_pool, name)
+        assert getattr(worker, name) == getattr(image_pool, name)
     assert (worker.ORDER.format, worker.ANSWER.format) == (
-        _image_pool.ORDER.format,
-        _image_pool.ANSWER.format,
+        image_pool.ORDER.format,
+        image_pool.ANSWER.format,
     )
-    assert set(_image_pool.MIME_OF) == set(worker.FORMATS)
-    assert worker.PASSING == _image_pool.SENT
+    assert set(image_pool.MIME_OF) == set(worker.FORMATS)
+    assert worker.PASSING == image_pool.SENT
 
 
 def test_a_large_file_is_read_from_its_descriptor_not_into_memory(disk_with_space: None) -> None:

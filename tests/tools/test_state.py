@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastrpc.tools.agent import _instances, _project, _state, _state_file
+from fastrpc.tools.agent import _instances, _project, _state
+from fastrpc.tools.agent._state import file as state_file
 from states import contents, forget, in_a_process, output_of, own_state, write
 
 from fastrpc import ToolError
@@ -121,7 +122,7 @@ def test_the_log_is_on_disk_before_a_change_is_over() -> None:
 def test_where_memory_cannot_be_shared_there_is_no_log_and_changes_are_as_safe(
     state: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(_state_file, "on_network", lambda folder: True)
+    monkeypatch.setattr(state_file, "on_network", lambda folder: True)
     write("one")
     with _state.changing() as db:
         assert db.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
@@ -147,7 +148,7 @@ def test_the_file_system_is_that_of_the_innermost_mount() -> None:
         b"/home/me/my disk/state": "fuse.sshfs",
         b"/mnt": "cifs",
     }.items():
-        assert _state_file.file_system_of(folder, table) == kind
+        assert state_file.file_system_of(folder, table) == kind
 
 
 def test_importing_the_tool_does_not_import_sqlite() -> None:
@@ -408,7 +409,7 @@ def make_version_1(state: Path) -> None:
             db.execute(statement)
         db.execute("INSERT INTO projects (path, current_task) VALUES ('/shop', 1)")
         db.execute("INSERT INTO tasks (project, id, name, created_at) VALUES (1, 1, 'Build', 0)")
-        db.execute(f"PRAGMA application_id={_state_file.APPLICATION}")
+        db.execute(f"PRAGMA application_id={state_file.APPLICATION}")
         db.execute("PRAGMA user_version=1")
 
 

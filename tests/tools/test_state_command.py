@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastrpc.tools.agent import _instances, _project, _state, _state_command
+from fastrpc.tools.agent import _instances, _project, _state
+from fastrpc.tools.agent._state import command as state_command
 from states import contents, forget, own_state, write
 
 from fastrpc import UsageError
@@ -21,7 +22,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def command(capsys: Any, *arguments: str) -> tuple[int, str]:
-    code = _state_command.main(list(arguments))
+    code = state_command.main(list(arguments))
     return code, capsys.readouterr().out
 
 
@@ -120,7 +121,7 @@ def test_a_damaged_database_is_told_of_and_never_cleaned(state: Path, capsys: An
 @pytest.mark.parametrize("arguments", [["--tasks"], ["--show", "--clean"], ["--wipe"], ["x"]])
 def test_wrong_options_are_the_users_mistake(arguments: list[str]) -> None:
     with pytest.raises(UsageError):
-        _state_command.main(arguments)
+        state_command.main(arguments)
 
 
 def test_the_command_line_has_the_command(state: Path) -> None:

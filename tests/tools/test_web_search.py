@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fastrpc.tools.agent import _search, _search_command
+from fastrpc.tools.agent import _search
 from fastrpc.tools.agent import _text as result_text
 from fastrpc.tools.agent._search import _asking, _network
+from fastrpc.tools.agent._search import _command as search_command
 from fastrpc.tools.agent._search._breaker import FAILURES, SECONDS, Breaker
 from fastrpc.tools.agent._search._merge import merge
 from fastrpc.tools.agent.web_search import web_search
@@ -487,7 +488,7 @@ def test_search_check_shows_what_became_of_each_engine(
     engines: StandIn, capsys: pytest.CaptureFixture[str]
 ) -> None:
     engines.modes.update(bing="blocked", google="redirect", yandex="changed", mojeek="empty")
-    assert _search_command.main(["دليل", "المبتدئين"]) == 0
+    assert search_command.main(["دليل", "المبتدئين"]) == 0
     shown_lines = capsys.readouterr().out.splitlines()
     assert shown_lines[0].startswith("Not the engines themselves: http://127.0.0.1:")
     assert shown_lines[1].split() == ["engine", "outcome", "results", "ms", "breaker", "reason"]
@@ -507,14 +508,14 @@ def test_search_check_shows_what_became_of_each_engine(
 def test_search_check_fails_when_no_engine_works(capsys: pytest.CaptureFixture[str]) -> None:
     with search_engines(everyone="failing", mojeek="empty") as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("FASTRPC_SEARCH_ADDRESS", server.address)
-        assert _search_command.main([]) == 1
+        assert search_command.main([]) == 1
         assert server.asked("bing")[0].fields["q"] == "open source"
     assert "0 of 11 engines brought results" in capsys.readouterr().out
 
 
 def test_search_check_refuses_what_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="--nosuch"):
-        _search_command.main(["--nosuch"])
+        search_command.main(["--nosuch"])
     monkeypatch.setenv("FASTRPC_SEARCH_ENGINES", "nosuch")
     with pytest.raises(UsageError, match=r"FASTRPC_SEARCH_ENGINES: expected some of"):
-        _search_command.main(["x"])
+        search_command.main(["x"])

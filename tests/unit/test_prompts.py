@@ -280,7 +280,7 @@ def text(role: str, what: str) -> dict[str, Any]:
             [{"role": "user", "content": {"type": "image", "data": "AP8=", "mimeType": "image/gif"}}],
         ),
     ],
-    ids=repr,
+    ids=["message", "text", "list", "tuple", "dict", "list of dicts", "nothing", "image"],
 )  # fmt: skip
 def test_what_a_prompt_may_return(version: str, value: Any, expected: Any) -> None:
     assert messages(value, version) == expected

@@ -13,8 +13,8 @@ import time
 
 from fastrpc import ToolError
 
-from . import _browser_answers as answers
 from . import _web_address as web_address
+from ._browser import answers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

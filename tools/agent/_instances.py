@@ -12,6 +12,7 @@ from _thread import allocate_lock  # threading itself would be an import at the 
 from fastrpc import ToolError
 
 from . import _settings
+from ._file_lock import lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,25 +60,12 @@ def _made(place: str, id: str) -> int:
     new = os.path.join(place, id + ".new")  # it gets its name once it is locked: nobody finds it unlocked
     descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        _lock(descriptor, shared=False)
+        lock(descriptor)
         os.rename(new, _path(place, id))
     except OSError:
         os.close(descriptor)
         raise
     return descriptor
-
-
-def _lock(descriptor: int, *, shared: bool) -> bool | None:
-    """Take the lock: False if its server holds it, None where the file system has no locks."""
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
 
 
 def others() -> list[str]:
@@ -109,7 +97,7 @@ def alive(id: str) -> bool:
     except OSError:
         return True
     try:
-        return _lock(descriptor, shared=True) is not True  # those who only ask never meet
+        return lock(descriptor, shared=True) is not True  # those who only ask never meet
     finally:
         os.close(descriptor)
 

@@ -11,6 +11,7 @@ import os
 import time
 
 from . import _settings
+from ._file_lock import lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,21 +47,8 @@ def create(name: str) -> OutputFile:
             descriptor = os.open(path, flags, 0o600)
         except FileExistsError:
             continue
-        _lock(descriptor)
+        lock(descriptor)
         return processes.OutputFile(descriptor, path, limit)
-
-
-def _lock(descriptor: int) -> bool:
-    """Mark a file as in use; False if somebody else has."""
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        pass  # a file system without locks
-    return True
 
 
 def tidy_at_times(place: str) -> None:
@@ -97,7 +85,7 @@ def _remove_unused(path: str) -> bool:
     except OSError:
         return False
     try:
-        if not _lock(descriptor):
+        if lock(descriptor) is False:
             return False
         os.unlink(path)
     except OSError:

@@ -122,8 +122,8 @@ def _tell(ctx: Context, step: int, message: str) -> None:
 
 
 async def _convert(facts: dict[str, Any], data: bytes, notes: list[str], deadline: float) -> Page:
-    from . import _browser_answers as answers
     from . import _documents, _fetch
+    from ._browser import answers
     from ._in_thread import in_thread
     from ._page_cache import Page
 
@@ -148,8 +148,8 @@ async def _from_html(
     facts: dict[str, Any], title: str, html: str, scripts: str, deadline: float
 ) -> tuple[str, str]:
     """Return title and main content of a page. Raises ToolError for one that keeps visitors out."""
-    from . import _browser_answers as answers
     from . import _challenges, _documents
+    from ._browser import answers
 
     address = facts["url"]
     document = await _documents.convert(html, address, facts["format"], _left(deadline))

@@ -1,7 +1,7 @@
 """The tool ReadImage: shows an image file to the model, never larger than a chat can bear.
 
 What fits is passed on byte for byte, after it has been decoded once to know that it can be; the rest is
-scaled and encoded anew. Decoding happens in a process with limits (`_image_pool`), since any file may be
+scaled and encoded anew. Decoding happens in a process with limits (`_image.pool`), since any file may be
 hostile. Drawings (SVG) go through the browser. The first image costs about 60 ms, further ones 3 ms and what
 decoding takes.
 """
@@ -17,8 +17,8 @@ from ._result import result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._image_file import File
-    from ._image_pool import Picture, Refused
+    from ._image.file import File
+    from ._image.pool import Picture, Refused
 
 LONGEST_EDGE = 1_568
 BASE64_LIMIT = 5 * 1024 * 1024
@@ -56,11 +56,11 @@ async def read_image(
 
 
 async def _read(given: str, ctx: Context | None) -> ToolResult:
-    from . import _image_file
+    from ._image import file as image_file
 
-    file = await _image_file.open_file(given, _limit("FASTRPC_IMAGE_FILE_BYTES", FILE_BYTES))
+    file = await image_file.open_file(given, _limit("FASTRPC_IMAGE_FILE_BYTES", FILE_BYTES))
     try:
-        if _image_file.is_svg(file.head):
+        if image_file.is_svg(file.head):
             return await _draw(file, ctx)
         return _shown(await _decode(file, file.descriptor, file.size), file.size)
     except OSError as error:
@@ -70,10 +70,10 @@ async def _read(given: str, ctx: Context | None) -> ToolResult:
 
 
 async def _decode(file: File, descriptor: int, size: int) -> Picture:
-    from . import _image_pool
+    from ._image import pool as image_pool
 
     try:
-        return await _image_pool.pool().examine(
+        return await image_pool.pool().examine(
             descriptor,
             size,
             limit=BYTE_LIMIT,
@@ -81,7 +81,7 @@ async def _decode(file: File, descriptor: int, size: int) -> Picture:
             seconds=_limit("FASTRPC_IMAGE_SECONDS", SECONDS),
             memory=_limit("FASTRPC_IMAGE_MEMORY_BYTES", MEMORY_BYTES),
         )
-    except _image_pool.Refused as refusal:
+    except image_pool.Refused as refusal:
         raise ToolError(f"file_path: {file.path} {_why_not(refusal, file)}") from None
 
 
@@ -91,19 +91,20 @@ def _limit(name: str, default: int) -> int:
 
 def _why_not(refusal: Refused, file: File) -> str:
     """Return the rest of a sentence that says why a file is not shown."""
-    from . import _image_file, _image_pool
+    from ._image import file as image_file
+    from ._image import pool as image_pool
 
     kind, text = refusal.kind, str(refusal)
-    if kind == _image_pool.UNKNOWN and not _image_file.begins_like_an_image(file.head):
-        found = _image_file.what_it_is(file.head)
-        return f"is {found or 'no image'}; expected {_image_file.ACCEPTED}."
-    if kind == _image_pool.TOO_LARGE:
-        return f"has more than {_image_pool.PIXELS} megapixels; so many are decoded at most."
-    if kind == _image_pool.NO_MEMORY:
+    if kind == image_pool.UNKNOWN and not image_file.begins_like_an_image(file.head):
+        found = image_file.what_it_is(file.head)
+        return f"is {found or 'no image'}; expected {image_file.ACCEPTED}."
+    if kind == image_pool.TOO_LARGE:
+        return f"has more than {image_pool.PIXELS} megapixels; so many are decoded at most."
+    if kind == image_pool.NO_MEMORY:
         return "takes more memory to decode than there may be (FASTRPC_IMAGE_MEMORY_BYTES)."
-    if kind == _image_pool.SLOW:
+    if kind == image_pool.SLOW:
         return "takes longer to decode than it may (FASTRPC_IMAGE_SECONDS)."
-    if kind == _image_pool.CRASHED:
+    if kind == image_pool.CRASHED:
         return f"makes the decoder fail ({text}); it is broken or hostile."
     return f"is broken or cut short{f' ({text})' if text else ''}."
 
@@ -140,7 +141,7 @@ def _shown(picture: Picture, size: int, drawing: bool = False) -> ToolResult:
     """Return the image, one line that says what it is, and the facts."""
     from fastrpc import Image
 
-    from ._image_pool import MIME_OF
+    from ._image.pool import MIME_OF
 
     mime_type = MIME_OF[picture.form]
     upright = max(picture.original_width, picture.original_height)

@@ -12,7 +12,7 @@ from urllib.parse import urldefrag, urljoin
 
 import lxml.etree
 
-from ._documents_page import names_of, plain_text, squeeze, words
+from .page import names_of, plain_text, squeeze, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -43,11 +43,11 @@ def main(kind: str, memory: int, seconds: int) -> None:
 def _answer(kind: str, data: bytes) -> dict[str, Any]:
     try:
         if kind == "pdf":
-            from . import _documents_pdf
+            from . import pdf
 
-            title, text = _documents_pdf.read(data)
+            title, text = pdf.read(data)
             return {"title": title, "text": text}
-        from . import _documents
+        from .. import _documents
 
         url, _, html = data.decode("utf-8", "replace").partition("\n")
         document = _documents.FORMATS[kind](html, url)

@@ -12,7 +12,7 @@ import time
 
 from fastrpc import ToolError, UsageError
 
-from . import _instances, _output_files, _project, _settings, _state
+from .. import _instances, _output_files, _project, _settings, _state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """A program, not a module: decodes one image file after another for ReadImage, within limits.
 
-`_image_pool` starts it in a process of its own, since a file may be hostile and decoders have holes. It is
+`pool` starts it in a process of its own, since a file may be hostile and decoders have holes. It is
 handed open descriptors through a socket and opens nothing itself: while a file is read, the limits leave no
 descriptor free, no file may be written, and memory and processor time are bounded. It knows Pillow and
 the standard library, nothing of fastrpc. Starting costs about 45 ms, a small picture after that 2 ms.
@@ -37,7 +37,7 @@ try:
         WebPImagePlugin,
     )
 except ImportError:
-    if __name__ == "_image_worker":  # the program; the self-test imports whatever there is
+    if __name__ == "image_worker":  # the program; the self-test imports whatever there is
         raise
 else:
     LOADED = (  # before the first file, and nothing later
@@ -64,7 +64,7 @@ PASSING = ("PNG", "JPEG", "GIF", "WEBP")
 TO_PNG = ("BMP", "TIFF", "ICO", "PPM")
 
 # What is asked: the file's size, the most bytes of the answer, longest edge, megapixels, seconds. What is
-# answered: how it went, the lengths of the text and of the picture. The same stands in _image_pool.
+# answered: how it went, the lengths of the text and of the picture. The same stands in pool.
 ORDER = struct.Struct("=QQIII")
 ANSWER = struct.Struct("=BII")
 DONE, UNKNOWN, BROKEN, TOO_LARGE, NO_MEMORY = 1, 2, 3, 4, 5

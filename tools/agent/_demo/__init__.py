@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from . import _demo_page, _demo_picture
+from . import page, picture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ def play(conversation: Any) -> None:
     cancel_a_call(conversation)
     tend_a_background_task(conversation)
     if _is_installed("PIL"):
-        _demo_picture.look_at_a_picture(conversation)
+        picture.look_at_a_picture(conversation)
     else:
         conversation.remark("no picture is shown: Pillow is not installed (fastrpc-mcp[tools])")
     if _is_installed("playwright"):
-        _demo_page.read_a_page(conversation)
+        page.read_a_page(conversation)
     else:
         conversation.remark("no page is read: playwright is not installed (fastrpc-mcp[tools])")
     keep_tasks_over_a_restart(conversation)

@@ -14,7 +14,8 @@ import time
 import lxml.etree
 import markdownify
 
-from . import _documents_page, _documents_writer
+from . import page as pages
+from . import writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,20 +30,20 @@ HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
 def markdown_of(html: str, url: str) -> tuple[str, str]:
     """Return title and main content as Markdown."""
-    page = _documents_page.read(html, url)
-    return page.title, from_blocks(_documents_writer.write(page.content, page.base))
+    found = pages.read(html, url)
+    return found.title, from_blocks(writer.write(found.content, found.base))
 
 
 def text_of(html: str, url: str) -> tuple[str, str]:
     """Return title and main content as plain text."""
-    page = _documents_page.read(html, url)
-    return page.title, plain_from_blocks(_documents_writer.write(page.content, page.base))
+    found = pages.read(html, url)
+    return found.title, plain_from_blocks(writer.write(found.content, found.base))
 
 
 def html_of(html: str, url: str) -> tuple[str, str]:
     """Return title and main content as plain HTML, a block a line."""
-    page = _documents_page.read(html, url)
-    return page.title, "\n".join(_documents_writer.write(page.content, page.base))
+    found = pages.read(html, url)
+    return found.title, "\n".join(writer.write(found.content, found.base))
 
 
 # --- Markdown -----------------------------------------------------------------------------------------------
@@ -124,7 +125,7 @@ def plain_from_blocks(blocks: list[str]) -> str:
 
 
 def _plain(block: str) -> list[str]:
-    """The lines of one block; `_documents_writer` bounds how deep it goes."""
+    """The lines of one block; `writer` bounds how deep it goes."""
     lines: list[str] = []
     body = lxml.etree.HTML(f"<body>{block}</body>")[0]
     for element in body:
@@ -135,7 +136,7 @@ def _plain(block: str) -> list[str]:
 def _lines(element: Any) -> list[str]:
     tag = element.tag
     if tag == "pre":
-        return _documents_page.plain_text(element).split("\n")
+        return pages.plain_text(element).split("\n")
     if tag == "table":
         rows = (["" if cell is None else _line(cell) for cell in row] for row in element.iter("tr"))
         return ["\t".join(row) for row in rows if any(row)]
@@ -176,4 +177,4 @@ def _line(element: Any) -> str:
     for inner in element.iter("br", "img"):
         shown = "\n" if inner.tag == "br" else inner.get("alt") or ""
         inner.tail = f"{shown}{inner.tail or ''}"
-    return _documents_page.plain_text(element).strip()
+    return pages.plain_text(element).strip()

@@ -15,7 +15,8 @@ from _thread import allocate_lock  # threading itself would be an import at the 
 
 from fastrpc import ToolError
 
-from . import _settings, _state_file
+from .. import _settings
+from . import file as state_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Transaction:
                 self._held.connection.close()
                 raise
         except (sqlite3.Error, OSError) as error:
-            if self._changes or _state_file.is_busy(error) or not self._look(place):
+            if self._changes or state_file.is_busy(error) or not self._look(place):
                 raise _told(error, place) from error
         return self._held.connection
 
@@ -151,7 +152,7 @@ class Transaction:
         _patiently(lambda: db.execute("BEGIN IMMEDIATE" if self._changes else "BEGIN"), self._deadline)
         version = _patiently(lambda: _number(db, "user_version"), self._deadline)
         if version > len(MIGRATIONS):  # a newer server has been here since the file was opened
-            raise ToolError(_state_file.newer(self._held.place, version, len(MIGRATIONS)))
+            raise ToolError(state_file.newer(self._held.place, version, len(MIGRATIONS)))
 
     def _look(self, place: str) -> bool:
         """Read on a full or read-only disk, where a usual connection cannot be opened."""
@@ -159,7 +160,7 @@ class Transaction:
 
         connection = None
         try:
-            connection = _state_file.look(place)
+            connection = state_file.look(place)
             connection.execute("BEGIN")
             if _number(connection, "user_version") == len(MIGRATIONS):
                 self._held = Held(place, None, connection)
@@ -197,9 +198,9 @@ class Transaction:
 
 
 def _told(error: Exception, place: str) -> ToolError:
-    if _state_file.is_damage(error):
+    if state_file.is_damage(error):
         _checked.pop(place, None)
-    return _state_file.explained(error, place)
+    return state_file.explained(error, place)
 
 
 def _patiently(action: Callable[[], Value], deadline: float) -> Value:
@@ -210,7 +211,7 @@ def _patiently(action: Callable[[], Value], deadline: float) -> Value:
         try:
             return action()
         except sqlite3.OperationalError as error:
-            if not _state_file.is_busy(error) or time.monotonic() >= deadline:
+            if not state_file.is_busy(error) or time.monotonic() >= deadline:
                 raise
         time.sleep(0.001)  # some answers come at once
 
@@ -262,8 +263,8 @@ def _open(place: str, deadline: float) -> Held:
             # Closing any descriptor of the file ends all locks that this process has on it, as POSIX
             # has it. Here no connection to it is open yet.
             file = _made(place)
-            _state_file.check(place, len(MIGRATIONS), deadline)
-        connection = _state_file.connect(place, "mode=rw")
+            state_file.check(place, len(MIGRATIONS), deadline)
+        connection = state_file.connect(place, "mode=rw")
         try:
             _prepare(connection, place, deadline)
         except BaseException:
@@ -299,7 +300,7 @@ def _made(place: str) -> tuple[int, int]:
 def _prepare(db: Connection, place: str, deadline: float) -> None:
     if _patiently(lambda: _number(db, "user_version"), deadline) < len(MIGRATIONS):
         _migrate(db, deadline)
-    network = _state_file.on_network(os.path.dirname(place))
+    network = state_file.on_network(os.path.dirname(place))
     wanted = "delete" if network else "wal"
     mode = db.execute("PRAGMA journal_mode").fetchone()[0]
     if mode != wanted:  # stays as it is where the file system cannot share memory
@@ -315,7 +316,7 @@ def _migrate(db: Connection, deadline: float) -> None:
     for statements in MIGRATIONS[_number(db, "user_version") :]:
         for statement in statements:
             db.execute(statement)
-    db.execute(f"PRAGMA application_id={_state_file.APPLICATION}")
+    db.execute(f"PRAGMA application_id={state_file.APPLICATION}")
     if _number(db, "user_version") < len(MIGRATIONS):  # another server may have been first
         db.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
     _patiently(lambda: db.execute("COMMIT"), deadline)

@@ -31,23 +31,23 @@ class Document:
 
 def to_markdown(html: str, url: str) -> Document:
     """Return a page's main content as Markdown; `url` is what relative links are relative to."""
-    from . import _documents_markdown
+    from . import markdown
 
-    return Document(*_documents_markdown.markdown_of(html, url))
+    return Document(*markdown.markdown_of(html, url))
 
 
 def to_text(html: str, url: str) -> Document:
     """Return a page's main content as plain text: paragraphs, list marks, table cells between tabs."""
-    from . import _documents_markdown
+    from . import markdown
 
-    return Document(*_documents_markdown.text_of(html, url))
+    return Document(*markdown.text_of(html, url))
 
 
 def to_html(html: str, url: str) -> Document:
     """Return a page's main content as plain HTML: no scripts, styles, classes or forms; absolute links."""
-    from . import _documents_markdown
+    from . import markdown
 
-    return Document(*_documents_markdown.html_of(html, url))
+    return Document(*markdown.html_of(html, url))
 
 
 FORMATS: dict[str, Callable[[str, str], Document]] = {
@@ -85,7 +85,7 @@ async def _in_worker(kind: str, data: bytes, what: str, seconds: float | None) -
     # Nothing of the working directory is imported: a cloned repository may hold a lxml.py.
     code = (
         "import sys; sys.path[:] = [path for path in sys.path if path]; "
-        f"from fastrpc.tools.agent._documents_worker import main; main({kind!r}, {MEMORY}, {limit})"
+        f"from fastrpc.tools.agent._documents.worker import main; main({kind!r}, {MEMORY}, {limit})"
     )
     worker = await processes.run(
         [sys.executable, "-c", code],

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 
+from .._file_lock import lock
+
 PREFIX = "fastrpc-browser-"
 LOCK = "lock"
 NEW_SECONDS = 60  # a folder without a lock may be one that is just being made
@@ -59,21 +61,9 @@ def _locked_file(folder: str) -> int:
     path = os.path.join(folder, LOCK)
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path + ".new", flags, 0o600)
-    _lock(descriptor)
+    lock(descriptor)
     os.rename(path + ".new", path)
     return descriptor
-
-
-def _lock(descriptor: int) -> bool:
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        pass  # a file system without locks
-    return True
 
 
 def tidy(base: str) -> None:
@@ -103,7 +93,7 @@ def _remove_if_left(path: str, changed: float) -> None:
     except OSError:
         return
     try:
-        if _lock(descriptor):
+        if lock(descriptor) is not False:
             _remove(path)
     finally:
         os.close(descriptor)

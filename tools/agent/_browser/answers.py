@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from . import _web_address as web_address
+from .. import _web_address as web_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The headless browser of the tools: started at the first use, kept warm, ended when idle.
 
-It lives in a process of its own (`_browser_worker`), below a reaper: with the server it goes, however the
+It lives in a process of its own (`worker`), below a reaper: with the server it goes, however the
 server goes. This side starts it, hands requests on and bounds them; it imports no playwright. At most four
 pages at a time; more wait. The first use takes about a second, a warm one what the page takes. A browser
 that has died is started anew by the next use. Calls that may reach everything and calls that may not
@@ -16,10 +16,10 @@ import time
 
 from fastrpc import ToolError, processes
 
-from . import _browser_wire as wire
-from . import _settings
-from ._browser_folder import Folder
-from ._reach import Reach
+from .. import _settings
+from .._reach import Reach
+from . import wire
+from .folder import Folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 EVERYTHING = Reach()
-WORKER = f"{__package__}._browser_worker"
+WORKER = f"{__package__}.worker"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
 IDLE_SECONDS = 120.0

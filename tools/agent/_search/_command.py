@@ -12,7 +12,7 @@ from fastrpc import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._search._asking import Outcome
+    from ._asking import Outcome
 
 QUERY = "open source"
 HEADINGS = ("engine", "outcome", "results", "ms", "breaker", "reason")
@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
     query = _query(arguments)
     import asyncio
 
-    from ._search import _asking
+    from . import _asking
 
     if problem := _asking.bad_setting():
         raise UsageError(problem)

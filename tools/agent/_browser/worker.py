@@ -1,4 +1,4 @@
-"""The process in which playwright drives the browser: `python -m fastrpc.tools.agent._browser_worker`.
+"""The process in which playwright drives the browser: `python -m fastrpc.tools.agent._browser.worker`.
 
 The server starts it below a reaper (`fastrpc.processes`), so playwright's driver and the browser go with
 it however it ends; and the server itself imports no playwright and answers while it starts. It connects
@@ -17,8 +17,8 @@ import sys
 import time
 from base64 import b64encode
 
-from . import _browser_wire as wire
-from ._browser_answers import Refused
+from . import wire
+from .answers import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Worker:
     # --- requests ---------------------------------------------------------------------------------------
 
     async def _page(self, head: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-        from ._browser_visit import Visit
+        from .visit import Visit
 
         context = await self._browser.new_context(
             accept_downloads=False, service_workers="block", permissions=[]

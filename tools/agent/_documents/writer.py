@@ -3,7 +3,7 @@
 What comes in may be nested a thousand deep, broken, and full of elements that only group; what goes out holds
 headings, paragraphs, lists, tables, code, quotations, rules, links and images, at most `DEEPEST` levels
 deep. Links and images are absolute; of links within the page only the text stays. Code and tables are
-`_documents_blocks`' part. Text is never reshaped or reordered. One walk, no recursion but for table cells.
+`blocks`' part. Text is never reshaped or reordered. One walk, no recursion but for table cells.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from html import escape
 
 import lxml.etree
 
-from . import _documents_blocks as blocks
-from ._documents_page import plain_text, squeeze, words
+from . import blocks
+from .page import plain_text, squeeze, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import stat
 
 from fastrpc import ToolError
 
-from ._in_thread import in_thread
+from .._in_thread import in_thread
 
 HEAD = 4096  # bytes that tell what a file is
 FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY

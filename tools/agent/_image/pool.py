@@ -1,6 +1,6 @@
 """The processes that decode images for ReadImage: two at a time, kept for half a minute, never trusted.
 
-Each runs `_image_worker.py` below a reaper of `fastrpc.processes`, so that it ends however the call or the
+Each runs `image_worker` below a reaper of `fastrpc.processes`, so that it ends however the call or the
 server ends. It gets an open descriptor through a Unix socket and sends back a few facts and at most
 `limit` bytes, which are taken apart here without faith. One that refuses a file, breaks, or takes too
 long is ended; the next file gets a fresh one.
@@ -28,7 +28,7 @@ START_SECONDS = 20.0
 TEXT_LIMIT = 200
 OUTPUT_LIMIT = 16 * 1024  # of what libraries print; only a failing start shows it
 
-ORDER = struct.Struct("=QQIII")  # as in _image_worker
+ORDER = struct.Struct("=QQIII")  # as in image_worker
 ANSWER = struct.Struct("=BII")
 DONE, UNKNOWN, BROKEN, TOO_LARGE, NO_MEMORY = 1, 2, 3, 4, 5
 SLOW, CRASHED = 6, 7  # what no worker says of itself
@@ -38,7 +38,7 @@ ABSTRACT = sys.platform == "linux"  # sockets with a name outside of the file sy
 INSTALL = "ReadImage needs Pillow; install it with: pip install 'fastrpc-mcp[tools]'"
 
 # The worker knows two folders beside the standard library, and only while it starts.
-BOOTSTRAP = "import sys; sys.path += sys.argv[3:]; import _image_worker; _image_worker.main()"
+BOOTSTRAP = "import sys; sys.path += sys.argv[3:]; import image_worker; image_worker.main()"
 
 
 class Picture:

@@ -3,7 +3,7 @@
 A PDF holds glyphs at places, not text. Columns come in the order in which the file draws them. Lines of
 right-to-left script are drawn from left to right: here they are put into reading order, brackets and digits
 included, and letters that are stored as shapes become letters again, so that words can be found. Runs in the
-process of `_documents_worker`, whose limits bound it.
+process of `worker`, whose limits bound it.
 """
 
 from __future__ import annotations

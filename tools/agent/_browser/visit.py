@@ -1,6 +1,6 @@
 """One visit of a page: from the address to its HTML, or to the bytes of what is no HTML.
 
-Runs in the browser's process (`_browser_worker`), on a page of playwright's in a context of its own. What
+Runs in the browser's process (`worker`), on a page of playwright's in a context of its own. What
 the page's document answers is seen before the browser uses it, so an error, a download or a PDF never
 becomes a page. Images, media and fonts are not loaded. The page is read in a world of our own, where its
 scripts cannot interfere. Bounded in time by who calls; a document by `limit` bytes.
@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import time
 
-from . import _browser_answers as answers
-from . import _web_address as web_address
-from ._browser_answers import Refused
+from .. import _web_address as web_address
+from . import answers
+from .answers import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,0 +1,243 @@
+"""`fastrpc install-client`: what it enters and leaves as it was, and that it takes out what it entered."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastrpc import UsageError
+from fastrpc.cli import _json_text
+from fastrpc.cli._client_files import CLIENTS
+from fastrpc.cli._json_text import NotJson, parse, put, take
+from fastrpc.cli.install_client import main
+
+ENTRY = {"command": "/bin/fastrpc", "args": ["serve"]}
+COMMENTED = """\
+// what I use
+{
+    "inputs": [],   // none
+    "servers": {
+        "other": { "type": "http", "url": "https://example.org/a//b" }, /* keep
+        this */
+    },
+}
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def servers_in(path: Any, client: str) -> Any:
+    text = path.read_text(encoding="utf-8")
+    if client == "codex":
+        tomllib = pytest.importorskip("tomllib", reason="reads the file with the standard library of 3.11")
+        return tomllib.loads(text).get("mcp_servers", {})
+    return parse(text).plain[CLIENTS[client].section]
+
+
+# --- every client -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_server_is_entered_with_its_whole_path_and_started_by_it(
+    client: str, home: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([client, "--cwd", str(home), "--env", "A=b=c"]) == 0
+    path = capsys.readouterr().out.splitlines()[0].partition(" entered in ")[2]
+    assert path.startswith(str(home))
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    ((name, entry),) = servers_in(home / path, client).items()
+    assert name == "fastrpc"
+    assert entry["env"] == {"A": "b=c"}
+    assert os.path.isabs(entry["command"])
+    assert entry["args"][-2:] == ["--cwd", str(home)]
+    started = subprocess.run(
+        [entry["command"], *entry["args"]],
+        input=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n',
+        capture_output=True,
+        timeout=30,
+        env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
+        check=False,
+    )
+    assert json.loads(started.stdout)["id"] == 1
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_removing_it_gives_the_file_back_as_it_was(
+    client: str, home: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    section = CLIENTS[client].section
+    before = {
+        "codex": f'model = "x"  # mine\n\n[{section}.other]\ncommand = "o"\n\n[tools]\nweb = true\n',
+    }.get(client, COMMENTED.replace("servers", section))
+    path = home / "given"
+    path.write_text(before)
+    assert main([client, "--file", str(path)]) == 0
+    assert set(servers_in(path, client)) == {"other", "fastrpc"}
+    assert before.rstrip("}\n ,") in path.read_text()
+    assert main([client, "--file", str(path), "--remove"]) == 0
+    assert path.read_text() == before
+    copies = [(home / entry).read_text() for entry in os.listdir(home) if entry.endswith(".bak")]
+    assert len(copies) == 2
+    assert before in copies
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_is_shown_is_what_is_written_and_nothing_is(
+    client: str, home: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([client, "--print"]) == 0
+    place, _, shown = capsys.readouterr().out.partition("\n")
+    assert os.listdir(home) == []
+    assert main([client]) == 0
+    path = place.partition(": ")[2]
+    with open(path) as file:
+        assert file.read().split() == shown.split()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_entering_it_twice_changes_nothing_the_second_time(
+    client: str, home: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([client]) == 0
+    capsys.readouterr()
+    assert main([client]) == 0
+    assert "is already in" in capsys.readouterr().out
+    assert not [name for _, _, names in os.walk(home) for name in names if name.endswith(".bak")]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_an_entry_of_the_same_name_is_replaced(client: str, home: Any) -> None:
+    path = str(home / "file")
+    assert main([client, "--file", path, "--env", "OLD=1"]) == 0
+    assert main([client, "--file", path]) == 0
+    assert "env" not in servers_in(home / "file", client)["fastrpc"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_file_that_cannot_be_read_is_named_and_left_alone(client: str, home: Any) -> None:
+    if client == "codex" and sys.version_info < (3, 11):
+        pytest.skip("CPython 3.10 reads no TOML")
+    path = home / "broken"
+    path.write_text('{"mcpServers": {]\n')
+    with pytest.raises(UsageError, match="no TOML" if client == "codex" else "line 1, column 17"):
+        main([client, "--file", str(path)])
+    assert path.read_text() == '{"mcpServers": {]\n'
+    assert os.listdir(home) == ["broken"]
+
+
+# --- names, targets, links ----------------------------------------------------------------------------------
+
+
+def test_a_target_is_named_by_its_whole_path_and_gives_the_name(
+    home: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home)
+    (home / "my shop.py").touch()
+    assert main(["cursor", "my shop.py:app"]) == 0
+    ((name, entry),) = servers_in(home / ".cursor" / "mcp.json", "cursor").items()
+    assert name == "my shop"
+    assert entry["args"] == ["serve", f"{home}/my shop.py:app"]
+
+
+def test_a_link_stays_one_and_the_mode_stays(home: Any) -> None:
+    (home / "real").write_text("{}")
+    os.chmod(home / "real", 0o640)
+    (home / "link").symlink_to(home / "real")
+    assert main(["cursor", "--file", str(home / "link")]) == 0
+    assert os.path.islink(home / "link")
+    assert stat.S_IMODE(os.stat(home / "real").st_mode) == 0o640
+    assert "fastrpc" in (home / "real").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["emacs"], "client: expected one of claude-code"),
+        (["cursor", "--env", "novalue"], "--env: expected NAME=VALUE"),
+        (["cursor", "--cwd", "/no/such"], "--cwd: '/no/such' is no folder"),
+    ],
+)
+def test_a_mistake_is_named(arguments: list[str], said: str, home: Any) -> None:
+    with pytest.raises(UsageError, match=said):
+        main(arguments)
+    assert os.listdir(home) == []
+
+
+# --- JSON as text -----------------------------------------------------------------------------------------
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
+DOCUMENTS = st.dictionaries(
+    st.sampled_from(["mcpServers", "a", "b", 'q"\\', "\u0645"]),
+    st.dictionaries(
+        st.sampled_from(["other", "fastrpc", "x y"]), st.dictionaries(st.text(max_size=3), LEAVES)
+    ),
+)
+LAYOUTS = st.sampled_from([None, 0, 1, 2, 4, "\t"])
+
+
+@given(DOCUMENTS, LAYOUTS, st.booleans())
+def test_whatever_the_file_holds_only_our_entry_changes(
+    document: dict[str, Any], layout: Any, ascii_only: bool
+) -> None:
+    text = json.dumps(document, indent=layout, ensure_ascii=ascii_only)
+    entered = put(text, "mcpServers", "fastrpc", ENTRY)
+    expected = json.loads(text)
+    expected.setdefault("mcpServers", {})["fastrpc"] = ENTRY
+    assert json.loads(entered) == expected
+    gone = json.loads(take(entered, "mcpServers", "fastrpc"))
+    del expected["mcpServers"]["fastrpc"]
+    assert gone == expected
+    if "mcpServers" in document and document["mcpServers"] and "fastrpc" not in document["mcpServers"]:
+        assert "".join(take(entered, "mcpServers", "fastrpc").split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "  \n",
+        "\ufeff{}",
+        "{/* a */}",
+        "{ // a\n}",
+        '{"a": 1}',
+        '{"a": 1,}',
+        '{\n\t"a": [1, 2,],\n}',
+        "{\r\n}",
+    ],
+)
+def test_odd_but_sound_texts_take_an_entry(text: str) -> None:
+    entered = put(text, "s", "n", {"x": 1})
+    assert parse(entered).plain["s"] == {"n": {"x": 1}}
+    assert "/* a */" not in text or "/* a */" in entered
+    assert "// a" not in text or "// a" in entered
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", '"x"', "{", '{"a" 1}', "{'a': 1}", '{"a": }', '{"a": 1 "b": 2}', "{} {}", '{"s": []}', "nul",
+     '{"a": 01}', "[" * 200],
+)  # fmt: skip
+def test_what_is_no_object_of_objects_is_refused(text: str) -> None:
+    with pytest.raises(NotJson):
+        put(text, "s", "n", {})
+
+
+def test_a_comment_that_looks_like_a_member_is_none() -> None:
+    text = '{\n  // "s": {"n": 1},\n  "s": {}\n}'
+    assert take(text, "s", "n") == text
+    assert _json_text.parse(text).plain == {"s": {}}

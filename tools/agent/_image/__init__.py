@@ -1,0 +1,1 @@
+"""Reading images: the file, the pool of processes that decode, and what runs in them."""
