@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.built
+# Files of tests are spread over the processors; `make test SPREAD=` runs them one after the other.
+SPREAD ?= -n auto --dist loadfile
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
 COMPILED := setup.py pyproject.toml $(wildcard $(addprefix fastrpc/_core/*,.pyx .pxd .h .c))
 
@@ -13,10 +15,10 @@ run: $(STAMP)            ## build, then show a real client talking to a real ser
 	$(BIN)/fastrpc demo
 
 test: $(STAMP)           ## everything: unit, property, tools, real processes
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest tests $(SPREAD)
 
 test-unit: $(STAMP)      ## the fast parts only
-	$(BIN)/python -m pytest tests/unit tests/property tests/tools tests/meta
+	$(BIN)/python -m pytest tests/unit tests/property tests/tools tests/meta $(SPREAD)
 
 conformance: $(STAMP)    ## the protocol's official conformance suite, over HTTP
 	$(BIN)/python tests/conformance/run.py

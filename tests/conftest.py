@@ -12,6 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# A machine that is busy must not fail a test: nothing here is about the time that one example takes.
+settings.register_profile("fastrpc", deadline=None)
+settings.load_profile("fastrpc")
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DATA = os.environ.get("FASTRPC_DATA_DIR") or os.path.join(os.path.dirname(REPOSITORY), "shared", "data")

@@ -107,7 +107,7 @@ class Serving:
         try:
             found = eventually(lambda: re.search(ready, self.stderr + self.stdout) or self._has_ended())
         except AssertionError:
-            self.process.kill()
+            self.__exit__()
             raise AssertionError(f"it did not begin: {self.stdout}{self.stderr}") from None
         self.place = found[1] if isinstance(found, re.Match) else ""
         match = re.search(r":(\d+)(?:/|$)", self.place)

@@ -139,7 +139,11 @@ def begin(name: str, folder: Any, target: str = "tools:asgi", *more: str, path: 
         target, *arguments, *more, command=[sys.executable, "-m", name], folder=folder, ready=ready, path=path
     )
     server.port = server.port or port
-    eventually(lambda: is_open(server.port))
+    try:
+        eventually(lambda: is_open(server.port))
+    except AssertionError:
+        server.__exit__()
+        raise
     return server
 
 

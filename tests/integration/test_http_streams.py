@@ -386,7 +386,7 @@ class Line:
         self.stream, self.number, self.line = stream, number, line
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     events=st.integers(1, 6),
     size=st.integers(1, 60),

@@ -88,7 +88,7 @@ def is_plain(value: Any) -> bool:
     return value is None or type(value) in (int, bool)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(VALUES)
 @example({"": [], "a": {}, "b": [[{}]]})
 @example(["x" * 1023, "x" * 1024, "x" * 1025 + "é", "x" * 5000 + '"', "y" * 70_000])
@@ -97,7 +97,7 @@ def test_plain_values_are_written_as_the_standard_library_writes_them(value: Any
     assert plain_json(value) == dumps(value) == standard(value)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(st.binary(min_size=8, max_size=8), min_size=1, max_size=200), DOUBLES)
 def test_every_double_is_written_as_repr_writes_it(bits: list[bytes], other: float) -> None:
     doubles = [struct.unpack("<d", eight)[0] for eight in bits] + [other, math.nextafter(other, 0)]
@@ -113,7 +113,7 @@ def test_doubles_around_each_power_of_two_are_written_as_repr_writes_them(expone
             assert plain_json(double) == repr(double).encode()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(VALUES, st.sampled_from([TEXT_FORM, OBJECT_FORM, WRAPPED_FORM]), st.sampled_from(VERSIONS))
 def test_both_ways_to_a_result_agree(value: Any, form: int, version: str) -> None:
     if value is None or isinstance(value, str):
@@ -135,7 +135,7 @@ def test_both_ways_to_a_result_agree(value: Any, form: int, version: str) -> Non
     assert result.get("structuredContent") == json.loads(standard(beside.get(form)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(MIXED)
 def test_what_is_refused_leaves_nothing_behind(value: Any) -> None:
     output = Output()

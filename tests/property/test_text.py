@@ -210,7 +210,7 @@ def test_a_text_with_half_of_a_surrogate_pair_is_not_written(wider: str) -> None
 odd_pieces = st.sampled_from([*'"\\\n/\0éĀ漢🎉\x7f x', "plain " * 4])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.one_of(st.text(), st.lists(odd_pieces, max_size=80).map("".join)))
 def test_any_text_comes_back(text: str) -> None:
     check(text)
@@ -223,7 +223,7 @@ raw_pieces = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=600)
+@settings(max_examples=600)
 @given(st.lists(raw_pieces, max_size=60), st.booleans())
 def test_any_line_is_judged_and_read_like_the_standard_library_does(pieces: list[bytes], good: bool) -> None:
     raw = b"".join(pieces)

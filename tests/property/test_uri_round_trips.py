@@ -57,7 +57,7 @@ def templates_with_values(draw: Any) -> tuple[str, dict[str, str]]:
     return text, values
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(templates_with_values())
 def test_what_a_template_makes_of_values_gives_them_back(case: tuple[str, dict[str, str]]) -> None:
     text, values = case
@@ -82,7 +82,7 @@ def any_templates(draw: Any) -> str:
     return text
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     any_templates(),
     st.lists(
@@ -121,7 +121,7 @@ def pattern_of(text: str) -> str:
     return found
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(any_templates(), TEXTS, TEXTS)
 def test_no_text_makes_a_template_raise(text: str, one: str, other: str) -> None:
     template = Template(text)
@@ -130,7 +130,7 @@ def test_no_text_makes_a_template_raise(text: str, one: str, other: str) -> None
         assert values is None or set(values) <= set(template.variables)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(TEXTS)
 def test_any_text_is_a_template_or_refused(text: str) -> None:
     try:
@@ -140,7 +140,7 @@ def test_any_text_is_a_template_or_refused(text: str) -> None:
     template.match(text)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(TEXTS)
 def test_escapes_are_those_of_the_standard_library(text: str) -> None:
     uri = Template("a:{x}").expand({"x": text})
