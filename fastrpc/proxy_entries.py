@@ -1,8 +1,8 @@
 """What a proxy offers: entries of the server behind it, their words as they came.
 
-Nothing in them is judged here but an address that is no template. Their functions hand arguments on and
-make of each result what the rooms of `fastrpc.methods` know how to write. The conversation with the server
-behind is left to `fastrpc.proxy`.
+Nothing in them is judged here but an address that is no template, and content of no known type. Their
+functions hand arguments on and make of each result what the rooms of `fastrpc.methods` know how to write.
+The conversation with the server behind is left to `fastrpc.proxy`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fastrpc.registry import Tool
 from fastrpc.resources import Contents, Resource, ResourceTemplate
 from fastrpc.schema import Parameter, Signature
 from fastrpc.schema_shapes import ANY
-from fastrpc.types import Block, ToolResult
+from fastrpc.types import KINDS_OF_CONTENT, Block, ToolResult
 from fastrpc.uri_templates import Template
 from fastrpc.versions import LEGACY_VERSIONS, known
 
@@ -69,6 +69,14 @@ def _adopt(handler: Any, function: Through, name: str, raw: dict[str, Any]) -> N
     handler.meta = raw.get("_meta")
 
 
+def _block(raw: Any) -> Block:
+    """Return a block of a result. Raises ToolError for one that no client could read."""
+    kind = raw.get("type") if isinstance(raw, dict) else None
+    if kind not in KINDS_OF_CONTENT:
+        raise ToolError(f"the server behind this one has answered with content of no known type ({kind!r:.100})")
+    return Block(raw)
+
+
 class PassedTool(Tool):
     """A tool of the server behind."""
 
@@ -81,7 +89,7 @@ class PassedTool(Tool):
             params = {"name": there, "arguments": arguments}
             result = await source.request("tools/call", params, context)
             passed = ToolResult(
-                [Block(block) for block in result.get("content", ())],
+                [_block(block) for block in result.get("content", ())],
                 structured=result.get("structuredContent"),
                 is_error=bool(result.get("isError")),
             )

@@ -23,7 +23,7 @@ _MIME_TYPES = {
     "flac": "audio/flac", "m4a": "audio/mp4", "aac": "audio/aac", "weba": "audio/webm",
 }  # fmt: skip
 
-_KINDS = {
+KINDS_OF_CONTENT = {
     "text": "TextContent",
     "image": "ImageContent",
     "audio": "AudioContent",
@@ -291,14 +291,14 @@ def block_of(content: str | Content | dict[str, Any], version: str) -> dict[str,
     if not knows_content(kind, version):
         block = _NEAREST[kind](block)
         kind = block["type"]
-    if kind not in _KINDS:
+    if kind not in KINDS_OF_CONTENT:
         return block
     if block.get("annotations") is not None:
         annotations = known("Annotations", block["annotations"], version)
         block = {**block, "annotations": annotations or None}
     if kind == "resource":
         block = {**block, "resource": known("ResourceContents", block["resource"], version)}
-    return known(_KINDS[kind], block, version)
+    return known(KINDS_OF_CONTENT[kind], block, version)
 
 
 def _resource_of_audio(block: dict[str, Any]) -> dict[str, Any]:
