@@ -73,7 +73,7 @@ def _block(raw: Any) -> Block:
     """Return a block of a result. Raises ToolError for one that no client could read."""
     kind = raw.get("type") if isinstance(raw, dict) else None
     if kind not in KINDS_OF_CONTENT:
-        raise ToolError(f"the server behind this one has answered with content of no known type ({kind!r:.100})")
+        raise ToolError(f"the server behind this one answered with content of no known type ({kind!r:.100})")
     return Block(raw)
 
 

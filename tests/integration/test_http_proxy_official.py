@@ -19,19 +19,28 @@ for needed in ("mcp", "httpx", "uvicorn"):
 if importlib.util.find_spec("mcp.server.mcpserver") is None:
     pytest.skip("the official SDK is older than 2.0", allow_module_level=True)
 
-MODES: dict[str, str] = {}
+MODES = ["session", "json", "stateless", "sse"]
+started: dict[str, str] = {}
 """How each server was started, by its address."""
 
 
-@pytest.fixture(scope="module", params=["session", "json", "stateless", "sse"])
+def all_but(*modes: tuple[str, str | None]) -> Any:
+    """All ways to start it, each with the latest version and the latest with sessions, but for some."""
+    pairs = [(mode, version) for mode in MODES for version in (None, LATEST_LEGACY)]
+    kept = [pair for pair in pairs if pair not in modes]
+    return pytest.mark.parametrize(("official", "upstream"), kept, indirect=["official"])
+
+
+@pytest.fixture(scope="module")
 def official(request: pytest.FixtureRequest) -> Iterator[Remote]:
     path = "/sse" if request.param == "sse" else "/mcp"
     source = OFFICIAL.replace("MODE", repr(request.param))
     with Remote(source, token=None, path=path) as remote:
-        MODES[remote.url] = request.param
+        started[remote.url] = request.param
         yield remote
 
 
+@pytest.mark.parametrize("official", MODES, indirect=True)
 @pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
 @pytest.mark.parametrize("upstream", [None, LATEST_LEGACY, "2025-03-26"])
 def test_its_features_pass(official: Remote, upstream: str | None, version: str) -> None:
@@ -47,17 +56,15 @@ def test_its_features_pass(official: Remote, upstream: str | None, version: str)
             assert got["messages"][0]["content"]["text"] == "review C"
             params = {"name": "work", "arguments": {}, "_meta": {"progressToken": "mine"}}
             assert (await client.request("tools/call", params))["content"][0]["text"] == "done"
-            if MODES[official.url] != "json":
+            if started[official.url] != "json":
                 assert [report["progress"] for report in client.progress] == [1]
                 assert [entry["data"] for entry in client.logs] == ["careful"]
 
     asyncio.run(asyncio.wait_for(conversation(), 30))
 
 
+@pytest.mark.parametrize("official", ["session", "sse"], indirect=True)  # the others have no way to ask
 def test_its_questions_are_answered(official: Remote) -> None:
-    if MODES[official.url] in ("json", "stateless"):
-        pytest.skip("there it has no way to ask")
-
     async def conversation() -> None:
         app = Server.proxy(official.url, protocol_version=LATEST_LEGACY)
         async with Client(app, on_elicit={"name": "Bob"}) as client:
@@ -66,10 +73,8 @@ def test_its_questions_are_answered(official: Remote) -> None:
     asyncio.run(asyncio.wait_for(conversation(), 30))
 
 
-@pytest.mark.parametrize("upstream", [None, LATEST_LEGACY])
+@all_but(("stateless", LATEST_LEGACY), ("json", None))  # there it does not know that a call is cancelled
 def test_cancellation_reaches_it(official: Remote, upstream: str | None, tmp_path: Any) -> None:
-    if (MODES[official.url], upstream) in (("stateless", LATEST_LEGACY), ("json", None)):
-        pytest.skip("there it does not know that a call is cancelled")
     path, begun = tmp_path / "note", tmp_path / "note.begun"
 
     async def until(condition: Any) -> None:
@@ -86,11 +91,8 @@ def test_cancellation_reaches_it(official: Remote, upstream: str | None, tmp_pat
     asyncio.run(asyncio.wait_for(conversation(), 30))
 
 
-@pytest.mark.parametrize("upstream", [None, LATEST_LEGACY])
+@all_but(("json", LATEST_LEGACY), ("stateless", LATEST_LEGACY))  # there it has no way to tell
 def test_its_changes_are_told(official: Remote, upstream: str | None) -> None:
-    if MODES[official.url] in ("json", "stateless") and upstream is not None:
-        pytest.skip("there it has no way to tell")
-
     async def conversation() -> None:
         async with Client(Server.proxy(official.url, protocol_version=upstream)) as client:
             name = f"late_{upstream or 'latest'}".replace("-", "_")
