@@ -261,8 +261,9 @@ cdef class Connection:
             self.legacy_list = result
 
     def receive_named(self, bytes line, bytes method, bytes name):
-        """Handle a request of 2026-07-28 if it is what somebody else says it is: a call of the tool `name`, or
-        a list. Say whether; if not, nothing has happened.
+        """Handle a request of 2026-07-28 if it is what somebody else says it is: a call of `name`, or a list.
+
+        Say whether; if not, nothing has happened.
         """
         cdef Message message = self.message
         self.now = 0
