@@ -65,6 +65,13 @@ class Context:
         return None if self._link is None else self._link.server
 
     @property
+    def principal(self) -> str:
+        """Whose call this is, as their token says: the same text for the same caller, "" over stdio and
+        wherever nobody needs a token. What one caller has begun is to be unknown to the others.
+        """
+        return "" if self._link is None else self._link.principal
+
+    @property
     def client_capabilities(self) -> dict[str, Any]:
         """What the client says it can do (MCP: ClientCapabilities)."""
         return {} if self._link is None else self._link.capabilities

@@ -53,6 +53,12 @@ class Link:
         return self.server.service.state
 
     @property
+    def principal(self) -> str:
+        """Whose request it is."""
+        principal: str = self.request.dispatcher.principal
+        return principal
+
+    @property
     def capabilities(self) -> dict[str, Any]:
         """What the client can do."""
         return self.request.client_capabilities

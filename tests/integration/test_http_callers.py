@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from guarded import BOTH, CALL, INITIALIZE, METHODS, MODERN, OTHER, TOKEN, Answer, Running
+from http_processes import Serving
 
 
 @pytest.fixture(scope="module")
@@ -314,3 +315,24 @@ def test_a_shell_of_the_tools_cannot_see_what_opens_the_server(tmp_path: Any) ->
     for text in (answer.text, said, rest):
         assert token not in text
         assert secret not in text
+
+
+def test_another_callers_background_task_looks_like_an_unknown_one(tmp_path: Any) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"{TOKEN}\n{OTHER}\n")
+    tokens.chmod(0o600)
+    options = ("--http", "127.0.0.1:0", "--token-file", str(tokens))
+    with Serving("serve", *options, folder=tmp_path, FASTRPC_STATE_DIR=str(tmp_path / "state")) as server:
+
+        def called(token: str, tool: str, **arguments: Any) -> str:
+            params = {"name": tool, "arguments": arguments}
+            return server.modern("tools/call", params, Authorization=f"Bearer {token}").text
+
+        assert called(TOKEN, "BackgroundBash", command="sleep 60").startswith("Started background task 1 ")
+        for tool in ("ReadBgOutput", "KillBgTask"):
+            for task_id in (1, 2):
+                said = called(OTHER, tool, task_id=task_id)
+                assert said == f"There is no background task {task_id}. Tasks: none."
+        assert called(OTHER, "ListBgTasks") == "No background tasks."
+        assert "sleep 60" in called(TOKEN, "ListBgTasks")
+        assert called(TOKEN, "KillBgTask", task_id=1).startswith("Killed background task 1")

@@ -8,6 +8,7 @@ import os
 import stat
 import time
 from collections.abc import Awaitable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,11 @@ from fastrpc.tools.agent.list_bg_tasks import list_bg_tasks
 from fastrpc.tools.agent.read_bg_output import read_bg_output
 
 from fastrpc import Context, ToolError, ToolResult, processes
+
+begin_task = partial(background_bash, ctx=Context())
+list_tasks = partial(list_bg_tasks, ctx=Context())
+read_task = partial(read_bg_output, ctx=Context())
+kill_task = partial(kill_bg_task, ctx=Context())
 
 
 @pytest.fixture(autouse=True)
@@ -339,10 +345,10 @@ def test_a_command_that_outlasts_the_clients_patience_goes_on_as_a_task(
         assert not first.is_error
         found = facts(first)
         assert (found["task_id"], found["exit_code"], found["timed_out"]) == (1, None, False)
-        second = await read_bg_output(1, wait_ms=300)
+        second = await read_task(1, wait_ms=300)
         assert str(second.content).startswith("[task 1: running")
         monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "55")
-        while facts(await read_bg_output(1))["running"]:
+        while facts(await read_task(1))["running"]:
             await asyncio.sleep(0.05)
         with open(found["output_path"]) as file:
             assert file.read() == "one\ntwo\n"
@@ -359,7 +365,7 @@ def test_a_handed_over_command_is_read_on_without_a_gap_and_its_timeout_counts(
         first = await bash("seq 1 100000; sleep 0.5; echo more; sleep 60", Context(), timeout=1500)
         assert facts(first)["truncated"]
         await asyncio.sleep(1.6)
-        second = await read_bg_output(1)
+        second = await read_task(1)
         assert str(second.content).startswith("more\n[task 1: timed out after 1500 ms after 1.5 s")
 
     run(hand_over())
@@ -375,24 +381,24 @@ def test_without_a_limit_of_patience_nothing_is_handed_over(monkeypatch: pytest.
 
 def test_a_background_task_from_start_to_end() -> None:
     async def life() -> None:
-        assert list_bg_tasks().content == "No background tasks."
-        assert list_bg_tasks().structured == {"tasks": []}
-        started = await background_bash("echo one; sleep 0.5; echo two; exit 3")
+        assert list_tasks().content == "No background tasks."
+        assert list_tasks().structured == {"tasks": []}
+        started = await begin_task("echo one; sleep 0.5; echo two; exit 3")
         pid = facts(started)["pid"]
         assert (
             started.content == f"Started background task 1 (pid {pid}): echo one; sleep 0.5; echo two; exit 3"
         )
         assert os.path.exists(f"/proc/{pid}")
-        first = await read_bg_output(1, wait_ms=2000)
+        first = await read_task(1, wait_ms=2000)
         assert str(first.content).startswith("one\n[task 1: running, 0.")
-        nothing = await read_bg_output(1)
+        nothing = await read_task(1)
         assert str(nothing.content).startswith("[task 1: running, 0.")
-        listed = list_bg_tasks()
+        listed = list_tasks()
         assert str(listed.content).startswith("1  running, 0.")
         assert listed.structured["tasks"][0]["command"] == "echo one; sleep 0.5; echo two; exit 3"
-        second = await read_bg_output(1, wait_ms=3000)
+        second = await read_task(1, wait_ms=3000)
         assert str(second.content).startswith("two\n[task 1: ")
-        last = await read_bg_output(1, wait_ms=3000)
+        last = await read_task(1, wait_ms=3000)
         assert str(last.content).startswith("[task 1: exited 3 after 0.5 s]")
         assert not last.is_error
         assert facts(last)["exit_code"] == 3
@@ -404,11 +410,11 @@ def test_a_background_task_from_start_to_end() -> None:
 
 def test_wait_ms_ends_with_new_output_with_the_end_or_with_the_time() -> None:
     async def wait() -> list[float]:
-        await background_bash("sleep 0.3; echo news; sleep 0.3; exec sleep 0.3")
+        await begin_task("sleep 0.3; echo news; sleep 0.3; exec sleep 0.3")
         times = []
         for wait_ms in (5000, 100, 5000):
             began = time.monotonic()
-            await read_bg_output(1, wait_ms=wait_ms)
+            await read_task(1, wait_ms=wait_ms)
             times.append(time.monotonic() - began)
         return times
 
@@ -420,11 +426,11 @@ def test_wait_ms_ends_with_new_output_with_the_end_or_with_the_time() -> None:
 
 def test_a_large_output_is_read_page_by_page_without_loss_or_repetition() -> None:
     async def read() -> None:
-        await background_bash('for i in {1..40000}; do echo "line $i ö"; done')
+        await begin_task('for i in {1..40000}; do echo "line $i ö"; done')
         text, pages = "", 0
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
-            result = await read_bg_output(1, wait_ms=500)
+            result = await read_task(1, wait_ms=500)
             page, _, status = str(result.content).rpartition("[task 1: ")
             assert len(str(result.content)) < 30_000
             page, _, more = page.partition("\n[")
@@ -440,11 +446,11 @@ def test_a_large_output_is_read_page_by_page_without_loss_or_repetition() -> Non
 
 def test_characters_and_escape_sequences_are_not_torn_between_two_reads() -> None:
     async def read() -> list[str]:
-        await background_bash("printf 'a\\xd8'; sleep 0.4; printf '\\xb3b\\033[3'; sleep 0.4; printf '1mc'")
+        await begin_task("printf 'a\\xd8'; sleep 0.4; printf '\\xb3b\\033[3'; sleep 0.4; printf '1mc'")
         found = []
         for pause in (0.2, 0.4, 0.6):
             await asyncio.sleep(pause)
-            found.append(str((await read_bg_output(1)).content).partition("\n")[0])
+            found.append(str((await read_task(1)).content).partition("\n")[0])
         return found
 
     assert run(read()) == ["a", "سb", "c"]
@@ -453,52 +459,52 @@ def test_characters_and_escape_sequences_are_not_torn_between_two_reads() -> Non
 def test_the_ninth_task_is_refused_with_the_list_of_those_that_run() -> None:
     async def nine() -> None:
         for number in range(8):
-            await background_bash(f"sleep 6{number}")
+            await begin_task(f"sleep 6{number}")
         with pytest.raises(ToolError, match=r"the limit is 8[\s\S]*8  running, 0\.\d s  sleep 67"):
-            await background_bash("sleep 68")
-        await kill_bg_task(3)
-        assert facts(await background_bash("sleep 69"))["task_id"] == 9
+            await begin_task("sleep 68")
+        await kill_task(3)
+        assert facts(await begin_task("sleep 69"))["task_id"] == 9
 
     run(nine())
 
 
 def test_killing_a_task_ends_all_of_it_before_the_answer() -> None:
     async def kill() -> None:
-        await background_bash("setsid sleep 60 & echo $!; sleep 60")
-        child = str((await read_bg_output(1, wait_ms=2000)).content).splitlines()[0]
-        result = await kill_bg_task(1)
+        await begin_task("setsid sleep 60 & echo $!; sleep 60")
+        child = str((await read_task(1, wait_ms=2000)).content).splitlines()[0]
+        result = await kill_task(1)
         assert str(result.content).startswith("Killed background task 1 (SIGTERM, 0.")
         assert not os.path.exists(f"/proc/{child}")
-        again = await kill_bg_task(1)
+        again = await kill_task(1)
         assert str(again.content).startswith("Background task 1 has already ended: killed by SIGTERM")
         assert not again.is_error
-        await background_bash("trap '' TERM; echo deaf; while :; do sleep 1; done")
-        await read_bg_output(2, wait_ms=2000)
-        assert str((await kill_bg_task(2)).content).startswith("Killed background task 2 (SIGKILL, 1.")
+        await begin_task("trap '' TERM; echo deaf; while :; do sleep 1; done")
+        await read_task(2, wait_ms=2000)
+        assert str((await kill_task(2)).content).startswith("Killed background task 2 (SIGKILL, 1.")
 
     run(kill())
 
 
 def test_a_task_whose_shell_has_ended_runs_as_long_as_its_children_do() -> None:
     async def leave() -> None:
-        await background_bash("( sleep 0.4; echo late; sleep 60 ) & echo early")
+        await begin_task("( sleep 0.4; echo late; sleep 60 ) & echo early")
         await asyncio.sleep(0.7)
-        result = await read_bg_output(1)
+        result = await read_task(1)
         assert str(result.content).startswith("early\nlate\n[task 1: exited 0 after 0.")
         assert "children still run" in str(result.content)
         assert facts(result)["running"]
-        assert str((await kill_bg_task(1)).content).startswith("Killed")
+        assert str((await kill_task(1)).content).startswith("Killed")
 
     run(leave())
 
 
-@pytest.mark.parametrize("tool", [read_bg_output, kill_bg_task])
+@pytest.mark.parametrize("tool", [read_task, kill_task], ids=["ReadBgOutput", "KillBgTask"])
 def test_an_unknown_task_is_an_error_with_the_ids_that_exist(tool: Any) -> None:
     async def ask() -> None:
         with pytest.raises(ToolError, match=r"no background task 7\. Tasks: none\."):
             await tool(7)
-        await background_bash("true")
-        await background_bash("true")
+        await begin_task("true")
+        await begin_task("true")
         with pytest.raises(ToolError, match=r"no background task 7\. Tasks: 1, 2\."):
             await tool(7)
 
@@ -510,19 +516,19 @@ def test_the_last_hundred_that_have_ended_stay_readable(monkeypatch: pytest.Monk
 
     async def many() -> None:
         for number in range(1, 7):
-            await background_bash(f"echo {number}")
-            await _tasks.find(number).process.wait_gone()
+            await begin_task(f"echo {number}")
+            await _tasks.find("", number).process.wait_gone()
             await asyncio.sleep(0.02)
-        assert [task["task_id"] for task in list_bg_tasks().structured["tasks"]] == [4, 5, 6]
-        assert str((await read_bg_output(4)).content).startswith("4\n[task 4: exited 0")
+        assert [task["task_id"] for task in list_tasks().structured["tasks"]] == [4, 5, 6]
+        assert str((await read_task(4)).content).startswith("4\n[task 4: exited 0")
 
     run(many())
 
 
 def test_a_task_in_the_list_is_cut_to_one_line() -> None:
     async def listed() -> str:
-        await background_bash("sleep 60\n# " + "long " * 100)
-        return str(list_bg_tasks().content)
+        await begin_task("sleep 60\n# " + "long " * 100)
+        return str(list_tasks().content)
 
     text = run(listed())
     assert "\n" not in text

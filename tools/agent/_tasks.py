@@ -2,7 +2,8 @@
 
 Ids count up from 1. A task's output lies in its file; the latest 64 KiB stay in memory too, which only
 saves opening the file. A task runs as long as anything that its command started. When the server ends,
-so do its tasks: that is the affair of `fastrpc.processes`.
+so do its tasks: that is the affair of `fastrpc.processes`. Over HTTP a task is its caller's: to others it
+looks like one that there is not; the number of those that run is bounded for all of them together.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ _in_hand: set[asyncio.Task[None]] = set()  # the loop itself holds tasks only we
 class Task:
     """A command that runs in the background."""
 
-    def __init__(self, id: int, command: str, process: Process, timeout_ms: int | None) -> None:
+    def __init__(self, id: int, owner: str, command: str, process: Process, timeout_ms: int | None) -> None:
         self.id = id
+        self.owner = owner
         self.command = command
         self.process = process
         self.timeout_ms = timeout_ms
@@ -148,28 +150,28 @@ def in_hand(coroutine: Any) -> None:
     task.add_done_callback(_in_hand.discard)
 
 
-def adopt(command: str, process: Process, timeout_ms: int | None = None) -> Task:
-    """Make a background task of a program that runs."""
+def adopt(owner: str, command: str, process: Process, timeout_ms: int | None = None) -> Task:
+    """Make a background task of a program that runs, for a caller (`Context.principal`)."""
     global _last_id
     _last_id += 1
-    task = _tasks[_last_id] = Task(_last_id, command, process, timeout_ms)
+    task = _tasks[_last_id] = Task(_last_id, owner, command, process, timeout_ms)
     if process.output.keep_file() is not None:
         process.output.shrink(MEMORY)
     in_hand(task.see_out())
     return task
 
 
-def all_tasks() -> list[Task]:
-    return list(_tasks.values())
+def tasks_of(owner: str) -> list[Task]:
+    return [task for task in _tasks.values() if task.owner == owner]
 
 
-def check_room() -> None:
-    """Raise ToolError, with the list of those that run, if no further task may start."""
-    running = [task for task in all_tasks() if task.running]
-    if len(running) >= RUNNING_AT_MOST:
-        lines = "\n".join(line_of(task) for task in running)
+def check_room(owner: str) -> None:
+    """Raise ToolError, with the list of the caller's own that run, if no further task may start."""
+    running = sum(task.running for task in _tasks.values())
+    if running >= RUNNING_AT_MOST:
+        lines = "\n".join(line_of(task) for task in tasks_of(owner) if task.running)
         raise ToolError(
-            f"{len(running)} background tasks are running; the limit is {RUNNING_AT_MOST}. "
+            f"{running} background tasks are running; the limit is {RUNNING_AT_MOST}. "
             f"End one with KillBgTask first:\n{lines}"
         )
 
@@ -178,10 +180,10 @@ def line_of(task: Task) -> str:
     return f"{task.id}  {task.summary}  {_shell.shorten(task.command)}"
 
 
-def find(id: int) -> Task:
-    """Return a task. Raises ToolError with the ids that there are."""
+def find(owner: str, id: int) -> Task:
+    """Return a task of a caller's. Raises ToolError with the ids that there are."""
     task = _tasks.get(id)
-    if task is None:
-        ids = ", ".join(map(str, _tasks)) or "none"
+    if task is None or task.owner != owner:
+        ids = ", ".join(str(own.id) for own in tasks_of(owner)) or "none"
         raise ToolError(f"There is no background task {id}. Tasks: {ids}.")
     return task

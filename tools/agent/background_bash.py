@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastrpc import ToolResult, tool
+from fastrpc import Context, ToolResult, tool
 
 from . import _shell, _tasks
 from ._result import result
 
 
 @tool(name="BackgroundBash", effect="exec")
-async def background_bash(command: Annotated[str, "The bash command to execute"]) -> ToolResult:
+async def background_bash(command: Annotated[str, "The bash command to execute"], ctx: Context) -> ToolResult:
     """Execute bash command in background, returns immediately"""
-    _tasks.check_room()
+    _tasks.check_room(ctx.principal)
     process = await _shell.start(command, output=_shell.new_output("task"))
-    task = _tasks.adopt(command, process)
+    task = _tasks.adopt(ctx.principal, command, process)
     text = f"Started background task {task.id} (pid {process.pid}): {_shell.shorten(command)}"
     error = process.output.file_error
     if error is not None:

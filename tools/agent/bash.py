@@ -51,7 +51,7 @@ async def bash(
     try:
         await _wait(process, began, timeout_ms)
         if not process.ended and not process.timed_out:
-            return await _hand_over(command, process, asked, timeout_ms)
+            return await _hand_over(ctx.principal, command, process, asked, timeout_ms)
         if process.children_left:
             await process.refresh_children()
     except BaseException:  # cancelled, most likely
@@ -81,12 +81,12 @@ async def _wait(process: Process, began: float, timeout_ms: int) -> None:
         waiting.cancel()
 
 
-async def _hand_over(command: str, process: Process, asked: int, timeout_ms: int) -> ToolResult:
+async def _hand_over(owner: str, command: str, process: Process, asked: int, timeout_ms: int) -> ToolResult:
     """Return what there is; the rest goes on as a background task, under the same time limit."""
     await process.refresh_children()
     output = process.output
     text, truncated = _shell.show(output)
-    task = _tasks.adopt(command, process, timeout_ms)
+    task = _tasks.adopt(owner, command, process, timeout_ms)
     task.read_to = output.total
     lines = [text] if text else []
     lines += _limit_note(asked)

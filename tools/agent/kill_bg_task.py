@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-from fastrpc import ToolError, ToolResult, tool
+from fastrpc import Context, ToolError, ToolResult, tool
 
 from . import _tasks
 from ._result import result
 
 
 @tool(name="KillBgTask", effect="exec")
-async def kill_bg_task(task_id: Annotated[int, "The task ID to kill"]) -> ToolResult:
+async def kill_bg_task(task_id: Annotated[int, "The task ID to kill"], ctx: Context) -> ToolResult:
     """Kill a running background task by ID"""
-    task = _tasks.find(task_id)
+    task = _tasks.find(ctx.principal, task_id)
     if not task.running:
         return result(f"Background task {task.id} has already ended: {task.summary}.", task.facts())
     began = time.monotonic()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastrpc import ToolError, ToolResult, tool
+from fastrpc import Context, ToolError, ToolResult, tool
 
 from . import _settings, _tasks, _text
 from ._result import result
@@ -20,10 +20,11 @@ PATIENCE_SECONDS = 55.0
 @tool(name="ReadBgOutput", effect="read")
 async def read_bg_output(
     task_id: Annotated[int, "The task ID returned by BackgroundBash"],
+    ctx: Context,
     wait_ms: Annotated[int | None, "Wait up to this long in ms for new output or the end"] = None,
 ) -> ToolResult:
     """Read new output from a background task"""
-    task = _tasks.find(task_id)
+    task = _tasks.find(ctx.principal, task_id)
     if wait_ms is not None and wait_ms > 0:
         patience = _settings.number("FASTRPC_PATIENCE_SECONDS", PATIENCE_SECONDS) or float("inf")
         await task.wait_for_news(min(wait_ms / 1000, patience, 86_400.0))
