@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.built
-# Files of tests are spread over the processors; `make test SPREAD=` runs them one after the other.
+# Files of tests are spread over the processors, those that hold a promise about time run alone, behind them.
 SPREAD ?= -n auto --dist loadfile
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
 COMPILED := setup.py pyproject.toml $(wildcard $(addprefix fastrpc/_core/*,.pyx .pxd .h .c))
@@ -15,7 +15,8 @@ run: $(STAMP)            ## build, then show a real client talking to a real ser
 	$(BIN)/fastrpc demo
 
 test: $(STAMP)           ## everything: unit, property, tools, real processes
-	$(BIN)/python -m pytest tests $(SPREAD)
+	$(BIN)/python -m pytest tests -m "not alone" $(SPREAD)
+	$(BIN)/python -m pytest tests -m alone
 
 test-unit: $(STAMP)      ## the fast parts only
 	$(BIN)/python -m pytest tests/unit tests/property tests/tools tests/meta $(SPREAD)

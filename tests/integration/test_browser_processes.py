@@ -261,6 +261,7 @@ def test_a_server_that_ends_while_the_browser_starts_leaves_nothing(home: str, w
         assert profiles(home) == []
 
 
+@pytest.mark.alone
 def test_a_first_call_reports_progress_and_delays_nobody(home: str, web: Web) -> None:
     with serve(home) as server:
         server.initialize()

@@ -507,6 +507,7 @@ def test_a_client_that_reads_slowly_gets_it_all(quick: Server) -> None:
 # --- 500 of them ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.alone
 def test_slow_sockets_are_closed_while_honest_calls_stay_fast() -> None:
     """F4, bounded: 500 slow sockets are gone within their time; honest p95 stays below twice what it was."""
     seconds = 2.0

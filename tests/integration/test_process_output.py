@@ -58,6 +58,7 @@ def kept_in(tmp_path: Any, limit: int = processes.FILE_LIMIT) -> Callable[[], pr
     return open_file
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("command", "options"),
     [("yes", {"timeout_ms": 3000}), ("echo first; head -c 300000000 /dev/zero; echo last", {})],

@@ -115,6 +115,7 @@ def test_nothing_that_a_command_writes_reaches_the_wire(server: Process) -> None
     assert server.request("ping")["result"] == {}
 
 
+@pytest.mark.alone
 def test_eight_slow_commands_do_not_delay_a_probe(server: Process) -> None:
     calls = {
         server.ask("tools/call", {"name": "Bash", "arguments": {"command": "sleep 1"}}) for _ in range(8)

@@ -99,6 +99,7 @@ def ids(lines: bytes) -> list[Any]:
 # --- the end of the input -----------------------------------------------------------------------------
 
 
+@pytest.mark.alone
 def test_closing_stdin_while_idle_ends_the_server_at_once_with_exit_code_0() -> None:
     for warm in (False, True):
         with serve(SERVER) as server:
