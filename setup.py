@@ -15,6 +15,9 @@ from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 
+if sys.platform == "win32":
+    sys.exit("setup.py: fastrpc runs on Linux and macOS; on Windows, use it inside WSL")
+
 DEBUG = os.environ.get("FASTRPC_DEBUG") == "1"
 SANITIZE = os.environ.get("FASTRPC_SANITIZE") == "1"
 CORE = "fastrpc/_core"
