@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 
 from fastrpc import _process_reapers as reapers
 from fastrpc.processes import _payload
@@ -45,6 +46,7 @@ class Pipes:
         """Start it. Raises `ProgramError`; a program that is not found ends at once with exit code 127."""
         self.loop = asyncio.get_running_loop()
         self.pid = 0
+        """As long as it runs, where the kernel does not end it with its reaper; else 0."""
         self.gone: asyncio.Future[None] = self.loop.create_future()
         """Done when nobody is left."""
         self._on_line = on_line
@@ -54,8 +56,6 @@ class Pipes:
         self._unsent = bytearray()
         payload, counts = _payload([*SHELL, *command], cwd, env)
         flags = reapers.HAS_STDIN | reapers.HAS_SCRIPT
-        if os.environ.get("FASTRPC_NO_SUBREAPER"):
-            flags |= reapers.NO_SUBREAPER
         self._output, theirs_out = os.pipe()
         theirs_in, self._input = os.pipe()
         try:
@@ -143,8 +143,10 @@ class Pipes:
 
     def heard(self, report: bytes) -> None:
         kind, pid, code, nobody = reapers.REPORT.unpack_from(report)[:4]
-        if kind == reapers.EXITED:
+        if kind == reapers.STARTED:
             self.pid = pid
+        elif kind == reapers.EXITED:
+            self.pid = 0
             self._read_rest()
             if nobody:
                 self._nobody_left()
@@ -175,8 +177,13 @@ class Pipes:
             self.gone.set_result(None)
 
     def lost(self) -> None:
-        """The reaper was killed, and the program with it."""
+        """The reaper was killed, and the program with it, here if not by the kernel."""
         self._reaper = None
+        try:
+            if self.pid:
+                os.killpg(self.pid, signal.SIGKILL)
+        except OSError:
+            pass
         self._nobody_left()
         self._end("its supervisor was killed")
 

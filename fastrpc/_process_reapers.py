@@ -49,7 +49,7 @@ CHILD = struct.Struct("=i16s")
 REPORT_SIZE = REPORT.size + 16 * CHILD.size
 RUN, TERMINATE, LIST = 1, 2, 3
 STARTED, FAILED, EXITED, GONE, LISTED = 1, 2, 3, 4, 5
-HAS_STDIN, HAS_SCRIPT, IN_FILE, NO_SUBREAPER, TELL_START = 1, 2, 4, 8, 16
+HAS_STDIN, HAS_SCRIPT, IN_FILE, TELL_START = 1, 2, 4, 8
 
 idle: list[Reaper] = []
 busy: set[Reaper] = set()
@@ -262,9 +262,9 @@ def ask(flags: int, counts: tuple[int, int], payload: bytes, descriptors: Sequen
 
 def anonymous_file(data: bytes) -> int:
     """Return a descriptor of a nameless file that holds `data`, at its beginning."""
-    if hasattr(os, "memfd_create"):
+    try:
         descriptor = os.memfd_create("fastrpc", os.MFD_CLOEXEC)
-    else:
+    except (AttributeError, OSError):  # not every system has it, nor every kernel below a Python that has
         import tempfile
 
         with tempfile.TemporaryFile() as file:

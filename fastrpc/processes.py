@@ -466,8 +466,6 @@ def _launch(
 ) -> Process:
     """Hand a program to a reaper; what becomes of it is heard later."""
     payload, counts = _payload(command, cwd, env)
-    if os.environ.get("FASTRPC_NO_SUBREAPER"):
-        flags |= reapers.NO_SUBREAPER
     reading, writing = os.pipe()
     descriptors = [writing]
     try:

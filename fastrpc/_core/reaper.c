@@ -4,20 +4,22 @@
  * the frames below; `fastrpc/_process_reapers.py` is the other side. On Linux the reaper is a sub-reaper: what
  * its program leaves behind, in whatever session, becomes its child, so it always knows whether anybody
  * is left. When the socket ends, the server is gone, however it went: SIGTERM to all, 0.3 s, SIGKILL.
- * Elsewhere, or when told so, it falls back on the program's process group, which a child that makes a
- * session of its own escapes.
+ * Elsewhere, or where this kernel refuses, it falls back on the program's process group, which a child
+ * that makes a session of its own escapes. What a system offers is asked once, in `prepare`; compiled with
+ * -DAS_ELSEWHERE, for the tests, it asks for nothing and is what other systems than Linux get.
  *
  * Cost of a call: two messages, a pipe, a vfork, an exec. Memory is bounded: static tables, one request
  * of at most 16 MiB. It reads no output, knows no time limit and opens no file of the command's. */
 
 #ifdef __linux__
 #define _GNU_SOURCE
-#define HAVE_SUBREAPER 1
+#endif
+#if defined(__linux__) && !defined(AS_ELSEWHERE)
+#define LINUX 1
 #else
-#define HAVE_SUBREAPER 0
+#define LINUX 0
 #endif
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -32,9 +34,17 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#if HAVE_SUBREAPER
-#include <sys/prctl.h>
+#ifdef __linux__
 #include <sys/syscall.h>
+#endif
+#if LINUX
+#include <sys/prctl.h>
+#ifndef SYS_pidfd_open /* the same numbers on every architecture; an old kernel answers ENOSYS */
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
 #endif
 
 extern char **environ;
@@ -43,7 +53,7 @@ extern char **environ;
 
 enum { RUN = 1, TERMINATE = 2, LIST = 3 };               /* from the server */
 enum { STARTED = 1, FAILED = 2, EXITED = 3, GONE = 4, LISTED = 5 }; /* to it */
-enum { HAS_STDIN = 1, HAS_SCRIPT = 2, IN_FILE = 4, NO_SUBREAPER = 8, TELL_START = 16 };
+enum { HAS_STDIN = 1, HAS_SCRIPT = 2, IN_FILE = 4, TELL_START = 8 };
 
 struct request { /* RUN is followed by `size` bytes: working directory, arguments, environment, all NUL-ended */
     uint32_t kind, flags, size, arguments, variables, grace_ms;
@@ -72,16 +82,20 @@ struct report {
 #define INLINE_LIMIT (64 * 1024)
 #define FILE_LIMIT (16 * 1024 * 1024)
 #define STRINGS_LIMIT 262144
-#define TABLE_LIMIT 131072
 #define SERVER_GONE_GRACE_MS 300
-#define FALLBACK_PAUSE_MS 50
+#define SERVER_GONE_KILL_MS 3000
+#define GROUP_PAUSE_MS 50
+#define SERVER_PAUSE_MS 400
 
 static char inline_payload[INLINE_LIMIT + 1];
 static int wake[2];           /* written by the SIGCHLD handler */
-static int server_pidfd = -1; /* readable once the server's process has ended */
+static pid_t server;          /* our parent, as long as it lives */
+static int server_pidfd = -1; /* readable once the server's process has ended; where there is none, we look */
+static int adopts;            /* orphans below us become our children, and /proc tells who is below us */
+static int parent_death;      /* the kernel ends the program with us */
 
 static struct {
-    int busy, terminating, killing, killed, server_gone, fallback;
+    int busy, terminating, killing, killed, server_gone;
     pid_t pid;     /* the program, until it is reaped */
     pid_t group;   /* its process group, as long as the call lasts */
     uint64_t began_us, deadline_us, next_pass_us;
@@ -113,7 +127,7 @@ static void set_flags(int descriptor, int nonblocking) {
 }
 
 static void close_the_rest(void) {
-#if HAVE_SUBREAPER && defined(SYS_close_range)
+#if LINUX
     if (syscall(SYS_close_range, SOCKET + 1, ~0U, 0) == 0)
         return;
 #endif
@@ -191,11 +205,7 @@ static int receive(struct request *request, int descriptors[4], int *count) {
     message.msg_controllen = sizeof control.space;
     ssize_t got;
     do
-#ifdef MSG_CMSG_CLOEXEC
-        got = recvmsg(SOCKET, &message, MSG_CMSG_CLOEXEC);
-#else
         got = recvmsg(SOCKET, &message, 0);
-#endif
     while (got < 0 && errno == EINTR);
     *count = 0;
     if (got <= 0)
@@ -213,122 +223,8 @@ static int receive(struct request *request, int descriptors[4], int *count) {
 
 /* --- who is below us -------------------------------------------------------------------------------- */
 
-#if HAVE_SUBREAPER
-
-struct entry {
-    int32_t pid, parent;
-    char state, below; /* below: 1 yes, 2 no, 0 not known yet */
-    char name[16];
-};
-static struct entry table[TABLE_LIMIT];
-static size_t entries;
-
-/* Fill an entry from /proc/PID/stat: "pid (name) state parent …", where the name may hold anything. */
-static int read_entry(int folder, const char *pid, struct entry *entry) {
-    char path[32], text[256];
-    size_t length = strlen(pid);
-    if (length > 20)
-        return -1;
-    memcpy(path, pid, length);
-    memcpy(path + length, "/stat", 6);
-    int file = openat(folder, path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return -1;
-    ssize_t size = read(file, text, sizeof text - 1);
-    close(file);
-    if (size <= 0)
-        return -1;
-    text[size] = 0;
-    char *open = strchr(text, '('), *shut = strrchr(text, ')');
-    if (!open || !shut || shut[1] != ' ' || !shut[2])
-        return -1;
-    size_t name = (size_t)(shut - open - 1);
-    if (name > sizeof entry->name)
-        name = sizeof entry->name;
-    memset(entry, 0, sizeof *entry);
-    memcpy(entry->name, open + 1, name);
-    entry->pid = (int32_t)strtol(pid, NULL, 10);
-    entry->state = shut[2];
-    entry->parent = (int32_t)strtol(shut + 3, NULL, 10);
-    return 0;
-}
-
-static int by_pid(const void *left, const void *right) {
-    int32_t a = ((const struct entry *)left)->pid, b = ((const struct entry *)right)->pid;
-    return (a > b) - (a < b);
-}
-
-/* Take in every process of the system, ordered by pid. Costs about 4 us a process. */
-static int scan(void) {
-    DIR *folder = opendir("/proc");
-    if (!folder)
-        return -1;
-    entries = 0;
-    int ordered = 1;
-    struct dirent *item;
-    while (entries < TABLE_LIMIT && (item = readdir(folder)) != NULL) {
-        if (item->d_name[0] < '1' || item->d_name[0] > '9')
-            continue;
-        if (read_entry(dirfd(folder), item->d_name, &table[entries]) == 0) {
-            ordered &= entries == 0 || table[entries - 1].pid < table[entries].pid;
-            entries++;
-        }
-    }
-    closedir(folder);
-    if (!ordered)
-        qsort(table, entries, sizeof table[0], by_pid);
-    return 0;
-}
-
-static struct entry *find(int32_t pid) {
-    struct entry key;
-    key.pid = pid;
-    return bsearch(&key, table, entries, sizeof table[0], by_pid);
-}
-
-/* Whether the parents of an entry lead to this process; remembered on the way. */
-static int is_below(struct entry *entry, int32_t self) {
-    struct entry *at = entry;
-    int answer = 2;
-    for (size_t steps = 0; at && steps < entries; steps++) {
-        if (at->pid == self || at->pid <= 1)
-            break;
-        if (at->below || at->parent == self) {
-            answer = at->below ? at->below : 1;
-            break;
-        }
-        at = find(at->parent);
-    }
-    for (struct entry *mark = entry; mark && mark != at && !mark->below; mark = find(mark->parent))
-        mark->below = (char)answer;
-    if (at && !at->below && at->parent == self)
-        at->below = (char)answer;
-    return answer == 1;
-}
-
-/* Count the living below us, list some of them in `report` and send them `number`, where given.
- * Returns -1 when /proc cannot be read. */
-static int64_t each_below(int number, struct report *report) {
-    int32_t self = (int32_t)getpid();
-    uint32_t alive = 0;
-    if (scan() < 0)
-        return -1;
-    for (size_t i = 0; i < entries; i++) {
-        struct entry *entry = &table[i];
-        if (entry->pid == self || !is_below(entry, self) || entry->state == 'Z' || entry->state == 'X')
-            continue;
-        if (report && alive < LISTED_AT_MOST) {
-            report->children[alive].pid = entry->pid;
-            memcpy(report->children[alive].name, entry->name, sizeof entry->name);
-            report->listed = alive + 1;
-        }
-        alive++;
-        if (number && kill(entry->pid, number) == 0 && number == SIGTERM)
-            kill(entry->pid, SIGCONT); /* a stopped process acts on it only when it goes on */
-    }
-    return alive;
-}
-
+#if LINUX
+#include "descendants.h"
 #endif
 
 static int group_lives(void) {
@@ -349,8 +245,8 @@ static uint32_t each_in_group(int number, struct report *report) {
 }
 
 static uint32_t each_left(int number, struct report *report) {
-#if HAVE_SUBREAPER
-    if (!call.fallback) {
+#if LINUX
+    if (adopts) {
         int64_t alive = each_below(number, report);
         if (alive >= 0)
             return (uint32_t)alive;
@@ -365,10 +261,12 @@ static uint32_t each_left(int number, struct report *report) {
 static int become(const char *folder, char **arguments, const int descriptors[4], uint32_t flags, pid_t reaper) {
     int next = 1;
     setsid();
-#if HAVE_SUBREAPER
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* should somebody kill the reaper, the program at least goes with it */
-    if (getppid() != reaper)
-        _exit(127);
+#if LINUX
+    if (parent_death) { /* should somebody kill the reaper, the program at least goes with it */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != reaper)
+            _exit(127);
+    }
 #endif
     (void)reaper;
     if (dup2(descriptors[0], 1) < 0 || dup2(descriptors[0], 2) < 0)
@@ -403,10 +301,6 @@ static void start(const char *folder, char **arguments, char **variables, const 
     pid_t reaper = getpid();
     memset(&report, 0, sizeof report);
     memset(&call, 0, sizeof call);
-    call.fallback = !HAVE_SUBREAPER || (flags & NO_SUBREAPER);
-#if HAVE_SUBREAPER
-    prctl(PR_SET_CHILD_SUBREAPER, !call.fallback);
-#endif
     call.began_us = now_us();
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
@@ -416,7 +310,7 @@ static void start(const char *folder, char **arguments, char **variables, const 
     if (pipe(status) == 0) {
         set_flags(status[0], 0);
         set_flags(status[1], 0);
-#ifdef __linux__
+#if LINUX
         pid = vfork();
 #else
         pid = fork();
@@ -457,7 +351,7 @@ static void start(const char *folder, char **arguments, char **variables, const 
     }
     call.busy = 1;
     call.pid = call.group = pid;
-    if (flags & TELL_START) {
+    if ((flags & TELL_START) || !parent_death) { /* the server must be able to end it without us */
         report.kind = STARTED;
         report.pid = (int32_t)pid;
         tell(&report);
@@ -586,7 +480,7 @@ static int reap(int *main_ended, int *status) {
         }
         if (pid < 0 && errno == EINTR)
             continue;
-        return pid < 0 && (!call.fallback || !group_lives());
+        return pid < 0 && (adopts || !group_lives());
     }
 }
 
@@ -634,11 +528,19 @@ static int pause_ms(void) {
         at = call.next_pass_us;
     else if (call.terminating)
         at = call.deadline_us;
-    if (call.fallback && !call.pid && at > now + FALLBACK_PAUSE_MS * 1000u)
-        at = now + FALLBACK_PAUSE_MS * 1000u; /* no SIGCHLD tells of orphans that are not ours */
+    if (!adopts && !call.pid && at > now + GROUP_PAUSE_MS * 1000u)
+        at = now + GROUP_PAUSE_MS * 1000u; /* no SIGCHLD tells of orphans that are not ours */
+    if (server_pidfd < 0 && !call.server_gone && at > now + SERVER_PAUSE_MS * 1000u)
+        at = now + SERVER_PAUSE_MS * 1000u; /* nothing tells of the server's end while a fork of it lives */
     if (at == UINT64_MAX)
         return -1;
     return at <= now ? 0 : (int)((at - now + 999) / 1000 < 60000 ? (at - now + 999) / 1000 : 60000);
+}
+
+/* A group gets its SIGKILL as one: what is still there after many is ended already and not buried, or is not
+ * ours to end. Of those that we adopt there may always be one more. */
+static int is_in_vain(void) {
+    return !adopts && call.killing && now_us() >= call.deadline_us + SERVER_GONE_KILL_MS * 1000u;
 }
 
 static void prepare(void) {
@@ -657,14 +559,14 @@ static void prepare(void) {
     set_flags(wake[0], 1);
     set_flags(wake[1], 1);
     prepare_signals();
-#if HAVE_SUBREAPER
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-#ifdef SYS_pidfd_open
+    server = getppid();
+#if LINUX
+    adopts = proc_is_ours() && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+    parent_death = prctl(PR_SET_PDEATHSIG, 0) == 0;
     /* The socket's end is enough, unless a fork of the server holds it open as well. */
-    server_pidfd = getppid() > 1 ? (int)syscall(SYS_pidfd_open, getppid(), 0) : -1;
+    server_pidfd = server > 1 ? (int)syscall(SYS_pidfd_open, server, 0) : -1;
     if (server_pidfd >= 0)
         set_flags(server_pidfd, 0);
-#endif
 #endif
 }
 
@@ -686,6 +588,8 @@ int main(void) {
             serve_request();
         else if (ready > 0 && watched[2].revents)
             server_is_gone();
+        else if (call.busy && !call.server_gone && server_pidfd < 0 && getppid() != server)
+            server_is_gone();
         if (call.busy)
             look_after_the_call();
         if (call.busy && (call.killing ? now_us() >= call.next_pass_us
@@ -693,7 +597,7 @@ int main(void) {
             kill_pass();
             look_after_the_call();
         }
-        if (call.server_gone && !call.busy)
+        if (call.server_gone && (!call.busy || is_in_vain()))
             return 0;
     }
 }
