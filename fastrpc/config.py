@@ -405,9 +405,9 @@ def _family(key: str) -> Setting | None:
 
 
 def _unknown(key: str, known: dict[str, Setting]) -> str:
-    from difflib import get_close_matches
+    from fastrpc.errors import resembling
 
-    near = get_close_matches(key.upper(), known, 1)
+    near = resembling(key, known, 1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     return f"unknown key {key if key.isprintable() else ascii(key)}{hint}"
 

@@ -21,6 +21,7 @@ from fastrpc.errors import (
     MethodNotFound,
     ParseError,
     ProtocolError,
+    resembling,
 )
 from fastrpc.methods import METHODS, NOTIFICATIONS, tools
 from fastrpc.results import error_object, to_json
@@ -589,7 +590,5 @@ def id_value(id: bytes) -> str | int:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a hint at the names that resemble `name`, or nothing."""
-    from difflib import get_close_matches
-
-    matches = get_close_matches(name[:128], list(known), n=3)
-    return f" (did you mean {', '.join(matches)}?)" if matches else ""
+    near = resembling(name, known)
+    return f" (did you mean {', '.join(near)}?)" if near else ""

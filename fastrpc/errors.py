@@ -5,12 +5,15 @@ error with its `code`; `ToolError` and `ArgumentError` become a tool result with
 `DefinitionError` is the tool author's fault, raised while a tool is decorated; `UsageError` is the
 fault of whoever typed the command, and ends it with exit code 2. Errors are raised deep and turned
 into an answer in one place, `fastrpc.dispatcher`. Importing this module imports nothing.
+
+Whoever refuses a name may say which one was meant: `resembling` finds it.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 
@@ -122,3 +125,11 @@ class DefinitionError(FastrpcError, TypeError):
 
 class UsageError(FastrpcError):
     """A wrong option, a missing file, an unknown target: one line on stderr, exit code 2."""
+
+
+def resembling(name: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """Return the known names that a misspelled one resembles, the nearest first; capitals do not count."""
+    from difflib import get_close_matches
+
+    folded = {each.lower(): each for each in known}
+    return [folded[close] for close in get_close_matches(name[:128].lower(), folded, most)]

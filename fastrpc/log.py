@@ -1,8 +1,9 @@
-"""Says things on standard error, one record a line, through Python's own `logging`.
+"""Says things on standard error: records, one a line, through Python's own `logging`, and plain lines.
 
 The level is ``FASTRPC_LOG_LEVEL`` (default ``warning``). `logging` is imported by the first record
 that is written, so a server with nothing to say never pays for it. Secrets are masked, in tracebacks too. A
-program that has configured logging keeps its own handlers.
+program that has configured logging keeps its own handlers. What a person at a terminal is told, `say` writes
+as it is.
 """
 
 from __future__ import annotations
@@ -28,6 +29,16 @@ def write(at: str, message: str, error: BaseException | None = None) -> None:
     number = LEVELS[at]
     if number >= level():
         _prepare().log(number, message, exc_info=error)
+
+
+def say(text: str) -> None:
+    """Write a line to stderr, if there is one. (`print` would fall back to stdout: the wire.)"""
+    if sys.stderr is not None:
+        try:
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
+        except OSError:
+            pass
 
 
 def _prepare() -> logging.Logger:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 
-from fastrpc.errors import DefinitionError
+from fastrpc.errors import DefinitionError, resembling
 from fastrpc.schema_annotations import UnresolvedName, is_any, is_literal, is_union, peel, plain_shape
 from fastrpc.schema_shapes import ANY, Mismatch, Shape, argument_error, described, expected, quote
 
@@ -136,12 +136,9 @@ class Signature:
 
     def _lookalike(self, name: str, arguments: dict[str, Any]) -> str:
         """Point at an unknown argument that was probably meant: clients misspell, and write camelCase."""
-        import difflib
-
         known = {parameter.name for parameter in self.parameters}
-        unknown = {key.lower(): key for key in arguments if key not in known and len(key) <= 128}
-        close = difflib.get_close_matches(name.lower(), unknown, 1, 0.6)
-        return f" (the unknown argument {quote(unknown[close[0]])} looks like it)" if close else ""
+        close = resembling(name, (key for key in arguments if key not in known and len(key) <= 128), 1)
+        return f" (the unknown argument {quote(close[0])} looks like it)" if close else ""
 
     def call(self, function: Callable[..., Any], values: list[Any], context: object = None) -> Any:
         """Call `function` with values that `bind` returned, and with its context if it wants one."""

@@ -7,6 +7,8 @@ import dataclasses
 import json
 from typing import Any
 
+from in_memory import with_client
+
 from fastrpc import Context, Server
 from fastrpc.testing import Client
 from fastrpc.versions import MODERN
@@ -18,14 +20,6 @@ EVERYTHING = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}},
 class Booking:
     name: str
     guests: int = 2
-
-
-def with_client(app: Server, conversation: Any, **options: Any) -> Any:
-    async def run() -> Any:
-        async with Client(app, **options) as client:
-            return await conversation(client)
-
-    return asyncio.run(asyncio.wait_for(run(), 30))
 
 
 def text_of(app: Server, tool: str, **options: Any) -> str:

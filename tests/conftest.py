@@ -1,4 +1,5 @@
-"""What every test may use: the helpers beside this file by their bare names, and the test data.
+"""What every test may use: the helpers beside this file by their bare names, the test data, and fixtures that
+several files want.
 
 That this file exists puts `tests/` on the import path, so a test writes `from stdio import serve`. Behind
 every test stands the recorder: a line of a server's that its version's schema does not allow fails the
@@ -9,10 +10,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from chromium import Loop, Reader
+    from remote_server import Remote
+    from web import Web
 
 # A machine that is busy must not fail a test: nothing here is about the time that one example takes.
 settings.register_profile("fastrpc", deadline=None)
@@ -59,6 +65,72 @@ def every_line_is_valid(recorder: Any) -> Iterator[None]:
     if recorder is not None:
         violations = recorder.take_violations()
         assert not violations, "invalid by the version's schema:\n" + "\n".join(violations)
+
+
+# --- servers behind others --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shared_remote() -> Iterator[Remote]:
+    """A server over HTTP in a process of its own, for tests that leave it as it is."""
+    from remote_server import Remote
+
+    with Remote() as remote:
+        yield remote
+
+
+@pytest.fixture
+def own_remote() -> Iterator[Remote]:
+    """One that a test may change, end and start again."""
+    from remote_server import Remote
+
+    with Remote() as remote:
+        yield remote
+
+
+# --- pages and who reads them -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    """A web server on the loopback address, still without pages."""
+    from web import serve
+
+    with serve() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shelter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A folder for all that the tests of a file write: state and temporary files, the browser's too."""
+    import chromium
+
+    with chromium.shelter(tmp_path_factory) as path:
+        yield path
+
+
+@pytest.fixture(scope="module")
+def browser_loop(shelter: str) -> Iterator[Loop]:
+    """The loop of the browser that the tests of a file share; without Chromium they are skipped."""
+    import chromium
+
+    chromium.need()
+    loop = chromium.Loop()
+    yield loop
+    loop.close()
+
+
+@pytest.fixture
+def read(browser_loop: Loop, monkeypatch: pytest.MonkeyPatch) -> Reader:
+    """ReadDocs, with no page in its memory."""
+    from chromium import Reader
+    from fastrpc.tools.agent import _page_cache
+
+    monkeypatch.setattr(_page_cache, "_pages", {})
+    return Reader(browser_loop)
+
+
+# --- the end ----------------------------------------------------------------------------------------------
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -34,6 +34,21 @@ META = {
 }
 FASTRPC = [sys.executable, "-m", "fastrpc"]
 
+ECHO_AND_WAIT = """
+import asyncio
+
+@app.tool(run="inline")
+def echo(text: str) -> str:
+    return text
+
+@app.tool
+async def wait(seconds: float) -> str:
+    print("begun", flush=True)
+    await asyncio.sleep(seconds)
+    return "waited"
+"""
+"""Two tools for the server `app` of a file that is served; `Serving.has_begun` counts what `wait` says."""
+
 
 def environment(**more: str) -> dict[str, str]:
     """This process's environment without settings of fastrpc's, and some more."""
@@ -324,5 +339,5 @@ def is_alive(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except OSError:  # it is gone, or goes while its file is read
         return False

@@ -22,6 +22,24 @@ MODERN = "2026-07-28"
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
+EVERYTHING = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
+ANSWERS = {
+    "elicitation/create": {"action": "accept", "content": {"name": "Ada", "value": "v"}},
+    "sampling/createMessage": {
+        "role": "assistant",
+        "content": {"type": "text", "text": "hi there"},
+        "model": "m",
+    },
+    "roots/list": {"roots": [{"uri": "file:///a"}]},
+}
+ASKED = [
+    ("form", "{'name': 'Ada'}"),
+    ("model", "hi there"),
+    ("roots", "['file:///a']"),
+    ("both", "{'a': Answer('accept', 'v'), 'b': Answer('accept', 'v')}"),
+]
+"""How the tool `ask` may ask, and its text once a client that can do everything has given these answers."""
+
 PROGRAM = r'''
 import asyncio, importlib, json, sys, time
 from fastrpc import Context, Server, asking

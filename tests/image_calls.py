@@ -21,6 +21,8 @@ EDGE = 1568
 
 
 def run(work: Callable[[], Awaitable[Any]]) -> Any:
+    """Return what a coroutine function returns; the processes that it has started are gone by then."""
+
     async def whole() -> Any:
         try:
             return await work()

@@ -1,4 +1,4 @@
-"""One request to a server in memory, in whatever version: for tests that need no longer conversation."""
+"""A conversation with a server through the client in memory, or one request to it, in whatever version."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ import pytest
 
 from fastrpc import Server
 from fastrpc.testing import Client, RemoteError
-from fastrpc.versions import MODERN, VERSIONS
+from fastrpc.versions import LATEST_LEGACY, MODERN, VERSIONS
+
+SECONDS = 60.0  # a server behind may be a process that has to be started
 
 every_version = pytest.mark.parametrize("version", VERSIONS)
 
 
-def with_client(app: Server, conversation: Any, version: str = MODERN) -> Any:
-    """Run a coroutine function with a client of `app`."""
+def with_client(app: Server, conversation: Any, version: str = LATEST_LEGACY, **options: Any) -> Any:
+    """Run a coroutine function with a client of `app`, and return what it returns."""
 
     async def run() -> Any:
-        async with Client(app, version=version) as client:
+        async with Client(app, version=version, **options) as client:
             return await conversation(client)
 
-    return asyncio.run(asyncio.wait_for(run(), 30))
+    return asyncio.run(asyncio.wait_for(run(), SECONDS))
 
 
 def ask(app: Server, method: str, params: dict[str, Any] | None = None, version: str = MODERN) -> Any:

@@ -21,134 +21,20 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from behind import OFFERS
+
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOKEN = "tok-12345-of-the-remote-server"
 SECONDS = 20.0
 
-BEHIND = '''
-import asyncio, os, sys
-from typing import Annotated
-from fastrpc import Context, Image, Server, ToolError, ToolResult
-
-app = Server("behind", version="7.1", instructions="use it well")
-charged = 0
-
-@app.tool(title="Add", effect="read", meta={"team": "x"})
-def add(a: int, b: int = 2) -> int:
-    """Add two numbers."""
-    return a + b
-
-@app.tool
-def fail() -> str:
-    raise ToolError("it does not go")
-
-@app.tool
-def picture() -> ToolResult:
-    return ToolResult([Image(b"png"), "text"])
-
-@app.tool
-async def work(ctx: Context) -> str:
-    ctx.progress(1, 2, "half")
-    ctx.warning("careful", logger="behind")
-    ctx.progress(2, 2)
-    return "done"
-
-@app.tool
-async def ask(ctx: Context) -> str:
-    answer = await ctx.elicit("your name?", str)
-    said = await ctx.sample("say hi")
-    return f"{answer.action} {answer.data}, {said.text}"
-
-@app.tool
-async def buy(ctx: Context) -> str:
-    """Charge once, then ask twice."""
-    def charge() -> int:
-        global charged
-        charged += 1
-        return charged
-    bill = ctx.once("bill", charge)
-    first = await ctx.elicit("sure?", str, key="sure")
-    second = await ctx.elicit("really?", str, key="really")
-    return f"bill {bill} of {charged}: {first.data} {second.data}"
-
-@app.tool
-async def folders(ctx: Context) -> str:
-    return " ".join(root["uri"] for root in await ctx.roots())
-
-@app.tool
-async def sleep(path: str) -> str:
-    open(path + ".begun", "w").close()
-    try:
-        await asyncio.sleep(30)
-    finally:
-        with open(path, "w") as file:
-            file.write("cancelled")
-    return "slept"
-
-@app.tool
-async def wait(ms: int) -> str:
-    await asyncio.sleep(ms / 1000)
-    return "waited"
-
-@app.tool
-async def part(ctx: Context) -> str:
-    """Have the client come back for the rest."""
-    ctx.info("before")
-    await ctx.close_stream()
-    await asyncio.sleep(0.2)
-    ctx.info("after")
-    return "whole"
-
-@app.tool(input_schema={"type": "object", "properties": {
-    "region": {"type": "string", "x-mcp-header": "Region"}, "count": {"type": "integer", "x-mcp-header":
-    "Count"}, "fast": {"type": "boolean", "x-mcp-header": "Fast"}}})
-def marked(**arguments) -> str:
-    return repr(sorted(arguments.items()))
-
-@app.tool
-def pid() -> int:
-    return os.getpid()
-
-@app.tool
-def crash() -> str:
-    os._exit(3)
-
-@app.tool
-def grow(name: str) -> str:
-    app.add_tool(lambda: f"I am {name}", name=name)
-    app.remove_tool("fail")
-    return "grown"
-
-@app.tool
-def touch() -> str:
-    app.resource_updated("docs://guide")
-    return "touched"
-
-@app.resource("docs://guide", mime_type="text/markdown")
-def guide() -> str:
-    return "# read me"
-
-@app.resource("docs://{id}/raw{?page}")
-def raw(id: str, page: int = 1) -> bytes | None:
-    return f"{id} {page}".encode() if id != "0" else None
-
-@app.prompt
-def review(language: str, style: str = "kind") -> str:
-    """Review code."""
-    return f"review {language} {style}"
-
-@app.prompt
-def höflich() -> str:
-    return "bitte"
-
-@app.complete("review", "language")
-def languages(value: str) -> list[str]:
-    return [name for name in ("python", "perl") if name.startswith(value)]
-
+BEHIND = (
+    OFFERS
+    + """
 if __name__ == "__main__":
     options = {"token": sys.argv[2]} if sys.argv[2:] else {"auth": None}
     app.run(http=f"127.0.0.1:{sys.argv[1]}", drain_seconds=0.2, **options)
-'''
+"""
+)
 
 OFFICIAL = """
 import asyncio, sys

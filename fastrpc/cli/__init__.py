@@ -3,14 +3,13 @@
 A command is a module here with ``main(arguments) -> int``, imported when it is called for. `serve`
 is a start-up path and parses its few options by hand; the others take `parser`, which brings
 argparse. A user's mistake is a `UsageError` raised where it is found; `fastrpc.__main__` turns it
-into one line and exit code 2. Importing this module imports nothing but `sys`.
+into one line and exit code 2. Importing this module imports nothing that a server does not need anyway.
 """
 
 from __future__ import annotations
 
-import sys
-
-from fastrpc.errors import UsageError
+from fastrpc.errors import UsageError, resembling
+from fastrpc.log import say as say  # for the commands too
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,23 +31,10 @@ COMMANDS = {
 }
 
 
-def say(text: str) -> None:
-    """Write a line to stderr, if there is one. (`print` would fall back to stdout: the wire.)"""
-    if sys.stderr is not None:
-        try:
-            sys.stderr.write(f"{text}\n")
-            sys.stderr.flush()
-        except OSError:
-            pass
-
-
 def nearest(word: str, candidates: Iterable[str]) -> str:
-    """Return `` (did you mean 'x'?)`` for a misspelled word, or nothing."""
-    from difflib import get_close_matches
-
-    folded = {candidate.lower(): candidate for candidate in candidates}
-    near = get_close_matches(word.lower(), folded, 1)
-    return f"; did you mean {folded[near[0]]!r}?" if near else ""
+    """Return ``; did you mean 'x'?`` for a misspelled word, or nothing."""
+    near = resembling(word, candidates, 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def version() -> str:

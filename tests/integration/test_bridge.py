@@ -21,18 +21,6 @@ VARIABLE = "FASTRPC_BRIDGE_TOKEN"
 HELLO = {"protocolVersion": LEGACY[-1], "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Remote]:
-    with Remote() as remote:
-        yield remote
-
-
-@pytest.fixture
-def own() -> Iterator[Remote]:
-    with Remote() as remote:
-        yield remote
-
-
 def bridge(url: str, *options: str, token: str | None = TOKEN, **popen: Any) -> Any:
     command = [sys.executable, "-m", "fastrpc", "bridge", url, *options]
     environment = {"PYTHONPATH": REPOSITORY, VARIABLE: token}
@@ -83,10 +71,10 @@ def connect(tmp_path: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch) -> It
 @pytest.mark.parametrize("version", [*LEGACY, MODERN])
 @pytest.mark.parametrize("remote", ["latest", "2025-11-25", "sse"])
 def test_the_official_client_uses_every_feature_in_every_version(
-    shared: Remote, connect: Callable[..., Any], remote: str, version: str
+    shared_remote: Remote, connect: Callable[..., Any], remote: str, version: str
 ) -> None:
     options = ["--protocol", remote] if remote.startswith("20") else []
-    url = shared.url.replace("/mcp", "/sse") if remote == "sse" else shared.url
+    url = shared_remote.url.replace("/mcp", "/sse") if remote == "sse" else shared_remote.url
     progress, logs = [], []
 
     async def on_progress(reached: float, total: float | None, message: str | None) -> None:
@@ -121,7 +109,7 @@ def test_the_official_client_uses_every_feature_in_every_version(
 @pytest.mark.parametrize("version", [LEGACY[-1], MODERN])
 @pytest.mark.parametrize("remote", ["2026-07-28", "2025-11-25"])
 def test_the_official_client_answers_questions_of_the_remote_server(
-    shared: Remote, connect: Callable[..., Any], remote: str, version: str
+    shared_remote: Remote, connect: Callable[..., Any], remote: str, version: str
 ) -> None:
     from mcp import types
 
@@ -134,7 +122,7 @@ def test_the_official_client_answers_questions_of_the_remote_server(
 
     async def conversation() -> None:
         callbacks = {"elicitation_callback": on_elicit, "sampling_callback": on_sample}
-        async with connect(version, shared.url, "--protocol", remote, **callbacks) as client:
+        async with connect(version, shared_remote.url, "--protocol", remote, **callbacks) as client:
             assert (await client.call_tool("ask", {})).content[0].text == "accept Bob, hello"
 
     asyncio.run(asyncio.wait_for(conversation(), 30))
@@ -161,18 +149,18 @@ def test_a_server_of_the_official_sdk_is_bridged_to_the_official_client(
 
 @pytest.mark.parametrize("protocol", [MODERN, LEGACY[-1]])
 def test_a_remote_server_that_goes_away_is_told_and_used_again_when_it_is_back(
-    own: Remote, protocol: str
+    own_remote: Remote, protocol: str
 ) -> None:
-    with bridge(own.url, "--protocol", protocol) as server:
+    with bridge(own_remote.url, "--protocol", protocol) as server:
         server.initialize()
         first = text_of(call(server, "pid"))
-        own.stop()
+        own_remote.stop()
         for _ in range(3):
             away = call(server, "add", a=1)
             assert away["isError"]
             assert "cannot be reached: connection refused" in text_of(away)
         assert "error" in server.request("prompts/get", {"name": "review", "arguments": {"language": "C"}})
-        own.start()
+        own_remote.start()
         again = call(server, "pid")
         assert not again.get("isError")
         assert text_of(again) != first
@@ -199,8 +187,8 @@ def test_one_that_is_never_there_is_told_in_answers_and_by_the_exit_code() -> No
 
 
 @pytest.mark.parametrize("protocol", [MODERN, LEGACY[-1]])
-def test_at_the_end_of_input_what_was_asked_is_still_answered(shared: Remote, protocol: str) -> None:
-    with bridge(shared.url, "--protocol", protocol) as server:
+def test_at_the_end_of_input_what_was_asked_is_still_answered(shared_remote: Remote, protocol: str) -> None:
+    with bridge(shared_remote.url, "--protocol", protocol) as server:
         server.send_message(
             {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO},
             {"jsonrpc": "2.0", "method": "notifications/initialized"},
@@ -225,9 +213,9 @@ def test_at_the_end_of_input_what_was_asked_is_still_answered(shared: Remote, pr
         assert server.stderr == ""
 
 
-def test_what_takes_too_long_at_the_end_is_cancelled_there(shared: Remote, tmp_path: Any) -> None:
+def test_what_takes_too_long_at_the_end_is_cancelled_there(shared_remote: Remote, tmp_path: Any) -> None:
     path, begun = tmp_path / "note", tmp_path / "note.begun"
-    with bridge(shared.url, "--drain-seconds", "0.2") as server:
+    with bridge(shared_remote.url, "--drain-seconds", "0.2") as server:
         server.initialize()
         params = {"name": "sleep", "arguments": {"path": str(path)}}
         server.send_message({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
@@ -238,9 +226,9 @@ def test_what_takes_too_long_at_the_end_is_cancelled_there(shared: Remote, tmp_p
 
 
 @pytest.mark.parametrize("protocol", [MODERN, LEGACY[-1]])
-def test_a_signal_ends_it_at_once(shared: Remote, tmp_path: Any, protocol: str) -> None:
+def test_a_signal_ends_it_at_once(shared_remote: Remote, tmp_path: Any, protocol: str) -> None:
     path, begun = tmp_path / "note", tmp_path / "note.begun"
-    with bridge(shared.url, "--protocol", protocol) as server:
+    with bridge(shared_remote.url, "--protocol", protocol) as server:
         server.initialize()
         params = {"name": "sleep", "arguments": {"path": str(path)}}
         server.send_message({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
@@ -262,8 +250,8 @@ def _until(condition: Callable[[], object], seconds: float = 10.0) -> None:
 # --- the token and mistakes ---------------------------------------------------------------------------
 
 
-def test_the_token_is_in_no_command_line_and_no_message(shared: Remote, tmp_path: Any) -> None:
-    with bridge(shared.url, "--log-level", "debug", token=f"{TOKEN}-wrong") as server:
+def test_the_token_is_in_no_command_line_and_no_message(shared_remote: Remote, tmp_path: Any) -> None:
+    with bridge(shared_remote.url, "--log-level", "debug", token=f"{TOKEN}-wrong") as server:
         server.initialize()
         answer = server.request("tools/list")
         assert "refuses the token (status 401 Unauthorized)" in answer["error"]["message"]
@@ -271,19 +259,19 @@ def test_the_token_is_in_no_command_line_and_no_message(shared: Remote, tmp_path
             assert TOKEN.encode() not in file.read()
         assert TOKEN not in json.dumps(answer) + server.stderr
 
-    with bridge(shared.url, token=None) as server:
+    with bridge(shared_remote.url, token=None) as server:
         server.initialize()
         message = server.request("tools/list")["error"]["message"]
         assert "wants a token, and none is given" in message
 
 
-def test_the_token_may_stand_in_a_file_or_another_header(shared: Remote, tmp_path: Any) -> None:
+def test_the_token_may_stand_in_a_file_or_another_header(shared_remote: Remote, tmp_path: Any) -> None:
     path = tmp_path / "token"
     path.write_text(f"{TOKEN}\nnot this\n")
-    with bridge(shared.url, "--token-file", str(path), token=None) as server:
+    with bridge(shared_remote.url, "--token-file", str(path), token=None) as server:
         server.initialize()
         assert text_of(call(server, "add", a=1)) == "3"
-    command = [sys.executable, "-m", "fastrpc", "bridge", shared.url, "--header", "Authorization=OURS"]
+    command = [sys.executable, "-m", "fastrpc", "bridge", shared_remote.url, "--header", "Authorization=OURS"]
     environment = {"PYTHONPATH": REPOSITORY, VARIABLE: None, "OURS": f"Bearer {TOKEN}"}
     with serve(command=command, environment=environment) as server:
         server.initialize()

@@ -13,42 +13,13 @@ from typing import Any
 import chromium
 import pytest
 import stdio
-import web as web_server
 from chromium import ARTICLE, Reader, facts_of
-from fastrpc.tools.agent import _browser, _page_cache
+from fastrpc.tools.agent import _browser
 from fastrpc.tools.agent._browser import folder as browser_folder
 from fastrpc.tools.agent.read_docs import read_docs
 from web import Visit, Web
 
 from fastrpc import Context, ToolError
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with chromium.shelter(tmp_path_factory) as path:
-        yield path
-
-
-@pytest.fixture(scope="module")
-def loop(folder: str) -> Iterator[chromium.Loop]:
-    """The loop of the browser that all these tests share."""
-    chromium.need()
-    loop = chromium.Loop()
-    yield loop
-    loop.close()
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    with web_server.serve() as server:
-        yield server
-
-
-@pytest.fixture
-def read(loop: chromium.Loop, monkeypatch: pytest.MonkeyPatch) -> Reader:
-    monkeypatch.setattr(_page_cache, "_pages", {})
-    return Reader(loop)
-
 
 # --- the browser's life ---------------------------------------------------------------------------------
 
@@ -67,20 +38,35 @@ def browsers(folder: str) -> set[int]:
     }
 
 
-def test_the_browser_stays_warm_and_pages_share_it(loop: chromium.Loop, web: Web, folder: str) -> None:
+def endless(gone: list[float]) -> Callable[[Visit], None]:
+    """A page without an end; `gone` says when its reader has left."""
+
+    def answer(visit: Visit) -> None:
+        visit.begin()
+        try:
+            visit.for_ever(b"<p>more</p>", 0.02)
+        finally:
+            gone.append(time.monotonic())
+
+    return answer
+
+
+def test_the_browser_stays_warm_and_pages_share_it(
+    browser_loop: chromium.Loop, web: Web, shelter: str
+) -> None:
     url = web.page("/", f"<main>{ARTICLE}</main>")
 
     async def many() -> list[Any]:
         return await asyncio.gather(*[read_docs(url, Context()) for _ in range(6)])
 
-    loop.run(read_docs(url, Context()))
-    before = browsers(folder)
-    assert len(loop.run(many())) == 6
-    assert browsers(folder) == before
+    browser_loop.run(read_docs(url, Context()))
+    before = browsers(shelter)
+    assert len(browser_loop.run(many())) == 6
+    assert browsers(shelter) == before
     assert len(before) == 1
 
 
-def test_more_pages_than_the_limit_wait(loop: chromium.Loop, web: Web) -> None:
+def test_more_pages_than_the_limit_wait(browser_loop: chromium.Loop, web: Web) -> None:
     running, most = 0, 0
 
     def answer(visit: Visit) -> None:
@@ -98,46 +84,38 @@ def test_more_pages_than_the_limit_wait(loop: chromium.Loop, web: Web) -> None:
     async def many() -> Any:
         await asyncio.gather(*[read_docs(f"{url}?{number}", Context()) for number in range(9)])
 
-    loop.run(many())
+    browser_loop.run(many())
     assert 2 <= most <= _browser.PAGES_AT_ONCE
 
 
 @pytest.mark.parametrize("victim", ["--user-data-dir", "playwright/driver", "_browser.worker"])
-def test_a_browser_that_was_killed_is_started_anew(read: Reader, web: Web, folder: str, victim: str) -> None:
+def test_a_browser_that_was_killed_is_started_anew(read: Reader, web: Web, shelter: str, victim: str) -> None:
     url = web.page("/", ARTICLE, "Tides")
     read(url)
-    for pid, command in chromium.processes_in(folder).items():
+    for pid, command in chromium.processes_in(shelter).items():
         if victim in command and "--type=" not in command:
             os.kill(pid, 9)
     time.sleep(0.5)
     assert facts_of(read(url))["via"] == "browser"
-    assert len(browsers(folder)) == 1
+    assert len(browsers(shelter)) == 1
 
 
-def test_a_call_whose_browser_dies_hears_so(loop: chromium.Loop, web: Web, folder: str) -> None:
+def test_a_call_whose_browser_dies_hears_so(browser_loop: chromium.Loop, web: Web, shelter: str) -> None:
     url = web.answer("/", lambda visit: visit.web.over.wait(20))
     begun = time.monotonic()
-    call = asyncio.run_coroutine_threadsafe(read_docs(url, Context()), loop.loop)
+    call = asyncio.run_coroutine_threadsafe(read_docs(url, Context()), browser_loop.loop)
     until(lambda: web.count("/") > 0)
-    for pid in browsers(folder):
+    for pid in browsers(shelter):
         os.kill(pid, 9)
     with pytest.raises(ToolError, match="The browser ended while it read the page"):
         call.result(20)
     assert time.monotonic() - begun < 10
 
 
-def test_a_cancelled_call_closes_its_page_at_once(loop: chromium.Loop, web: Web) -> None:
+def test_a_cancelled_call_closes_its_page_at_once(browser_loop: chromium.Loop, web: Web) -> None:
     gone: list[float] = []
-
-    def answer(visit: Visit) -> None:
-        visit.begin()
-        try:
-            visit.for_ever(b"<p>more</p>", 0.02)
-        finally:
-            gone.append(time.monotonic())
-
-    url = web.answer("/", answer)
-    call = asyncio.run_coroutine_threadsafe(read_docs(url, Context()), loop.loop)
+    url = web.answer("/", endless(gone))
+    call = asyncio.run_coroutine_threadsafe(read_docs(url, Context()), browser_loop.loop)
     until(lambda: web.count("/") > 0)
     time.sleep(0.3)
     begun = time.monotonic()
@@ -148,30 +126,32 @@ def test_a_cancelled_call_closes_its_page_at_once(loop: chromium.Loop, web: Web)
     assert gone[0] - begun < 2
 
 
-def test_the_servers_secrets_are_not_in_the_browsers_environment(read: Reader, web: Web, folder: str) -> None:
+def test_the_servers_secrets_are_not_in_the_browsers_environment(
+    read: Reader, web: Web, shelter: str
+) -> None:
     read(web.page("/", ARTICLE))
-    found = chromium.processes_in(folder)
+    found = chromium.processes_in(shelter)
     assert len(found) > 4
     for pid in found:
         with open(f"/proc/{pid}/environ", "rb") as file:
             assert b"the-secret-of-this-server" not in file.read()
 
 
-def test_the_profile_is_for_the_users_eyes_only(read: Reader, web: Web, folder: str) -> None:
+def test_the_profile_is_for_the_users_eyes_only(read: Reader, web: Web, shelter: str) -> None:
     read(web.page("/", ARTICLE))
-    (profile,) = [name for name in os.listdir(folder) if name.startswith(browser_folder.PREFIX)]
-    assert stat.S_IMODE(os.stat(os.path.join(folder, profile)).st_mode) == 0o700
+    (profile,) = [name for name in os.listdir(shelter) if name.startswith(browser_folder.PREFIX)]
+    assert stat.S_IMODE(os.stat(os.path.join(shelter, profile)).st_mode) == 0o700
 
 
 def test_an_idle_browser_is_closed_with_all_that_it_wrote(
-    loop: chromium.Loop, web: Web, folder: str, monkeypatch: pytest.MonkeyPatch
+    browser_loop: chromium.Loop, web: Web, shelter: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FASTRPC_BROWSER_IDLE_SECONDS", "1.5")
-    loop.run(read_docs(web.page("/", ARTICLE), Context()))
-    assert browsers(folder)
-    chromium.none_left(folder, 6)
+    browser_loop.run(read_docs(web.page("/", ARTICLE), Context()))
+    assert browsers(shelter)
+    chromium.none_left(shelter, 6)
     deadline = time.monotonic() + 2
-    while left := [name for name in os.listdir(folder) if name.startswith(browser_folder.PREFIX)]:
+    while left := [name for name in os.listdir(shelter) if name.startswith(browser_folder.PREFIX)]:
         assert time.monotonic() < deadline, left
         time.sleep(0.02)
 
@@ -284,19 +264,11 @@ def test_a_first_call_reports_progress_and_delays_nobody(home: str, web: Web) ->
 
 def test_a_cancelled_call_is_not_answered_and_its_page_is_closed(home: str, web: Web) -> None:
     gone: list[float] = []
-
-    def answer(visit: Visit) -> None:
-        visit.begin()
-        try:
-            visit.for_ever(b"<p>more</p>", 0.02)
-        finally:
-            gone.append(time.monotonic())
-
     with serve(home) as server:
         server.initialize()
         server.call("ReadDocs", url=web.page("/", ARTICLE))
         request = server.ask(
-            "tools/call", {"name": "ReadDocs", "arguments": {"url": web.answer("/endless", answer)}}
+            "tools/call", {"name": "ReadDocs", "arguments": {"url": web.answer("/endless", endless(gone))}}
         )
         until(lambda: web.count("/endless") > 0)
         begun = time.monotonic()
@@ -337,12 +309,12 @@ def test_the_sandbox_gives_way_for_root_unless_it_must_be_on(home: str, web: Web
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" %s</svg>'
 
 
-def test_an_svg_becomes_a_png_of_the_size_asked_for(loop: chromium.Loop) -> None:
+def test_an_svg_becomes_a_png_of_the_size_asked_for(browser_loop: chromium.Loop) -> None:
     wide = SVG % b'width="4000" height="1000"><rect width="4000" height="1000" fill="red"/>'
     icon = SVG % b'viewBox="0 0 16 8"><path d="M0 0h8v8z"/>'
-    assert size_of(loop.run(_browser.picture_of_svg(wide, 1568))) == (1568, 392)
-    assert size_of(loop.run(_browser.picture_of_svg(icon, 1568))) == (512, 256)
-    assert size_of(loop.run(_browser.picture_of_svg(icon, 100))) == (100, 50)
+    assert size_of(browser_loop.run(_browser.picture_of_svg(wide, 1568))) == (1568, 392)
+    assert size_of(browser_loop.run(_browser.picture_of_svg(icon, 1568))) == (512, 256)
+    assert size_of(browser_loop.run(_browser.picture_of_svg(icon, 100))) == (100, 50)
 
 
 def size_of(picture: bytes) -> tuple[int, int]:
@@ -350,7 +322,7 @@ def size_of(picture: bytes) -> tuple[int, int]:
     return int.from_bytes(picture[16:20], "big"), int.from_bytes(picture[20:24], "big")
 
 
-def test_an_svg_reaches_neither_network_nor_scripts(loop: chromium.Loop, web: Web) -> None:
+def test_an_svg_reaches_neither_network_nor_scripts(browser_loop: chromium.Loop, web: Web) -> None:
     address = web.url("/canary")
     inside = f"""width="50" height="50"><?xml-stylesheet href="{address}"?>
     <style>@import url("{address}"); rect {{ fill: url("{address}#a") }}</style>
@@ -358,7 +330,7 @@ def test_an_svg_reaches_neither_network_nor_scripts(loop: chromium.Loop, web: We
     <script>fetch("{address}")</script><rect width="9" height="9"/>
     <foreignObject width="9" height="9"><iframe xmlns="http://www.w3.org/1999/xhtml" src="{address}"/>
     </foreignObject>"""
-    assert size_of(loop.run(_browser.picture_of_svg(SVG % inside.encode(), 100)))
+    assert size_of(browser_loop.run(_browser.picture_of_svg(SVG % inside.encode(), 100)))
     time.sleep(0.3)
     assert web.requests == []
 
@@ -366,12 +338,14 @@ def test_an_svg_reaches_neither_network_nor_scripts(loop: chromium.Loop, web: We
 @pytest.mark.parametrize(
     "data", [b"", b"words", b"<svg", b'<svg xmlns="http://www.w3.org/2000/svg"><g></svg>']
 )
-def test_what_is_no_svg_is_refused(loop: chromium.Loop, data: bytes) -> None:
+def test_what_is_no_svg_is_refused(browser_loop: chromium.Loop, data: bytes) -> None:
     with pytest.raises(ToolError, match="The SVG cannot be drawn"):
-        loop.run(_browser.picture_of_svg(data, 100))
+        browser_loop.run(_browser.picture_of_svg(data, 100))
 
 
-def test_without_a_browser_an_svg_is_refused(loop: chromium.Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_browser_an_svg_is_refused(
+    browser_loop: chromium.Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FASTRPC_BROWSER", "/no/such/browser")
     with pytest.raises(ToolError, match=r"^An SVG needs a browser to be drawn: FASTRPC_BROWSER names"):
-        loop.run(_browser.picture_of_svg(b"<svg/>", 100))
+        browser_loop.run(_browser.picture_of_svg(b"<svg/>", 100))

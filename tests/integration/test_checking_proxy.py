@@ -60,14 +60,29 @@ class Listener:
 
 async def ask(proxy: CheckingProxy, request: str, *, password: str | None = None) -> bytes:
     """Send a request line to the proxy with its password, and return all that comes back."""
+    return await send(proxy, head_of(proxy, request, password))
+
+
+def head_of(proxy: CheckingProxy, request: str, password: str | None = None) -> bytes:
     word = proxy.password if password is None else password
     credentials = b64encode(f"{proxy.username}:{word}".encode()).decode()
-    head = f"{request} HTTP/1.1\r\nhost: x\r\nproxy-authorization: Basic {credentials}\r\n\r\n"
-    return await send(proxy, head.encode())
+    return f"{request} HTTP/1.1\r\nhost: x\r\nproxy-authorization: Basic {credentials}\r\n\r\n".encode()
+
+
+async def connect(proxy: CheckingProxy) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
+
+
+async def tunnel(proxy: CheckingProxy, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Open a tunnel to a port outside."""
+    reader, writer = await connect(proxy)
+    writer.write(head_of(proxy, f"CONNECT {OUTSIDE}:{port}"))
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+    return reader, writer
 
 
 async def send(proxy: CheckingProxy, data: bytes) -> bytes:
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
+    reader, writer = await connect(proxy)
     try:
         writer.write(data)
         return await asyncio.wait_for(reader.read(), 10)
@@ -346,12 +361,7 @@ def test_a_tunnel_carries_bytes_both_ways() -> None:
         server = await asyncio.start_server(mirror, OUTSIDE, 0)
         port = server.sockets[0].getsockname()[1]
         async with CheckingProxy(allow=[OUTSIDE]) as proxy:
-            word = b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
-            reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
-            writer.write(
-                f"CONNECT {OUTSIDE}:{port} HTTP/1.1\r\nproxy-authorization: Basic {word}\r\n\r\n".encode()
-            )
-            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+            reader, writer = await tunnel(proxy, port)
             writer.write(data)
             writer.write_eof()
             assert await asyncio.wait_for(reader.read(), 20) == data
@@ -427,12 +437,7 @@ def test_a_tunnel_whose_client_has_gone_does_not_wait_for_the_other_side(monkeyp
         server = await asyncio.start_server(silent, OUTSIDE, 0)
         port = server.sockets[0].getsockname()[1]
         async with CheckingProxy(allow=[OUTSIDE]) as proxy:
-            word = b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
-            reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
-            writer.write(
-                f"CONNECT {OUTSIDE}:{port} HTTP/1.1\r\nproxy-authorization: Basic {word}\r\n\r\n".encode()
-            )
-            await reader.readuntil(b"\r\n\r\n")
+            _, writer = await tunnel(proxy, port)
             assert len(proxy._running) == 1
             writer.close()
             await asyncio.wait_for(over.wait(), 5)

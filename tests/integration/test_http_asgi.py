@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 from http_processes import (
+    ECHO_AND_WAIT,
     Serving,
     Stream,
     answer_of,
@@ -32,7 +33,8 @@ from http_processes import (
     request,
 )
 
-TOOLS = """
+TOOLS = (
+    """
 import asyncio, os, sys
 from contextlib import asynccontextmanager
 from fastrpc import Context, Server
@@ -45,10 +47,6 @@ async def life(server):
 
 app = Server("elsewhere", lifespan=life)
 TOKEN = "a-token-for-tests-of-serving"
-
-@app.tool(run="inline")
-def echo(text: str) -> str:
-    return text
 
 @app.tool
 async def state(context: Context) -> str:
@@ -72,18 +70,15 @@ async def hold(place: str) -> str:
     return "held"
 
 @app.tool
-async def wait(seconds: float) -> str:
-    print("begun", flush=True)
-    await asyncio.sleep(seconds)
-    return "waited"
-
-@app.tool
 async def greet(context: Context) -> str:
     answer = await context.elicit("Your name?", str, key="name")
     return f"Hello, {answer.data}"
-
+"""
+    + ECHO_AND_WAIT
+    + """
 asgi = app.asgi(token=TOKEN, max_body=100_000, keep_alive_seconds=0.2)
 """
+)
 
 MOUNTED = """
 from contextlib import asynccontextmanager

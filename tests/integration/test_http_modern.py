@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 from http_server import (
+    ANSWERS,
+    ASKED,
+    EVERYTHING,
     LEGACY,
     META,
     MODERN,
@@ -29,7 +32,6 @@ LOG = "io.modelcontextprotocol/logLevel"
 VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
-EVERYTHING = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
 ENVELOPE = {"_meta": META}
 CALL = {"name": "echo", "arguments": {"text": "hi"}}
 CANCEL_SECONDS = 0.5
@@ -575,26 +577,8 @@ def test_a_strange_filter_is_refused(server: Server, wanted: Any) -> None:
 
 # --- questions --------------------------------------------------------------------------------------------
 
-ANSWERS = {
-    "elicitation/create": {"action": "accept", "content": {"name": "Ada", "value": "v"}},
-    "sampling/createMessage": {
-        "role": "assistant",
-        "content": {"type": "text", "text": "hi there"},
-        "model": "m",
-    },
-    "roots/list": {"roots": [{"uri": "file:///a"}]},
-}
 
-
-@pytest.mark.parametrize(
-    ("how", "text"),
-    [
-        ("form", "{'name': 'Ada'}"),
-        ("model", "hi there"),
-        ("roots", "['file:///a']"),
-        ("both", "{'a': Answer('accept', 'v'), 'b': Answer('accept', 'v')}"),
-    ],
-)
+@pytest.mark.parametrize(("how", "text"), ASKED)
 def test_questions_are_results_whose_answers_come_with_another_request(
     server: Server, how: str, text: str
 ) -> None:

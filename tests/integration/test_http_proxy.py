@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from behind import every_feature_passes
+from in_memory import with_client
 from remote_server import TOKEN, Asked, Remote, Saying, Scripted
 
 from fastrpc import Server
@@ -20,32 +22,11 @@ UPSTREAM = [None, "2025-11-25", "2025-06-18", "2025-03-26", "sse"]
 """What is spoken with the server behind: the latest, a version of Streamable HTTP, or HTTP+SSE."""
 
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Remote]:
-    """A server for tests that leave it as it is."""
-    with Remote() as remote:
-        yield remote
-
-
-@pytest.fixture
-def own() -> Iterator[Remote]:
-    with Remote() as remote:
-        yield remote
-
-
 def proxy_of(remote: Remote, upstream: str | None, **options: Any) -> Server:
     url = remote.url
     if upstream == "sse":
         url, upstream = url.replace("/mcp", "/sse"), None
     return Server.proxy(url, token=TOKEN, protocol_version=upstream, **options)
-
-
-def with_client(app: Server, conversation: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
-    async def whole() -> Any:
-        async with Client(app, **options) as client:
-            return await conversation(client)
-
-    return asyncio.run(asyncio.wait_for(whole(), 30))
 
 
 async def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
@@ -63,53 +44,21 @@ async def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
 @pytest.mark.parametrize("version", [VERSIONS[0], LATEST_LEGACY, MODERN])
 @pytest.mark.parametrize("upstream", UPSTREAM)
 def test_every_feature_passes_between_any_two_versions(
-    shared: Remote, upstream: str | None, version: str
+    shared_remote: Remote, upstream: str | None, version: str
 ) -> None:
     knows_structure = upstream != "2025-03-26" and version >= "2025-06-18"
 
     async def conversation(client: Client) -> None:
-        assert {"tools", "resources", "prompts"} <= set(client.info["capabilities"])
-        assert client.info["instructions"] == "use it well"
-        entries = {entry["name"]: entry for entry in await client.tools()}
-        assert entries["add"]["description"] == "Add two numbers."
-        assert ("outputSchema" in entries["add"]) == knows_structure
-        assert (await client.call("add", a=1)).text == "3"
-        assert (await client.call("add", a="x")).is_error
-        assert (await client.call("fail")).text == "it does not go"
-        assert [block["type"] for block in (await client.call("picture")).content] == ["image", "text"]
-
-        listed = (await client.request("resources/list"))["resources"]
-        assert [(entry["uri"], entry["mimeType"]) for entry in listed] == [("docs://guide", "text/markdown")]
-        contents = (await client.request("resources/read", {"uri": "docs://guide"}))["contents"]
-        assert contents == [{"uri": "docs://guide", "mimeType": "text/markdown", "text": "# read me"}]
-        contents = (await client.request("resources/read", {"uri": "docs://7/raw?page=3"}))["contents"]
-        assert contents[0]["blob"] == "NyAz"
-        for uri in ("docs://nothing", "docs://0/raw"):
-            with pytest.raises(RemoteError) as missing:
-                await client.request("resources/read", {"uri": uri})
-            assert missing.value.code == (-32602 if version == MODERN else -32002)
-
-        got = await client.request("prompts/get", {"name": "review", "arguments": {"language": "C"}})
-        assert got["messages"][0]["content"]["text"] == "review C kind"
-        with pytest.raises(RemoteError) as incomplete:
-            await client.request("prompts/get", {"name": "review"})
-        assert incomplete.value.code == -32602
-        got = await client.request("prompts/get", {"name": "höflich"})  # its name stands in a header
-        assert got["messages"][0]["content"]["text"] == "bitte"
-        assert (await client.complete("review", "language", "pe")).values == ["perl"]
-
-        params = {"name": "work", "arguments": {}, "_meta": {"progressToken": "mine"}}
-        await client.request("tools/call", params)
-        assert [report["progress"] for report in client.progress] == [1, 2]
+        await every_feature_passes(client, version, structured=knows_structure)
         assert client.logs == [{"level": "warning", "data": "careful", "logger": "behind"}]
 
-    with_client(proxy_of(shared, upstream), conversation, version=version, log_level="warning")
+    with_client(proxy_of(shared_remote, upstream), conversation, version=version, log_level="warning")
 
 
 @pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
 @pytest.mark.parametrize("upstream", [None, "2025-11-25", "2025-06-18"])
 def test_questions_go_to_the_client_and_its_answers_back(
-    shared: Remote, upstream: str | None, version: str
+    shared_remote: Remote, upstream: str | None, version: str
 ) -> None:
     async def conversation(client: Client) -> None:
         assert (await client.call("ask")).text == "accept Bob, hello"
@@ -120,32 +69,36 @@ def test_questions_go_to_the_client_and_its_answers_back(
         "on_sample": "hello",
         "roots": ["file:///work"],
     }
-    with_client(proxy_of(shared, upstream), conversation, version=version, **options)
+    with_client(proxy_of(shared_remote, upstream), conversation, version=version, **options)
 
 
 @pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
-def test_what_a_call_did_once_is_not_done_again_for_its_questions(own: Remote, version: str) -> None:
+def test_what_a_call_did_once_is_not_done_again_for_its_questions(own_remote: Remote, version: str) -> None:
     """The server behind keeps its notes in the request state: it has to come back to it in each round."""
 
     async def conversation(client: Client) -> None:
         assert (await client.call("buy")).text == "bill 1 of 1: yes yes"
 
-    with_client(proxy_of(own, None), conversation, version=version, on_elicit={"value": "yes"})
+    with_client(proxy_of(own_remote, None), conversation, version=version, on_elicit={"value": "yes"})
 
 
 @pytest.mark.parametrize("upstream", [None, "2025-11-25"])
-def test_a_client_that_cannot_be_asked_fails_the_call_alone(shared: Remote, upstream: str | None) -> None:
+def test_a_client_that_cannot_be_asked_fails_the_call_alone(
+    shared_remote: Remote, upstream: str | None
+) -> None:
     async def conversation(client: Client) -> None:
         result = await client.call("ask")
         assert result.is_error
         assert "elicitation" in result.text
         assert (await client.call("add", a=1)).text == "3"
 
-    with_client(proxy_of(shared, upstream), conversation)
+    with_client(proxy_of(shared_remote, upstream), conversation)
 
 
 @pytest.mark.parametrize("upstream", [None, "2025-11-25", "sse"])
-def test_cancellation_reaches_the_call_behind(shared: Remote, upstream: str | None, tmp_path: Any) -> None:
+def test_cancellation_reaches_the_call_behind(
+    shared_remote: Remote, upstream: str | None, tmp_path: Any
+) -> None:
     path, begun = tmp_path / "note", tmp_path / "note.begun"
 
     async def conversation(client: Client) -> None:
@@ -156,11 +109,11 @@ def test_cancellation_reaches_the_call_behind(shared: Remote, upstream: str | No
         await until(path.exists)
         assert (await client.call("add", a=1)).text == "3"
 
-    with_client(proxy_of(shared, upstream), conversation)
+    with_client(proxy_of(shared_remote, upstream), conversation)
 
 
 @pytest.mark.parametrize("upstream", [None, "2025-11-25", "sse"])
-def test_changes_behind_are_told_and_listed(own: Remote, upstream: str | None) -> None:
+def test_changes_behind_are_told_and_listed(own_remote: Remote, upstream: str | None) -> None:
     async def conversation(client: Client) -> None:
         def told() -> set[str]:
             return {message["method"] for message in client.notifications}
@@ -180,10 +133,10 @@ def test_changes_behind_are_told_and_listed(own: Remote, upstream: str | None) -
             await asyncio.sleep(0.02)
         assert "notifications/resources/updated" in told()
 
-    with_client(proxy_of(own, upstream), conversation)
+    with_client(proxy_of(own_remote, upstream), conversation)
 
 
-def test_arguments_that_a_tool_wants_in_headers_stand_there(shared: Remote) -> None:
+def test_arguments_that_a_tool_wants_in_headers_stand_there(shared_remote: Remote) -> None:
     """The server behind refuses a call whose headers do not say what its arguments say."""
 
     async def conversation(client: Client) -> None:
@@ -192,18 +145,18 @@ def test_arguments_that_a_tool_wants_in_headers_stand_there(shared: Remote) -> N
             assert (await client.call("marked", **arguments)).text == repr(sorted(arguments.items()))
         assert (await client.call("marked", count=1)).text == "[('count', 1)]"
 
-    with_client(proxy_of(shared, None), conversation)
+    with_client(proxy_of(shared_remote, None), conversation)
 
 
-def test_a_call_that_lets_its_stream_go_is_fetched_to_its_end(shared: Remote) -> None:
+def test_a_call_that_lets_its_stream_go_is_fetched_to_its_end(shared_remote: Remote) -> None:
     async def conversation(client: Client) -> None:
         assert (await client.call("part")).text == "whole"
         assert [entry["data"] for entry in client.logs] == ["before", "after"]
 
-    with_client(proxy_of(shared, "2025-11-25"), conversation, log_level="info")
+    with_client(proxy_of(shared_remote, "2025-11-25"), conversation, log_level="info")
 
 
-def test_calls_pass_at_the_same_time(shared: Remote) -> None:
+def test_calls_pass_at_the_same_time(shared_remote: Remote) -> None:
     async def conversation(client: Client) -> None:
         await client.tools()
         began = asyncio.get_running_loop().time()
@@ -211,13 +164,13 @@ def test_calls_pass_at_the_same_time(shared: Remote) -> None:
         assert {result.text for result in results} == {"waited"}
         assert asyncio.get_running_loop().time() - began < 5
 
-    with_client(proxy_of(shared, None), conversation)
+    with_client(proxy_of(shared_remote, None), conversation)
 
 
-def test_a_proxy_of_a_url_is_mounted_like_any_server(shared: Remote) -> None:
+def test_a_proxy_of_a_url_is_mounted_like_any_server(shared_remote: Remote) -> None:
     app = Server("outer")
     app.add_tool(lambda: "mine", name="mine")
-    app.mount(proxy_of(shared, None), "b")
+    app.mount(proxy_of(shared_remote, None), "b")
 
     async def conversation(client: Client) -> None:
         assert [entry["name"] for entry in await client.tools()][:2] == ["mine", "b_add"]
@@ -227,7 +180,7 @@ def test_a_proxy_of_a_url_is_mounted_like_any_server(shared: Remote) -> None:
     with_client(app, conversation)
 
 
-def test_each_client_of_a_proxy_is_asked_what_it_can_be_asked(shared: Remote) -> None:
+def test_each_client_of_a_proxy_is_asked_what_it_can_be_asked(shared_remote: Remote) -> None:
     async def conversation(first: Client) -> None:
         async with Client(
             first._server, version=MODERN, on_elicit={"value": "Eve"}, on_sample="hi"
@@ -237,7 +190,7 @@ def test_each_client_of_a_proxy_is_asked_what_it_can_be_asked(shared: Remote) ->
             assert error.value.code == -32021
             assert (await second.call("ask")).text == "accept Eve, hi"
 
-    with_client(proxy_of(shared, None), conversation, version=MODERN)
+    with_client(proxy_of(shared_remote, None), conversation, version=MODERN)
 
 
 CHAIN = """
@@ -250,7 +203,7 @@ app.run(http=f"127.0.0.1:{sys.argv[1]}", token=sys.argv[2], drain_seconds=0.2)
 
 @pytest.mark.parametrize("upstream", [None, "2025-11-25"])
 def test_a_proxy_of_a_proxy_served_over_http_passes_all_the_same(
-    shared: Remote, upstream: str | None, tmp_path: Any
+    shared_remote: Remote, upstream: str | None, tmp_path: Any
 ) -> None:
     path, begun = tmp_path / "note", tmp_path / "note.begun"
 
@@ -266,7 +219,7 @@ def test_a_proxy_of_a_proxy_served_over_http_passes_all_the_same(
         client.cancel(id)
         await until(path.exists)
 
-    with Remote(CHAIN.replace("URL", repr(shared.url))) as chain:
+    with Remote(CHAIN.replace("URL", repr(shared_remote.url))) as chain:
         options: dict[str, Any] = {"on_elicit": {"value": "Bob"}, "on_sample": "hello"}
         with_client(proxy_of(chain, upstream), conversation, **options)
 
@@ -275,42 +228,44 @@ def test_a_proxy_of_a_proxy_served_over_http_passes_all_the_same(
 
 
 @pytest.mark.parametrize("upstream", [None, "2025-11-25", "sse"])
-def test_calls_fail_while_it_is_away_and_work_once_it_is_back(own: Remote, upstream: str | None) -> None:
+def test_calls_fail_while_it_is_away_and_work_once_it_is_back(
+    own_remote: Remote, upstream: str | None
+) -> None:
     async def conversation(client: Client) -> None:
         assert (await client.call("add", a=1)).text == "3"
         crashed = await client.call("crash")
         assert crashed.is_error
         assert TOKEN not in crashed.text
-        own.stop()
+        own_remote.stop()
         away = await client.call("add", a=1)
         assert away.is_error
         assert "cannot be reached: connection refused" in away.text
-        await asyncio.get_running_loop().run_in_executor(None, own.start)
+        await asyncio.get_running_loop().run_in_executor(None, own_remote.start)
         assert (await client.call("add", a=4)).text == "6"
         await client.call("grow", name="later")
         await until(lambda: any("list_changed" in told["method"] for told in client.notifications))
 
-    with_client(proxy_of(own, upstream), conversation)
+    with_client(proxy_of(own_remote, upstream), conversation)
 
 
 def test_one_that_is_not_there_is_told_and_found_when_it_comes(
-    own: Remote, monkeypatch: pytest.MonkeyPatch
+    own_remote: Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fastrpc import proxy
 
     monkeypatch.setattr(proxy, "RETRY_SECONDS", 0.2)
-    own.stop()
+    own_remote.stop()
 
     async def conversation(client: Client) -> None:
         with pytest.raises(
             RemoteError, match=r"cannot be used: http://127\.0\.0\.1:\d+/mcp cannot be reached"
         ):
             await client.tools()
-        await asyncio.get_running_loop().run_in_executor(None, own.start)
+        await asyncio.get_running_loop().run_in_executor(None, own_remote.start)
         await until(lambda: any("list_changed" in told["method"] for told in client.notifications))
         assert (await client.call("add", a=4)).text == "6"
 
-    with_client(proxy_of(own, None), conversation)
+    with_client(proxy_of(own_remote, None), conversation)
 
 
 # --- scripted servers ---------------------------------------------------------------------------------

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
-import ipaddress
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+import certificates
 import pytest
 from remote_server import TOKEN, Asked, Saying, Scripted
 from remote_server import Remote as Process
@@ -21,12 +20,6 @@ from fastrpc.testing import Client, RemoteError
 from fastrpc.versions import MODERN
 
 pytest.importorskip("httpx", reason="the client's side of HTTP stands on it: pip install httpx")
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Process]:
-    with Process() as remote:
-        yield remote
 
 
 async def modern(asked: Asked, say: Saying) -> None:
@@ -65,20 +58,20 @@ async def failure_of(app: Server) -> str:
 )
 @pytest.mark.parametrize("protocol_version", [None, "2025-11-25"])
 def test_a_token_that_is_missing_or_wrong_is_told_without_it(
-    shared: Process,
+    shared_remote: Process,
     options: dict[str, Any],
     said: str,
     protocol_version: str | None,
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    message = run(failure_of(Server.proxy(shared.url, protocol_version=protocol_version, **options)))
+    message = run(failure_of(Server.proxy(shared_remote.url, protocol_version=protocol_version, **options)))
     assert said in message
     for text in (message, caplog.text, *capfd.readouterr()):
         assert "somebody-else" not in text
 
 
-def test_a_token_may_come_from_a_function_that_is_asked_each_time(shared: Process) -> None:
+def test_a_token_may_come_from_a_function_that_is_asked_each_time(shared_remote: Process) -> None:
     given = []
 
     def token() -> str:
@@ -86,7 +79,7 @@ def test_a_token_may_come_from_a_function_that_is_asked_each_time(shared: Proces
         return TOKEN
 
     async def conversation() -> None:
-        async with Client(Server.proxy(shared.url, token=token)) as client:
+        async with Client(Server.proxy(shared_remote.url, token=token)) as client:
             before = len(given)
             assert (await client.call("add", a=1)).text == "3"
             assert len(given) > before > 0
@@ -124,10 +117,10 @@ def test_what_the_server_says_of_the_token_is_masked() -> None:
     run(call())
 
 
-def test_an_address_is_shown_without_its_query(shared: Process) -> None:
+def test_an_address_is_shown_without_its_query(shared_remote: Process) -> None:
     async def conversation() -> None:
-        message = await failure_of(Server.proxy(f"{shared.url}?key=in-the-query", token="other"))
-        assert shared.url in message
+        message = await failure_of(Server.proxy(f"{shared_remote.url}?key=in-the-query", token="other"))
+        assert shared_remote.url in message
         assert "in-the-query" not in message
 
     run(conversation())
@@ -254,53 +247,26 @@ def test_an_endpoint_of_another_origin_is_not_posted_to() -> None:
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A file with a certificate for localhost, signed by itself, and its key."""
-    x509 = pytest.importorskip("cryptography.x509")
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.2"))]
-    now = datetime.datetime.now(datetime.timezone.utc)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path_factory.mktemp("tls") / "certificate.pem"
-    path.write_bytes(
-        made.public_bytes(serialization.Encoding.PEM)
-        + key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return str(path)
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    pytest.importorskip("cryptography.x509")
+    return certificates.for_localhost(tmp_path_factory.mktemp("tls"), "127.0.0.2")
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused_unless_it_is_trusted(certificate: str) -> None:
+def test_a_certificate_that_nobody_vouches_for_is_refused_unless_it_is_trusted(
+    certificate: tuple[str, str],
+) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
+    context.load_cert_chain(*certificate)
 
     async def conversation() -> None:
         async with Scripted(modern, context) as server:
             message = await failure_of(Server.proxy(server.url, token=TOKEN))
             assert "cannot be reached: its certificate is not trusted" in message
             assert server.requests == []
-            async with Client(Server.proxy(server.url, token=TOKEN, tls_ca=certificate)) as client:
+            async with Client(Server.proxy(server.url, token=TOKEN, tls_ca=certificate[0])) as client:
                 assert (await client.call("one")).text == "said"
             wrong_name = server.url.replace("localhost", "127.0.0.1")
-            message = await failure_of(Server.proxy(wrong_name, token=TOKEN, tls_ca=certificate))
+            message = await failure_of(Server.proxy(wrong_name, token=TOKEN, tls_ca=certificate[0]))
             assert "its certificate is not trusted" in message
 
     run(conversation())

@@ -5,7 +5,6 @@ Real servers and real sockets; what they write is read to the last line.
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import re
@@ -17,9 +16,11 @@ import sys
 import time
 from typing import Any
 
+import certificates
 import pytest
 import stdio
 from http_processes import (
+    ECHO_AND_WAIT,
     FASTRPC,
     SECONDS,
     TOKEN,
@@ -33,21 +34,12 @@ from http_processes import (
     modern,
 )
 
-TOOLS = """
-import asyncio, json, os, subprocess, sys, time
+TOOLS = (
+    """
+import json, os, subprocess, sys, time
 from fastrpc import Server
 
 app = Server("served")
-
-@app.tool(run="inline")
-def echo(text: str) -> str:
-    return text
-
-@app.tool
-async def wait(seconds: float) -> str:
-    print("begun", flush=True)
-    await asyncio.sleep(seconds)
-    return "waited"
 
 @app.tool(run="thread")
 def block(seconds: float) -> str:
@@ -65,6 +57,8 @@ def inherited() -> str:
 def modules() -> str:
     return " ".join(sys.modules)
 """
+    + ECHO_AND_WAIT
+)
 
 
 @pytest.fixture
@@ -249,33 +243,7 @@ def test_a_target_that_cannot_be_loaded_is_one_line_over_http_too(folder: Any, w
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """A certificate for localhost and its key, made here and now."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.timezone.utc)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    folder = tmp_path_factory.mktemp("tls")
-    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    plain = key.private_bytes(pem, pkcs8, serialization.NoEncryption())
-    locked = key.private_bytes(pem, pkcs8, serialization.BestAvailableEncryption(b"a password"))
-    for file, data in (("cert.pem", made.public_bytes(pem)), ("key.pem", plain), ("locked.pem", locked)):
-        (folder / file).write_bytes(data)
-    return str(folder / "cert.pem"), str(folder / "key.pem")
+    return certificates.for_localhost(tmp_path_factory.mktemp("tls"))
 
 
 def tls_options(certificate: tuple[str, str]) -> tuple[str, ...]:

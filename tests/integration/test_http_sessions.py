@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 from http_server import (
+    ANSWERS,
+    ASKED,
+    EVERYTHING,
     LEGACY,
     MODERN,
     OTHER_TOKEN,
@@ -25,7 +28,6 @@ from http_server import (
 )
 from raw_http import Answer
 
-EVERYTHING = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
 UNKNOWN = "A" * 43
 IDLE_SECONDS = 0.3
 
@@ -512,30 +514,12 @@ def test_other_methods_are_not_served(server: Server, method: str) -> None:
 
 # --- questions --------------------------------------------------------------------------------------------
 
-ANSWERS = {
-    "elicitation/create": {"action": "accept", "content": {"name": "Ada", "value": "v"}},
-    "sampling/createMessage": {
-        "role": "assistant",
-        "content": {"type": "text", "text": "hi there"},
-        "model": "m",
-    },
-    "roots/list": {"roots": [{"uri": "file:///a"}]},
-}
-
 
 def ask(session: Session, how: str) -> Stream:
     return session.open(calling("ask", "the call", how=how))
 
 
-@pytest.mark.parametrize(
-    ("how", "text"),
-    [
-        ("form", "{'name': 'Ada'}"),
-        ("model", "hi there"),
-        ("roots", "['file:///a']"),
-        ("both", "{'a': Answer('accept', 'v'), 'b': Answer('accept', 'v')}"),
-    ],
-)
+@pytest.mark.parametrize(("how", "text"), ASKED)
 @pytest.mark.parametrize("version", LEGACY)
 def test_questions_come_on_the_calls_own_stream_and_are_answered_by_posts(
     server: Server, version: str, how: str, text: str

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from http_server import (
+    ANSWERS,
     LEGACY,
     OTHER_TOKEN,
     TOKEN,
@@ -23,7 +24,6 @@ from http_server import (
 from raw_http import Answer, Socket
 
 ADDRESSES = (("/sse", "/messages"), ("/mcp/sse", "/mcp/sse/message"))
-SAMPLE = {"role": "assistant", "content": {"type": "text", "text": "hi there"}, "model": "m"}
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def test_questions_and_answers_go_the_same_ways(server: Server) -> None:
     with Client(server) as client:
         question = client.request(calling("ask", "c", how="model"))
         assert question["method"] == "sampling/createMessage"
-        answered = client.request(message(None, id=question["id"], result=SAMPLE))
+        answered = client.request(message(None, id=question["id"], result=ANSWERS["sampling/createMessage"]))
         assert (answered["id"], text_of(answered)) == ("c", "hi there")
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from http_processes import (
+    ECHO_AND_WAIT,
     SECONDS,
     TOKEN,
     Serving,
@@ -34,7 +35,8 @@ from http_processes import (
     request,
 )
 
-TOOLS = """
+TOOLS = (
+    """
 import asyncio, os
 from fastrpc import Context, Server
 from fastrpc.asking import Form
@@ -43,16 +45,6 @@ app = Server("several")
 
 @app.tool(run="inline")
 def who() -> str:
-    return str(os.getpid())
-
-@app.tool(run="inline")
-def echo(text: str) -> str:
-    return text
-
-@app.tool
-async def wait(seconds: float) -> str:
-    print("begun", flush=True)
-    await asyncio.sleep(seconds)
     return str(os.getpid())
 
 @app.tool
@@ -77,6 +69,8 @@ def change() -> str:
     app.resource_updated("docs://guide")
     return str(os.getpid())
 """
+    + ECHO_AND_WAIT
+)
 PARENT_SECONDS = 2.0
 
 

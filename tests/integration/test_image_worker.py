@@ -12,17 +12,18 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import images
 import pytest
 from fastrpc.tools.agent._image import pool as image_pool
 from fastrpc.tools.agent.read_image import read_image
+from image_calls import run
 from PIL import Image
 from stdio import LEGACY, MODERN, MODERN_META, Process, serve
 
-from fastrpc import ToolError, processes
+from fastrpc import ToolError
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="looks into /proc")
 
@@ -92,17 +93,6 @@ def wait_for(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
 
 def gone(pid: int, seconds: float = 2.0) -> None:
     wait_for(lambda: not status(pid), seconds)
-
-
-def run(work: Callable[[], Awaitable[Any]]) -> Any:
-    async def whole() -> Any:
-        try:
-            return await work()
-        finally:
-            await processes.close()
-            await asyncio.sleep(0.01)
-
-    return asyncio.run(asyncio.wait_for(whole(), 60))
 
 
 async def said(path: str) -> str:

@@ -224,6 +224,11 @@ def connect(start: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Returns how to connect to the server of all features, in one version."""
     if not hasattr(mcp, "Client"):
         pytest.skip("this version of the official client has no high-level Client")
+    return connecting(start, monkeypatch)
+
+
+def connecting(transport_to: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return how to connect to a server in one version; `transport_to` says what leads to its source."""
     from mcp.client import session
 
     @contextlib.asynccontextmanager
@@ -231,7 +236,7 @@ def connect(start: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         if version != MODERN:
             monkeypatch.setattr(session, "LATEST_HANDSHAKE_VERSION", version)
         mode = "auto" if version == MODERN else "legacy"
-        async with mcp.Client(start(source), mode=mode, cache=None, **options) as client:
+        async with mcp.Client(transport_to(source), mode=mode, cache=None, **options) as client:
             assert client.protocol_version == version
             yield client
 

@@ -19,7 +19,7 @@ import test_official_client as piped
 from features import FEATURES
 from served_http import ServedHttp, recording_client, serve_http
 from stdio import LEGACY, MODERN
-from test_official_client import SERVER, each_version, run, until
+from test_official_client import SERVER, connecting, each_version, run, until
 from test_typescript_client import PLAIN
 
 mcp = pytest.importorskip("mcp", reason="the official client is not installed: pip install mcp")
@@ -131,21 +131,6 @@ def transport(kind: str, server: ServedHttp, recorder: Any, **options: Any) -> A
 def connect(transport_to: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Returns how to connect to the server of all features, in one version."""
     return connecting(transport_to, monkeypatch)
-
-
-def connecting(transport_to: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    from mcp.client import session
-
-    @contextlib.asynccontextmanager
-    async def connected(version: str, source: str = FEATURES, **options: Any) -> AsyncIterator[Any]:
-        if version != MODERN:
-            monkeypatch.setattr(session, "LATEST_HANDSHAKE_VERSION", version)
-        mode = "auto" if version == MODERN else "legacy"
-        async with mcp.Client(transport_to(source), mode=mode, cache=None, **options) as client:
-            assert client.protocol_version == version
-            yield client
-
-    return connected
 
 
 @pytest.fixture

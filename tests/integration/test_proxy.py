@@ -9,6 +9,9 @@ import time
 from typing import Any
 
 import pytest
+from behind import OFFERS, every_feature_passes
+from http_processes import eventually, is_alive
+from in_memory import with_client
 from stdio import serve
 
 from fastrpc import DefinitionError, Server
@@ -17,89 +20,16 @@ from fastrpc.versions import LATEST_LEGACY, MODERN, VERSIONS
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-BEHIND = '''
-import asyncio, os, sys
-from fastrpc import Context, Image, Server, ToolError, ToolResult
-
-app = Server("behind", instructions="use it well")
-
-@app.tool(title="Add", effect="read", meta={"team": "x"})
-def add(a: int, b: int = 2) -> int:
-    """Add two numbers."""
-    return a + b
-
-@app.tool
-def fail() -> str:
-    raise ToolError("it does not go")
-
-@app.tool
-def picture() -> ToolResult:
-    return ToolResult([Image(b"png"), "text"])
-
-@app.tool
-async def work(ctx: Context) -> str:
-    ctx.progress(1, 2, "half")
-    ctx.warning("careful", logger="behind")
-    ctx.progress(2, 2)
-    return "done"
-
-@app.tool
-async def ask(ctx: Context) -> str:
-    answer = await ctx.elicit("your name?", str)
-    said = await ctx.sample("say hi")
-    return f"{answer.action} {answer.data}, {said.text}"
-
-@app.tool
-async def sleep(path: str) -> str:
-    try:
-        await asyncio.sleep(30)
-    finally:
-        with open(path, "w") as file:
-            file.write("cancelled")
-    return "slept"
-
-@app.tool
-def pid() -> int:
-    return os.getpid()
-
-@app.tool
-def crash() -> str:
-    os._exit(3)
-
-@app.tool
-def grow(name: str) -> str:
-    app.add_tool(lambda: f"I am {name}", name=name)
-    app.remove_tool("fail")
-    return "grown"
-
-@app.tool
-def touch() -> str:
-    app.resource_updated("docs://guide")
-    return "touched"
-
-@app.resource("docs://guide", mime_type="text/markdown")
-def guide() -> str:
-    return "# read me"
-
-@app.resource("docs://{id}/raw{?page}")
-def raw(id: str, page: int = 1) -> bytes | None:
-    return f"{id} {page}".encode() if id != "0" else None
-
-@app.prompt
-def review(language: str, style: str = "kind") -> str:
-    """Review code."""
-    return f"review {language} {style}"
-
-@app.complete("review", "language")
-def languages(value: str) -> list[str]:
-    return [name for name in ("python", "perl") if name.startswith(value)]
-
+BEHIND = (
+    OFFERS
+    + """
 app.run()
 if "STUBBORN" in os.environ:
     import signal, time
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep(60)
-'''
+"""
+)
 
 
 @pytest.fixture
@@ -114,77 +44,13 @@ def _find_fastrpc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", REPOSITORY)
 
 
-def with_client(app: Server, conversation: Any, **options: Any) -> Any:
-    async def whole() -> Any:
-        async with Client(app, **options) as client:
-            return await conversation(client)
-
-    return asyncio.run(asyncio.wait_for(whole(), 60))
-
-
-def runs(pid: int) -> bool:
-    """Whether a process is there, and no zombie."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def ends(pid: int, seconds: float = 5.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while runs(pid):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
-
-
 # --- what passes --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_feature_passes_in_every_version(command: list[str], version: str) -> None:
     async def conversation(client: Client) -> None:
-        assert {"tools", "resources", "prompts"} <= set(client.info["capabilities"])
-        assert client.info["instructions"] == "use it well"
-        entries = {entry["name"]: entry for entry in await client.tools()}
-        add = entries["add"]
-        assert add["description"] == "Add two numbers."
-        assert list(add["inputSchema"]["properties"]) == ["a", "b"]
-        assert ("outputSchema" in add) == (version >= "2025-06-18")
-        result = await client.call("add", a=1)
-        assert result.text == "3"
-        assert not result.is_error
-        assert (await client.call("add", a="x")).is_error
-        assert (await client.call("fail")).text == "it does not go"
-        kinds = [block["type"] for block in (await client.call("picture")).content]
-        assert kinds == ["image", "text"]
-
-        listed = (await client.request("resources/list"))["resources"]
-        assert [(entry["uri"], entry["mimeType"]) for entry in listed] == [("docs://guide", "text/markdown")]
-        contents = (await client.request("resources/read", {"uri": "docs://guide"}))["contents"]
-        assert contents == [{"uri": "docs://guide", "mimeType": "text/markdown", "text": "# read me"}]
-        contents = (await client.request("resources/read", {"uri": "docs://7/raw?page=3"}))["contents"]
-        assert contents[0]["blob"] == "NyAz"
-        for uri in ("docs://nothing", "docs://0/raw"):
-            with pytest.raises(RemoteError) as missing:
-                await client.request("resources/read", {"uri": uri})
-            assert missing.value.code == (-32602 if version == MODERN else -32002)
-
-        prompt = (await client.request("prompts/list"))["prompts"][0]
-        assert [argument["name"] for argument in prompt["arguments"]] == ["language", "style"]
-        got = await client.request("prompts/get", {"name": "review", "arguments": {"language": "C"}})
-        assert got["messages"][0]["content"]["text"] == "review C kind"
-        with pytest.raises(RemoteError) as incomplete:
-            await client.request("prompts/get", {"name": "review"})
-        assert incomplete.value.code == -32602
-        assert (await client.complete("review", "language", "pe")).values == ["perl"]
-
-        params = {"name": "work", "arguments": {}, "_meta": {"progressToken": "mine"}}
-        await client.request("tools/call", params)
-        assert [report["progress"] for report in client.progress] == [1, 2]
-        assert all(report["progressToken"] == "mine" for report in client.progress)
+        await every_feature_passes(client, version, structured=version >= "2025-06-18")
 
     with_client(Server.proxy(command), conversation, version=version)
 
@@ -289,8 +155,8 @@ def test_it_ends_with_the_last_client_and_starts_again_for_the_next(command: lis
 
     first, second = (with_client(app, conversation) for _ in range(2))
     assert first != second
-    assert not runs(first)
-    assert not runs(second)
+    assert not is_alive(first)
+    assert not is_alive(second)
 
 
 def test_one_that_does_not_end_by_itself_is_ended(command: list[str]) -> None:
@@ -300,7 +166,7 @@ def test_one_that_does_not_end_by_itself_is_ended(command: list[str]) -> None:
         return int((await client.call("pid")).text)
 
     began = time.monotonic()
-    assert not runs(with_client(app, conversation))
+    assert not is_alive(with_client(app, conversation))
     assert time.monotonic() - began < 10
 
 
@@ -400,11 +266,11 @@ def test_the_child_ends_with_its_proxy(command: list[str], how: str) -> None:
     with serve(PROXY.format(command=command)) as server:
         server.initialize()
         child = int(server.call("pid")["content"][0]["text"])
-        assert runs(child)
+        assert is_alive(child)
         if how == "end of input":
             server.close_stdin()
             assert server.wait() == 0
         else:
             server.signal(15 if how == "SIGTERM" else 9)
             server.wait()
-        assert ends(child), f"the child outlived {how}"
+        eventually(lambda: not is_alive(child), 5.0)

@@ -6,42 +6,12 @@ import gzip
 import os
 import re
 import time
-from collections.abc import Iterator
 
 import chromium
 import pytest
 import web as web_server
 from chromium import ARTICLE, PARAGRAPH, Reader, facts_of, text_of
-from fastrpc.tools.agent import _page_cache
 from web import Visit, Web
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with chromium.shelter(tmp_path_factory) as path:
-        yield path
-
-
-@pytest.fixture(scope="module")
-def loop(folder: str) -> Iterator[chromium.Loop]:
-    """The loop of the browser that all these tests share."""
-    chromium.need()
-    loop = chromium.Loop()
-    yield loop
-    loop.close()
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    with web_server.serve() as server:
-        yield server
-
-
-@pytest.fixture
-def read(loop: chromium.Loop, monkeypatch: pytest.MonkeyPatch) -> Reader:
-    monkeypatch.setattr(_page_cache, "_pages", {})
-    return Reader(loop)
-
 
 # --- the result -----------------------------------------------------------------------------------------
 
@@ -220,11 +190,11 @@ def test_downloads_are_errors(
     assert f"{web.url('/file')} {says}" in read.refused(web.add("/file", body, media, **headers))
 
 
-def test_a_page_that_starts_a_download_stays_a_page(read: Reader, web: Web, folder: str) -> None:
+def test_a_page_that_starts_a_download_stays_a_page(read: Reader, web: Web, shelter: str) -> None:
     web.add("/setup.bin", bytes(range(256)) * 100, "application/octet-stream")
     url = web.page("/", f"{ARTICLE}<script>location = '/setup.bin'</script>", "Get it")
     assert text_of(read(url)).startswith("Get it\n")
-    assert not [name for _, _, names in os.walk(folder) for name in names if "setup" in name]
+    assert not [name for _, _, names in os.walk(shelter) for name in names if "setup" in name]
 
 
 # --- errors are never content ---------------------------------------------------------------------------

@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import glob
 import json
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,10 +17,8 @@ import pytest
 from served_http import serve_http
 from stdio import LEGACY, MODERN
 from test_typescript_client import (
-    CHECKS,
-    LEGACY_CHECKS,
-    MODERN_CHECKS,
     SERVERS,
+    all_pass,
     folder,  # noqa: F401 - a fixture
 )
 
@@ -50,14 +46,7 @@ def test_the_typescript_client_is_served_every_feature_over_http(
         for name, server in zip(SERVERS, begun, strict=True):
             places[name] = {"http": server.url, "sse": server.sse_url, "token": server.token}
         (tmp_path / "servers.json").write_text(json.dumps(places))
-        command = ["node", "client.mjs", line, version, sys.executable, str(tmp_path), over]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr
-    checks = [json.loads(check) for check in done.stdout.splitlines()]
-    failed = [f"{check['name']}: {check['detail']}" for check in checks if not check["ok"]]
-    assert not failed, "\n".join(failed) + "\n" + done.stderr
-    expected = CHECKS | (MODERN_CHECKS if version == MODERN else LEGACY_CHECKS)
-    assert sorted(check["name"] for check in checks) == sorted(expected)
+        all_pass(folder, line, version, str(tmp_path), over)
     traces = glob.glob(str(tmp_path / "*.trace"))
     assert len(traces) == len(SERVERS) + 1  # one has two clients
     for trace in traces if recorder is not None else ():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 import sys
@@ -11,9 +10,9 @@ from typing import Any
 
 import pytest
 from fastrpc.tools.agent import _front_matter, _skills, invoke_skill
+from in_memory import with_client
 
 from fastrpc import Server
-from fastrpc.testing import Client
 
 PUBLISHED = "Invoke a skill by name for reusable workflows"
 BUILT_IN = "create-skill"
@@ -60,14 +59,9 @@ def places(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Places:
 
 def talk(conversation: Any) -> Any:
     """Run a coroutine function with a client of a server that has the tool."""
-
-    async def run() -> Any:
-        app = Server("skills")
-        app.include(invoke_skill)
-        async with Client(app) as client:
-            return await conversation(client)
-
-    return asyncio.run(asyncio.wait_for(run(), 30))
+    app = Server("skills")
+    app.include(invoke_skill)
+    return with_client(app, conversation)
 
 
 def invoke(name: str, arguments: str | None = None) -> Any:

@@ -15,6 +15,7 @@ import pytest
 from fastrpc.tools.agent import _instances, _project, _state
 from fastrpc.tools.agent import plan_mode as module
 from fastrpc.tools.agent.plan_mode import attach, plan_mode
+from states import own_state
 from stdio import serve
 
 from fastrpc import Server
@@ -27,16 +28,9 @@ LEFT = "Exiting plan mode. Returning to execution."
 @pytest.fixture(autouse=True)
 def project(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A state folder and a project of its own for each test."""
-    folder = tmp_path / "project"
-    (folder / ".git").mkdir(parents=True)
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.delenv("PLAN_ENFORCE", raising=False)
-    yield folder
-    _state.close()
-    for _, descriptor in _instances._own.values():
-        os.close(descriptor)
-    _instances._own.clear()
+    for _ in own_state(tmp_path, monkeypatch):
+        yield tmp_path / "project"
 
 
 @pytest.fixture

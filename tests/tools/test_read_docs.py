@@ -16,7 +16,6 @@ from typing import Any
 
 import chromium
 import pytest
-import web as web_server
 from chromium import ARTICLE, PARAGRAPH, Reader, facts_of, text_of
 from fastrpc.tools.agent import _browser, _page_cache, _reach, _web_address
 from fastrpc.tools.agent._browser import folder as browser_folder
@@ -28,25 +27,18 @@ from fastrpc.testing import Client
 
 
 @pytest.fixture(scope="module")
-def loop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Loop]:
-    with chromium.shelter(tmp_path_factory):
-        loop = chromium.Loop()
-        yield loop
-        loop.close()
+def browser_loop(shelter: str) -> Iterator[chromium.Loop]:
+    """The same whether or not there is a Chromium: none is used here."""
+    loop = chromium.Loop()
+    yield loop
+    loop.close()
 
 
 @pytest.fixture
-def web() -> Iterator[Web]:
-    with web_server.serve() as server:
-        yield server
-
-
-@pytest.fixture
-def read(loop: chromium.Loop, monkeypatch: pytest.MonkeyPatch) -> Reader:
+def read(read: Reader, monkeypatch: pytest.MonkeyPatch) -> Reader:
     """ReadDocs without a browser."""
     monkeypatch.setenv("FASTRPC_BROWSER", "/no/such/browser")
-    monkeypatch.setattr(_page_cache, "_pages", {})
-    return Reader(loop)
+    return read
 
 
 # --- without a browser ----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import pytest
 from fastrpc.tools.agent import _callbacks, _instances, _project, _state
 from fastrpc.tools.agent import set_callback as module
 from fastrpc.tools.agent.set_callback import attach, set_callback
+from states import own_state
 
 from fastrpc import Server
 from fastrpc.testing import CallResult, Client
@@ -29,15 +30,8 @@ LONG_AGO = 3600.0
 @pytest.fixture(autouse=True)
 def project(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A state folder and a project of its own for each test."""
-    folder = tmp_path / "project"
-    (folder / ".git").mkdir(parents=True)
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path / "state"))
-    yield _project.key()
-    _state.close()
-    for _, descriptor in _instances._own.values():
-        os.close(descriptor)
-    _instances._own.clear()
+    for _ in own_state(tmp_path, monkeypatch):
+        yield _project.key()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from fastrpc.tools.agent import _state, _text
 from fastrpc.tools.agent._contract import CONTRACT
 from fastrpc.tools.agent._task_list import ranges
 from fastrpc.tools.agent.task_manager import task_manager
+from in_memory import with_client
 
 from fastrpc import Server, ToolError
 from fastrpc.testing import CallResult, Client
@@ -30,20 +31,14 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     _state.close()
 
 
-def with_client(conversation: Any, version: str = "2025-11-25") -> Any:
-    async def run() -> Any:
-        app = Server("test")
-        app.add_tool(task_manager)
-        async with Client(app, version=version) as client:
-            return await conversation(client)
-
-    return asyncio.run(asyncio.wait_for(run(), 30))
+def talk(conversation: Any, version: str = "2025-11-25") -> Any:
+    app = Server("test")
+    app.add_tool(task_manager)
+    return with_client(app, conversation, version)
 
 
 def call(action: str, version: str = "2025-11-25", **arguments: Any) -> CallResult:
-    result: CallResult = with_client(
-        lambda client: client.call("TaskManager", action=action, **arguments), version
-    )
+    result: CallResult = talk(lambda client: client.call("TaskManager", action=action, **arguments), version)
     return result
 
 
@@ -82,7 +77,7 @@ def a_shop() -> None:
 
 
 def test_the_schema_is_the_published_one_with_the_actions_as_a_choice() -> None:
-    listed = with_client(lambda client: client.tools())[0]["inputSchema"]
+    listed = talk(lambda client: client.tools())[0]["inputSchema"]
     published = CONTRACT["TaskManager"]["parameters"]
     assert [*listed["properties"]] == [*published]
     assert listed["required"] == ["action", "query"]
@@ -431,7 +426,7 @@ def test_calls_of_one_client_at_once_all_count() -> None:
         calls = [client.call("TaskManager", action="add", text=f"step {number}") for number in range(40)]
         return await asyncio.gather(*calls)
 
-    results = with_client(conversation)
+    results = talk(conversation)
     assert sorted(result.structured["step_id"] for result in results) == list(range(1, 41))
     assert len(call("list").structured["tasks"][0]["steps"]) == 40
 

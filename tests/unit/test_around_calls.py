@@ -7,19 +7,12 @@ import sys
 from typing import Any
 
 import pytest
+from in_memory import with_client
 
 from fastrpc import Context, Server, ToolError, ToolResult
 from fastrpc.hooks import ToolCall
 from fastrpc.testing import Client
 from fastrpc.versions import LEGACY_VERSIONS, MODERN, VERSIONS
-
-
-def with_client(app: Server, conversation: Any, **options: Any) -> Any:
-    async def run() -> Any:
-        async with Client(app, **options) as client:
-            return await conversation(client)
-
-    return asyncio.run(asyncio.wait_for(run(), 30))
 
 
 def various() -> Server:

@@ -9,7 +9,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from askers import Raw, cancelled, with_client, with_raw
+from askers import Raw, cancelled, with_raw
+from in_memory import with_client
 
 from fastrpc import Context, Server
 from fastrpc import ask as ladder

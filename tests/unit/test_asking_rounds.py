@@ -19,9 +19,9 @@ from askers import (
     questions_of,
     retry,
     text_of,
-    with_client,
     with_raw,
 )
+from in_memory import with_client
 
 from fastrpc import Context, Server, ToolError, asking, asking_state
 from fastrpc.asking import Form, Sampling

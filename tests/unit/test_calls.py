@@ -8,20 +8,11 @@ import time
 from typing import Any
 
 import pytest
+from in_memory import with_client
 
 from fastrpc import Context, Image, Server, Text, ToolError, ToolResult
 from fastrpc.testing import Client, RemoteError
 from fastrpc.versions import LEGACY_VERSIONS, MODERN, STRUCTURED, VERSIONS
-
-
-def with_client(app: Server, conversation: Any, **options: Any) -> Any:
-    """Run a coroutine function with a client of `app`."""
-
-    async def run() -> Any:
-        async with Client(app, **options) as client:
-            return await conversation(client)
-
-    return asyncio.run(asyncio.wait_for(run(), 30))
 
 
 async def until_inline(client: Client) -> None:

@@ -12,11 +12,12 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import pytest
+from in_memory import with_client
 from stdio import serve
 
 from fastrpc import compat
@@ -70,16 +71,8 @@ def official(name: str) -> Any:
     return module_of(f"official_{name}", source).mcp
 
 
-def talk(app: Any, script: Callable[[Client], Coroutine[Any, Any, Any]], **options: Any) -> Any:
-    async def run() -> Any:
-        async with Client(app, **options) as client:
-            return await script(client)
-
-    return asyncio.run(asyncio.wait_for(run(), 30))
-
-
 def call(app: Any, tool: str, version: str = LATEST_LEGACY, /, **arguments: Any) -> Any:
-    return talk(app, lambda client: client.call(tool, **arguments), version=version)
+    return with_client(app, lambda client: client.call(tool, **arguments), version=version)
 
 
 # ------------------------------------------------------------------------------- the fixtures, swapped
@@ -96,7 +89,7 @@ def test_the_first_server_of_every_guide_works(version: str) -> None:
         asked = await client.prompt("greet_user", name="Ada", style="formal")
         assert asked.text == "Please write a formal greeting for somebody called Ada."
 
-    talk(swapped("quickstart"), script, version=version)
+    with_client(swapped("quickstart"), script, version=version)
 
 
 @ERAS
@@ -122,7 +115,7 @@ def test_results_are_structured_as_they_are_annotated() -> None:
         text = await client.call("get_text", city="Rome")
         assert (text.structured, json.loads(text.text)) == (None, {"city": "Rome"})
 
-    talk(swapped("structured"), script)
+    with_client(swapped("structured"), script)
 
 
 @ERAS
@@ -138,7 +131,7 @@ def test_content_goes_out_as_content(version: str) -> None:
         assert json.loads(settings.text) == {"theme": "dark", "size": 3}
         assert settings.contents[0]["mimeType"] == "application/json"
 
-    talk(swapped("content"), script, version=version)
+    with_client(swapped("content"), script, version=version)
 
 
 @ERAS
@@ -159,7 +152,7 @@ def test_a_context_logs_reports_and_reads(version: str) -> None:
         properties = {tool["name"]: tool["inputSchema"]["properties"] for tool in await client.tools()}
         assert set(properties["long_task"]) == {"task_name", "steps"}
 
-    talk(swapped("telling"), script, version=version, log_level="debug")
+    with_client(swapped("telling"), script, version=version, log_level="debug")
 
 
 @ERAS
@@ -177,7 +170,7 @@ def test_a_form_is_filled_in(version: str, answer: Any, said: str) -> None:
         return await client.call("book_table", date="2026-12-25", party_size=2)
 
     options = {"version": version, "on_elicit": lambda params: answer}
-    assert talk(swapped("elicitation"), script, **options).text == said
+    assert with_client(swapped("elicitation"), script, **options).text == said
 
 
 @ERAS
@@ -188,7 +181,7 @@ def test_the_clients_model_is_asked_through_the_session(version: str) -> None:
         assert params["maxTokens"] == 100
         assert params["messages"][0]["content"] == {"type": "text", "text": "A poem about rain"}
 
-    talk(swapped("sampling"), script, version=version, on_sample="Drip.")
+    with_client(swapped("sampling"), script, version=version, on_sample="Drip.")
 
 
 @ERAS
@@ -200,7 +193,7 @@ def test_prompts_have_messages_of_both_sides(version: str) -> None:
         assert [message["role"] for message in debug.messages] == ["user", "user", "assistant"]
         assert debug.messages[1]["content"]["text"] == "it broke"
 
-    talk(swapped("prompts"), script, version=version)
+    with_client(swapped("prompts"), script, version=version)
 
 
 @ERAS
@@ -213,7 +206,7 @@ def test_one_handler_completes_prompts_and_templates(version: str) -> None:
         )
         assert repositories.values == ["python-sdk", "typescript-sdk"]
 
-    talk(swapped("completion"), script, version=version)
+    with_client(swapped("completion"), script, version=version)
 
 
 def test_names_titles_and_hints_reach_the_client() -> None:
@@ -235,7 +228,7 @@ def test_names_titles_and_hints_reach_the_client() -> None:
 
     app = swapped("options")
     app.add_resource("some://thing", "here")
-    talk(app, script)
+    with_client(app, script)
 
 
 @ERAS
@@ -269,7 +262,7 @@ def test_the_other_frameworks_habits_work(version: str) -> None:
         assert (await client.read("files://a/b.txt")).text == "a/b.txt for True"
         assert (await client.prompt("explain", topic="tea")).text == "Explain tea"
 
-    talk(swapped("bare"), script, version=version, on_elicit=fill, on_sample="short", log_level="info")
+    with_client(swapped("bare"), script, version=version, on_elicit=fill, on_sample="short", log_level="info")
 
 
 # ------------------------------------------------------------------------- beside the official SDK
@@ -356,7 +349,7 @@ def test_the_official_sdk_answers_the_same(name: str) -> None:
         return tools, listed, answers
 
     their_tools, their_lists, their_answers = asyncio.run(asyncio.wait_for(theirs(), 30))
-    our_tools, our_lists, our_answers = talk(ours_app, ours)
+    our_tools, our_lists, our_answers = with_client(ours_app, ours)
     for their, our in zip(their_tools, our_tools, strict=True):
         for member in ("name", "title", "description", "annotations"):
             assert our.get(member) == their.get(member), member

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from in_memory import with_client
 
 from fastrpc import Context, DefinitionError, Server, ToolError, tool
 from fastrpc.testing import Client, RemoteError
@@ -20,14 +21,6 @@ from fastrpc.versions import MODERN, VERSIONS
 
 def run(conversation: Any) -> Any:
     return asyncio.run(asyncio.wait_for(conversation, 30))
-
-
-def with_client(app: Server, conversation: Any, **options: Any) -> Any:
-    async def whole() -> Any:
-        async with Client(app, **options) as client:
-            return await conversation(client)
-
-    return run(whole())
 
 
 def notes_server(**options: Any) -> Server:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from in_memory import with_client
 
 from fastrpc.testing import Client, RemoteError
 from fastrpc.versions import LATEST_LEGACY, MODERN
@@ -49,13 +50,7 @@ def app() -> Any:
 
 
 def talk(app: Any, version: str, script: Callable[[Client], Coroutine[Any, Any, Any]], **options: Any) -> Any:
-    """Run a script with a client of the server; return what it returns."""
-
-    async def run() -> Any:
-        async with Client(app, version=version, **options) as client:
-            return await script(client)
-
-    return asyncio.run(asyncio.wait_for(run(), 30))
+    return with_client(app, script, version, **options)
 
 
 def call(app: Any, version: str, tool: str, arguments: dict[str, Any] | None = None, **options: Any) -> Any:

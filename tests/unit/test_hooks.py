@@ -10,6 +10,7 @@ import threading
 from typing import Any
 
 import pytest
+from in_memory import with_client
 
 from fastrpc import Context, DefinitionError, Server, ToolError, ToolResult
 from fastrpc.hooks import ToolCall
@@ -21,12 +22,7 @@ REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__f
 
 def call_once(app: Server, tool: str, **arguments: Any) -> Any:
     """Call a tool with a fresh client and return its result."""
-
-    async def run() -> Any:
-        async with Client(app) as client:
-            return await client.call(tool, **arguments)
-
-    return asyncio.run(asyncio.wait_for(run(), 30))
+    return with_client(app, lambda client: client.call(tool, **arguments))
 
 
 def greeter(**options: Any) -> Server:

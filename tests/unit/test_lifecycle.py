@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fastrpc import Server
+from fastrpc.errors import resembling
 from fastrpc.transports.memory import MemoryTransport
 from fastrpc.versions import LEGACY_VERSIONS, MODERN
 
@@ -271,6 +272,13 @@ def test_an_unknown_tool_names_its_nearest() -> None:
     answer = peer.ask("tools/call", {"name": "ecko", "arguments": {}})
     assert code(answer) == -32602
     assert "echo" in answer["error"]["message"]
+
+
+def test_names_that_were_meant_are_told_nearest_first_three_at_most_whatever_their_capitals() -> None:
+    known = ["other", "list_dir", "list_of_files", "List_Files", "listfile"]
+    assert resembling("LIST_FILE", known) == ["List_Files", "listfile", "list_of_files"]
+    assert resembling("LIST_FILE", known, 1) == ["List_Files"]
+    assert resembling("nothing like it", known) == []
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from in_memory import with_client
 
 from fastrpc import Context, Server, log_bridge
 from fastrpc.log_bridge import Bridge, bridge, level_of
@@ -19,14 +20,6 @@ from fastrpc.transports.memory import MemoryTransport
 from fastrpc.versions import LEGACY_VERSIONS, LOG_KEY, MODERN, VERSIONS
 
 LEVELS = list(LOG_LEVELS)
-
-
-def with_client(app: Server, conversation: Any, **options: Any) -> Any:
-    async def run() -> Any:
-        async with Client(app, **options) as client:
-            return await conversation(client)
-
-    return asyncio.run(asyncio.wait_for(run(), 30))
 
 
 def talker() -> Server:

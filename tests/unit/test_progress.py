@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import REPOSITORY
+from in_memory import with_client
 
 from fastrpc import Context, Server
 from fastrpc.link import BURST
@@ -20,14 +21,6 @@ from fastrpc.testing import Client
 from fastrpc.versions import LEGACY_VERSIONS, VERSIONS
 
 EXAMPLE = os.path.join(REPOSITORY, "examples", "progress.py")
-
-
-def with_client(app: Server, conversation: Any, **options: Any) -> Any:
-    async def run() -> Any:
-        async with Client(app, **options) as client:
-            return await conversation(client)
-
-    return asyncio.run(asyncio.wait_for(run(), 30))
 
 
 def steps(app: Server, numbers: Any, pause: float = 0.0) -> None:

@@ -115,7 +115,7 @@ def test_a_cursor_of_a_provider_that_is_gone_is_refused() -> None:
             await client.request("resources/list", {"cursor": cursor})
         assert caught.value.code == -32602
 
-    with_client(app, conversation)
+    with_client(app, conversation, MODERN)
 
 
 class Wrong:

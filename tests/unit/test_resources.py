@@ -485,7 +485,7 @@ def test_a_read_can_be_cancelled_and_has_a_time_limit() -> None:
             await client.request("resources/read", {"uri": "docs://limited"})
         assert stopped == ["slow"]
 
-    with_client(app, conversation)
+    with_client(app, conversation, MODERN)
 
 
 def test_a_slow_function_delays_no_other_request() -> None:
@@ -505,7 +505,7 @@ def test_a_slow_function_delays_no_other_request() -> None:
         release.set()
         assert (await blocked)["contents"][0]["text"] == "done"
 
-    with_client(app, conversation)
+    with_client(app, conversation, MODERN)
 
 
 @every_version
@@ -582,7 +582,7 @@ def test_resources_come_and_go_at_run_time() -> None:
             with pytest.raises(RemoteError, match="not found"):
                 await client.request("resources/read", {"uri": uri})
 
-    with_client(app, conversation)
+    with_client(app, conversation, MODERN)
 
 
 # --- the example --------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import REPOSITORY
+from in_memory import with_client
 from stdio import MODERN_META, serve
 
 from fastrpc import Server
@@ -26,14 +27,6 @@ PROMPTS = "notifications/prompts/list_changed"
 UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 ALL = {"toolsListChanged": True, "resourcesListChanged": True, "promptsListChanged": True}
-
-
-def with_client(app: Server, conversation: Any, **options: Any) -> Any:
-    async def run() -> Any:
-        async with Client(app, **options) as client:
-            return await conversation(client)
-
-    return asyncio.run(asyncio.wait_for(run(), 30))
 
 
 async def turn() -> None:

@@ -16,13 +16,13 @@ An idle server pays nothing; one with callbacks has a timer each and, after the 
 from __future__ import annotations
 
 import os
-import sys
 import time
 from weakref import WeakKeyDictionary, proxy
 
 from fastrpc import ToolError
 
 from . import _instances, _project, _starting, _state
+from ._stderr import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Callbacks:
         """Take over what dead servers of this project have left, once; again only if that has failed."""
         from asyncio import ensure_future
 
-        if self._start is None or (self._start.done() and _failed(self._start)):
+        if self._start is None or (self._start.done() and _starting.failed(self._start)):
             self._start = ensure_future(self._take_over())
         return self._start
 
@@ -279,7 +279,7 @@ class Callbacks:
             try:
                 _save(rows, BESIDE_SECONDS)
             except Exception as error:
-                print(f"fastrpc: the callbacks cannot be kept: {error}", file=sys.stderr)
+                say(f"the callbacks cannot be kept: {error}")
 
         self._thread().submit(save)
 
@@ -299,27 +299,15 @@ class Callbacks:
 
 def of(server: Server) -> Callbacks:
     """Return the callbacks of a server."""
-    found = _of.get(server)
-    if found is None:
-        found = _of[server] = Callbacks(server)
-    return found
+    return _starting.kept_of(server, _of, Callbacks)
 
 
 def attach(server: Server) -> None:
     """Go on with the callbacks of dead servers as soon as this one runs."""
     callbacks = of(server)
     if callbacks.left_behind:
-        _starting.when_the_loop_runs(server, lambda: callbacks.begin().add_done_callback(_complain))
-
-
-def _complain(start: Future[None]) -> None:
-    if _failed(start):
-        error = start.exception()
-        print(f"fastrpc: the callbacks of an earlier server are not taken over: {error}", file=sys.stderr)
-
-
-def _failed(future: Future[None]) -> bool:
-    return not future.cancelled() and future.exception() is not None
+        complain = _starting.complain("the callbacks of an earlier server are")
+        _starting.when_the_loop_runs(server, lambda: callbacks.begin().add_done_callback(complain))
 
 
 def _loop() -> AbstractEventLoop:

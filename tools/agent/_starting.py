@@ -1,6 +1,6 @@
-"""What plan mode and callbacks share at the start of a server: when to take over what dead servers have left,
-and from whom. Costs a look before each list until the event loop runs and the folder is known;
-asyncio comes with the loop.
+"""What plan mode and callbacks share: what each keeps of a server, and at its start when to take over what
+dead servers have left, and from whom. Costs a look before each list until the event loop runs and the
+folder is known; asyncio comes with the loop.
 """
 
 from __future__ import annotations
@@ -8,13 +8,26 @@ from __future__ import annotations
 import sys
 
 from . import _instances
+from ._stderr import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from asyncio import Future
+    from collections.abc import Callable, Iterable, MutableMapping
     from sqlite3 import Connection, Row
+    from typing import Any, TypeVar
 
     from fastrpc import Server
+
+    T = TypeVar("T")
+
+
+def kept_of(server: Server, kept: MutableMapping[Any, T], make: Callable[[Server], T]) -> T:
+    """Return what is kept of a server; made when it is asked for first."""
+    found = kept.get(server)
+    if found is None:
+        found = kept[server] = make(server)
+    return found
 
 
 def when_the_loop_runs(server: Server, function: Callable[[], object]) -> None:
@@ -26,6 +39,20 @@ def when_the_loop_runs(server: Server, function: Callable[[], object]) -> None:
             function()
 
     server.watch(look)
+
+
+def failed(start: Future[Any]) -> bool:
+    return not start.cancelled() and start.exception() is not None
+
+
+def complain(what: str) -> Callable[[Future[Any]], None]:
+    """Return what says on stderr, if a start has failed, what was left behind and is not taken over."""
+
+    def said(start: Future[Any]) -> None:
+        if failed(start):
+            say(f"{what} not taken over: {start.exception()}")
+
+    return said
 
 
 def loop_runs() -> bool:

@@ -10,7 +10,6 @@ way to the person whose plan it is. What was started before and runs in the back
 from __future__ import annotations
 
 import os
-import sys
 import time
 from _thread import allocate_lock
 from typing import Annotated, Literal
@@ -224,10 +223,7 @@ def _is_file(path: str) -> bool:
 
 def plan_of(server: Server) -> Plan:
     """Return the plan of a server."""
-    found = _plans.get(server)
-    if found is None:
-        found = _plans[server] = Plan(server)
-    return found
+    return _starting.kept_of(server, _plans, Plan)
 
 
 # --- the server -------------------------------------------------------------------------------------------
@@ -244,12 +240,7 @@ def attach(server: Server) -> None:
     def begin() -> None:
         from asyncio import ensure_future
 
-        ensure_future(plan.take_over_soon()).add_done_callback(_complain)
+        complain = _starting.complain("the plan of an earlier server is")
+        ensure_future(plan.take_over_soon()).add_done_callback(complain)
 
     _starting.when_the_loop_runs(server, begin)
-
-
-def _complain(start: Any) -> None:
-    if not start.cancelled() and start.exception() is not None:
-        error = start.exception()
-        print(f"fastrpc: the plan of an earlier server is not taken over: {error}", file=sys.stderr)

@@ -10,6 +10,7 @@ import asyncio
 import os
 import sys
 
+from fastrpc.log import say
 from fastrpc.transports.http.settings import Settings
 from fastrpc.transports.http.sockets import listen, place_of
 
@@ -59,12 +60,7 @@ def _url(settings: Settings, sockets: list[socket.socket]) -> str:
 
 def announce(url: str) -> None:
     """Say on stderr, which a person or a program may be reading, that the server is there."""
-    if sys.stderr is not None:
-        try:
-            sys.stderr.write(f"fastrpc: serving at {url}\n")
-            sys.stderr.flush()
-        except OSError:
-            pass
+    say(f"fastrpc: serving at {url}")
 
 
 class Colleagues:

@@ -18,6 +18,7 @@ from fastrpc import ToolError, processes
 
 from .. import _settings
 from .._reach import Reach
+from .._stderr import say
 from . import wire
 from .folder import Folder
 
@@ -312,7 +313,7 @@ def _say_once(what: str) -> None:
     global _said
     if not _said:
         _said = True
-        print(f"fastrpc: {what}", file=sys.stderr, flush=True)
+        say(what)
 
 
 async def _running(reach: Reach, on_start: Callable[[], object] | None = None) -> Browser:
