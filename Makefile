@@ -6,10 +6,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.built
 # Files of tests are spread over the processors, those that hold a promise about time run alone, behind them.
 SPREAD ?= -n auto --dist loadfile
+WHEELS_VENV := .cache/wheels
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
 COMPILED := setup.py pyproject.toml $(wildcard $(addprefix fastrpc/_core/*,.pyx .pxd .h .c))
 
-.PHONY: run test test-unit conformance lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak clean
+.PHONY: run test test-unit conformance lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels clean
 
 run: $(STAMP)            ## build, then show a real client talking to a real server
 	$(BIN)/fastrpc demo
@@ -55,8 +56,22 @@ bench-guard: $(STAMP)    ## fail when a figure has got worse than the committed 
 soak: $(STAMP)           ## the long form of the leak check
 	FASTRPC_LEAK_MESSAGES=1000000 $(BIN)/python -m pytest tests/integration/test_leaks.py
 
+wheels: $(WHEELS_VENV)/.made  ## Linux wheels for every CPython, from the sdist, in dist/; choose with WHEELS="--help"
+	rm -f dist/fastrpc_mcp-*
+	$(WHEELS_VENV)/bin/python .ci/wheels/build_wheels.py $(WHEELS)
+
+check-wheels: $(WHEELS_VENV)/.made  ## look into the wheels in dist/, install each in an empty environment, use it
+	$(WHEELS_VENV)/bin/python benchmarks/build.py
+	$(WHEELS_VENV)/bin/python .ci/wheels/check_wheels.py $(CHECK) dist/*.whl
+
+$(WHEELS_VENV)/.made: pyproject.toml
+	test -x $(WHEELS_VENV)/bin/python || $(PYTHON) -m venv $(WHEELS_VENV)
+	$(WHEELS_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(WHEELS_VENV)/bin/python -m pip install --quiet --group wheels
+	touch $@
+
 clean:
-	rm -rf build dist *.egg-info $(VENV) fastrpc/_core/*.so fastrpc/_core/reaper
+	rm -rf build dist *.egg-info $(VENV) $(WHEELS_VENV) fastrpc/_core/*.so fastrpc/_core/reaper
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): $(COMPILED)

@@ -3,12 +3,15 @@
 Everything else is in ``pyproject.toml``. Three things happen here that it cannot say: simdjson's two
 files are found beside the installed ``pysimdjson`` (nothing is vendored), ``tools/`` is packaged as
 ``fastrpc.tools``, and ``reaper.c`` becomes a small program rather than a module. Environment:
-``FASTRPC_DEBUG=1`` builds without optimisation, ``FASTRPC_SANITIZE=1`` with ASan and UBSan.
+``FASTRPC_DEBUG=1`` builds without optimisation, ``FASTRPC_SANITIZE=1`` with ASan and UBSan;
+``FASTRPC_REAPER_CC`` is another compiler for the reaper, since not every C library can be linked statically.
 """
 
 import glob
 import importlib.util
 import os
+import shlex
+import subprocess
 import sys
 
 from Cython.Build import cythonize
@@ -102,11 +105,14 @@ class BuildCore(build_ext):
 
     def build_reaper(self, target: str) -> None:
         source = f"{CORE}/reaper.c"
-        if os.path.exists(target) and os.path.getmtime(target) > os.path.getmtime(source):
+        written = max(map(os.path.getmtime, [source, f"{CORE}/descendants.h"]))
+        if os.path.exists(target) and os.path.getmtime(target) > written:
             return
-        objects = self.compiler.compile(
-            [source], output_dir=self.build_temp, extra_preargs=["-O2", "-g0", "-Wall", "-Wextra"]
-        )
+        flags = ["-O2", "-g0", "-Wall", "-Wextra"]
+        if compiler := shlex.split(os.environ.get("FASTRPC_REAPER_CC", "")):
+            subprocess.run([*compiler, *flags, "-static", "-s", source, "-o", target], check=True)
+            return
+        objects = self.compiler.compile([source], output_dir=self.build_temp, extra_preargs=flags)
         folder, name = os.path.split(target)
         try:  # a static program starts in half the time of a dynamic one
             self.compiler.link_executable(objects, name, output_dir=folder, extra_postargs=["-static", "-s"])

@@ -17,6 +17,8 @@
 #include <emmintrin.h>
 #endif
 
+#include "inline.h"
+
 /* What stands behind the backslash for each byte that JSON escapes; 'u' needs four digits more. */
 static const char fastrpc_escape[256] = {
     ['"'] = '"', ['\\'] = '\\',
@@ -142,7 +144,7 @@ static inline char *fastrpc_escape_marked(char *to, const unsigned char *from, u
 }
 #endif
 
-static inline char *fastrpc_escape_all(char *to, const unsigned char *from, Py_ssize_t size) {
+FASTRPC_INLINE char *fastrpc_escape_all(char *to, const unsigned char *from, Py_ssize_t size) {
     const unsigned char *start = from, *end = from + size;
     for (; end - from >= 16; from += 16) {
 #ifdef __SSE2__
@@ -181,9 +183,7 @@ static inline char *fastrpc_escape_all(char *to, const unsigned char *from, Py_s
 
 /* --- a str beyond ASCII, compiled for each width ----------------------------------------------------- */
 
-#define FASTRPC_FOR_A_WIDTH static inline __attribute__((always_inline))
-
-FASTRPC_FOR_A_WIDTH uint32_t fastrpc_character(const char *from, Py_ssize_t at, int width) {
+FASTRPC_INLINE uint32_t fastrpc_character(const char *from, Py_ssize_t at, int width) {
     if (width == 1) { return ((const uint8_t *)from)[at]; }
     return width == 2 ? ((const uint16_t *)from)[at] : ((const uint32_t *)from)[at];
 }
@@ -193,7 +193,7 @@ static inline char *fastrpc_escape_character(char *to, uint32_t character) {
     return fastrpc_encode(to, character);
 }
 
-FASTRPC_FOR_A_WIDTH char *fastrpc_escape_each(char *to, const char *from, Py_ssize_t size, int width) {
+FASTRPC_INLINE char *fastrpc_escape_each(char *to, const char *from, Py_ssize_t size, int width) {
     for (Py_ssize_t at = 0; at < size; ++at) {
         to = fastrpc_escape_character(to, fastrpc_character(from, at, width));
         if (!to) { return NULL; }
@@ -203,7 +203,7 @@ FASTRPC_FOR_A_WIDTH char *fastrpc_escape_each(char *to, const char *from, Py_ssi
 
 #ifdef __SSE2__
 /* fastrpc_escape_marked() for a wider str. */
-FASTRPC_FOR_A_WIDTH char *fastrpc_escape_marked_wide(char *to, const char *from, unsigned odd, int width) {
+FASTRPC_INLINE char *fastrpc_escape_marked_wide(char *to, const char *from, unsigned odd, int width) {
     int done = 0;
     do {
         int at = __builtin_ctz(odd);
@@ -219,7 +219,7 @@ FASTRPC_FOR_A_WIDTH char *fastrpc_escape_marked_wide(char *to, const char *from,
 
 /* 16 characters of which none takes an escape or three bytes. Which take two cannot be foreseen in words and
  * spaces, so there is no branch for it. */
-FASTRPC_FOR_A_WIDTH char *fastrpc_encode_two_16(char *to, const char *from, int width) {
+FASTRPC_INLINE char *fastrpc_encode_two_16(char *to, const char *from, int width) {
     for (int at = 0; at < 16; ++at) {
         uint32_t character = fastrpc_character(from, at, width);
         int two = character >= 0x80;
@@ -230,14 +230,14 @@ FASTRPC_FOR_A_WIDTH char *fastrpc_encode_two_16(char *to, const char *from, int 
     return to;
 }
 
-FASTRPC_FOR_A_WIDTH int fastrpc_two_will_do(const char *from, int width) {
+FASTRPC_INLINE int fastrpc_two_will_do(const char *from, int width) {
     uint32_t all = 0;
     for (int at = 0; at < 16; ++at) { all |= fastrpc_character(from, at, width); }
     return all < 0x800;
 }
 
 /* Copies eight characters, and says whether all are plain ones. */
-FASTRPC_FOR_A_WIDTH int fastrpc_copy_8(char *to, const char *from, int width) {
+FASTRPC_INLINE int fastrpc_copy_8(char *to, const char *from, int width) {
     unsigned char narrow[8];
     uint32_t all = 0;
     uint64_t bytes;
@@ -251,7 +251,7 @@ FASTRPC_FOR_A_WIDTH int fastrpc_copy_8(char *to, const char *from, int width) {
     return all < 0x80 && fastrpc_plain_8(bytes);
 }
 
-FASTRPC_FOR_A_WIDTH char *fastrpc_escape_kind(char *to, const char *from, Py_ssize_t size, int width) {
+FASTRPC_INLINE char *fastrpc_escape_kind(char *to, const char *from, Py_ssize_t size, int width) {
     const char *end = from + size * width;
 #ifdef __SSE2__
     for (; to && end - from >= 16 * width; from += 16 * width) {

@@ -23,6 +23,7 @@
 #endif
 
 #include "call.h"
+#include "inline.h"
 #include "text.h"
 
 #define FASTRPC_LONGEST_SHAPE 1024
@@ -47,7 +48,7 @@ static inline const char *fastrpc_space(const char *at) {
 
 /* From behind the opening quote to the closing one; NULL for a string that may be broken. `beyond` says
  * whether it holds more than ASCII, `escaped` whether there are escapes. */
-static inline const char *fastrpc_text(const char *at, int *beyond, int *escaped) {
+FASTRPC_INLINE const char *fastrpc_text(const char *at, int *beyond, int *escaped) {
     const char *start = at;
     int high = 0, escapes = 0;
 #ifdef __SSE2__
@@ -137,7 +138,7 @@ static inline const char *fastrpc_id(const char *at, struct fastrpc_call *call) 
     return end;
 }
 
-static inline const char *fastrpc_argument_value(const char *at, struct fastrpc_argument *argument) {
+FASTRPC_INLINE const char *fastrpc_argument_value(const char *at, struct fastrpc_argument *argument) {
     const char *end;
     switch (*at) {
     case '"':

@@ -1,0 +1,241 @@
+"""Looks into each wheel, and uses it as a user would: in an empty environment, with nothing else in reach.
+
+For each wheel: what it holds and what it must not; its tags against what its modules ask of a system
+(`auditwheel`); then, with the CPython it is for (``pythons.py`` finds or builds one; those of musl run here,
+those of aarch64 in qemu): ``pip install`` into an empty environment, ``fastrpc selftest``, ``fastrpc demo``,
+256 calls in flight from the load client, which checks every answer, and the sdist's core tests with the
+extras from the registry. An emulated run takes some minutes, another one a minute. `make check-wheels`
+installs what this needs and runs it; the exit code is 1 where anything is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator
+
+import build_wheels
+import pythons
+
+REPOSITORY = build_wheels.REPOSITORY
+NAME = re.compile(r"fastrpc_mcp-(?P<release>[^-]+)-(?P<python>cp3\d+)-(?P=python)-(?P<platform>\w+)\.whl")
+MOST_BYTES = 3_000_000
+MODULES = ("connection", "encode", "framer", "message", "plan", "stream")
+MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of ELF
+PACKAGED = (".py", ".pyi", ".so", "py.typed", "SKILL.md", "_core/reaper")
+CORE_TESTS = ("tests/unit", "tests/property", "tests/integration/test_stdio.py")
+# Emulated, each of hypothesis' examples takes some ten times as long: what is compiled, and a server.
+EMULATED_TESTS = ("tests/property", "tests/unit/test_encode.py", "tests/integration/test_stdio.py")
+TEST_PACKAGES = [
+    "hypothesis",
+    "jsonschema",
+    "mcp>=2.3",
+    "pydantic",
+    "pytest",
+    "pytest-timeout",
+    "pytest-xdist",
+]
+EXTRAS = ("schema", "http", "tools", "all")
+NOT_THERE = {"musllinux_1_2_x86_64": ("tools", "all")}  # playwright has no wheel for musl
+SECONDS = 900
+
+
+class Wrong(Exception):
+    """What is wrong with a wheel, in words."""
+
+
+class Wheel:
+    """A wheel's file, and what its name says."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+        self.name = os.path.basename(path)
+        parts = NAME.fullmatch(self.name)
+        if parts is None:
+            raise Wrong(f"{self.name}: no name of a wheel of fastrpc")
+        if parts["platform"] not in build_wheels.PLATFORMS:
+            raise Wrong(f"{self.name}: the platform is none of {', '.join(build_wheels.PLATFORMS)}")
+        self.version = f"3.{parts['python'][3:]}"
+        self.platform = build_wheels.PLATFORMS[parts["platform"]]
+        self.emulated = self.platform.triplet.startswith("aarch64")
+
+
+def wrong_contents(wheel: Wheel) -> Iterator[str]:
+    """Say what is missing in a wheel, and what should not be there."""
+    size = os.path.getsize(wheel.path)
+    if size > MOST_BYTES:
+        yield f"it has {size:,} bytes, of at most {MOST_BYTES:,}"
+    suffix = build_wheels.suffix(wheel.version, wheel.platform)
+    with zipfile.ZipFile(wheel.path) as archive:
+        names = set(archive.namelist())
+        for name in sorted(names):
+            if not name.startswith(("fastrpc/", "fastrpc_mcp-")) or name.startswith("fastrpc/tests"):
+                yield f"{name} does not belong to fastrpc"
+            elif name.startswith("fastrpc/") and not name.endswith(PACKAGED):
+                yield f"{name} is no file of a package"
+        for module in MODULES:
+            for wanted in (f"fastrpc/_core/{module}{suffix}", f"fastrpc/_core/{module}.pyi"):
+                if wanted not in names:
+                    yield f"{wanted} is missing"
+        for name in names:
+            if name.endswith((".so", "_core/reaper")):
+                yield from wrong_machine(wheel, name, archive.read(name)[:20])
+        licences = [name for name in names if "/licenses/" in name]
+        text = b"".join(map(archive.read, licences))
+        for owner in (b"fastrpc authors", b"simdjson authors", b"Facebook", b"Rich Felker"):
+            if owner not in text:
+                yield f"the licence of {owner.decode()} is missing"
+    yield from sorted(f"{name} is missing" for name in sources() - names)
+
+
+def wrong_machine(wheel: Wheel, name: str, head: bytes) -> Iterator[str]:
+    machine = MACHINES["aarch64" if wheel.platform.triplet.startswith("aarch64") else "x86_64"]
+    if head[:4] != b"\x7fELF" or int.from_bytes(head[18:20], "little") != machine:
+        yield f"{name} is not for {wheel.platform.triplet}"
+
+
+def sources() -> set[str]:
+    """Return the names, in a wheel, of all files of Python that the repository has."""
+    listed = subprocess.run(
+        ["git", "ls-files", "fastrpc/*.py", "fastrpc/*.pyi", "fastrpc/py.typed", "tools/*.py", "tools/*.md"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    return {"fastrpc/" + name if name.startswith("tools/") else name for name in listed}
+
+
+def audit(wheel: Wheel) -> None:
+    """Hold the tag of a wheel against the symbols and libraries that its modules ask for."""
+    shown = output([sys.executable, "-m", "auditwheel", "show", wheel.path], REPOSITORY)
+    said = " ".join(shown.split())
+    found = re.search(r'consistent with the following platform tag: "(\w+)"', said)
+    if found is None or found[1] != wheel.platform.tag:
+        raise Wrong(f"auditwheel finds {found[1] if found else said}, the name says {wheel.platform.tag}")
+
+
+def output(command: list[str], folder: str, **variables: str) -> str:
+    """Run a command in an environment of its own and return what it printed."""
+    clean = {"PATH": os.environ["PATH"], "HOME": folder, "LANG": "C.UTF-8", "TMPDIR": folder}
+    kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_"))}
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env={**clean, **kept, **variables},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise Wrong(f"{' '.join(command)} takes more than {SECONDS} s") from None
+    if done.returncode:
+        said = f"{done.stdout[-4000:]}{done.stderr[-4000:]}"
+        raise Wrong(f"{' '.join(command)} ended with {done.returncode}:\n{said}")
+    return done.stdout + done.stderr
+
+
+def use(wheel: Wheel, python: str, folder: str, with_tests: bool) -> Iterator[str]:
+    """Install a wheel into an empty environment and use it; yield a word for each thing that works."""
+    venv = os.path.join(folder, "venv")
+    output([python, "-m", "venv", venv], folder)
+    own = os.path.join(venv, "bin", "python")
+    # That Python's own pip judges the tags; with uv, for all else, no Python needs to reach the registry.
+    output([own, "-m", "pip", "install", "--no-index", "--no-deps", wheel.path], folder)
+    install(own, folder, wheel.path)
+    program = os.path.join(venv, "bin", "fastrpc")
+    where = output([own, "-c", "import fastrpc; print(fastrpc.__file__)"], folder).strip()
+    if not where.startswith(venv):
+        raise Wrong(f"fastrpc was imported from {where}")
+    output([program, "selftest"], folder)
+    yield "selftest"
+    output([program, "demo"], folder)
+    yield "demo"
+    yield pipelined(own, folder)
+    for extra in EXTRAS:
+        if extra not in NOT_THERE.get(wheel.platform.tag, ()):
+            install(own, folder, "--dry-run", f"{wheel.path}[{extra}]")
+    yield "extras"
+    if with_tests:
+        yield core_tests(wheel, own, folder)
+
+
+def install(python: str, folder: str, *wanted: str) -> None:
+    uv = os.path.join(os.path.dirname(sys.executable), "uv")
+    cache = os.path.join(REPOSITORY, ".cache", "uv")
+    output([uv, "pip", "install", "--quiet", "--python", python, *wanted], folder, UV_CACHE_DIR=cache)
+
+
+def pipelined(python: str, folder: str) -> str:
+    """Let the load client, which checks each answer, have 256 calls in flight."""
+    results = os.path.join(folder, "pipelined.json")
+    options = f"--only W2 --peers fastrpc --rounds 1 --seconds 1 --python {python} --output {results}"
+    output([sys.executable, os.path.join(REPOSITORY, "benchmarks", "run.py"), *options.split()], folder)
+    with open(results, encoding="utf-8") as file:
+        (entry,) = (row for row in json.load(file)["rows"] if row["peer"] == "fastrpc")
+    if "figure" not in entry:
+        raise Wrong(f"a pipelined run: {entry.get('void') or entry.get('missing')}")
+    return f"{entry['figure']['median']:,.0f} calls/s"
+
+
+def core_tests(wheel: Wheel, python: str, folder: str) -> str:
+    """Run the core tests that the sdist brings, from a folder in which no fastrpc lies."""
+    extra = "all" if "all" not in NOT_THERE.get(wheel.platform.tag, ()) else "http,schema"
+    install(python, folder, f"{wheel.path}[{extra}]", *TEST_PACKAGES)
+    with tarfile.open(f"{wheel.path.partition('-cp')[0]}.tar.gz") as sdist:
+        sdist.extractall(folder, filter="data")
+    (source,) = glob.glob(os.path.join(folder, "fastrpc_mcp-*"))
+    for name in ("tests", "docs", "examples", "README.md", "pyproject.toml"):
+        shutil.move(os.path.join(source, name), folder)
+    shutil.rmtree(source)
+    data = os.environ.get("FASTRPC_DATA_DIR") or os.path.join(REPOSITORY, "..", "shared", "data")
+    tests = EMULATED_TESTS if wheel.emulated else CORE_TESTS
+    command = [python, "-m", "pytest", "-n", "2", "--dist", "loadfile", *tests]
+    said = output(command, folder, FASTRPC_DATA_DIR=data)
+    return said.strip().splitlines()[-1]
+
+
+def check(wheel: Wheel, contents_only: bool, with_tests: bool) -> None:
+    """Check one wheel; raises `Wrong`, prints what works."""
+    if faults := list(wrong_contents(wheel)):
+        raise Wrong("; ".join(faults))
+    audit(wheel)
+    print(f"{wheel.name}: {os.path.getsize(wheel.path):,} bytes, contents, tags", flush=True)
+    if contents_only:
+        return
+    python = pythons.interpreter(wheel.version, wheel.platform.triplet)
+    folder = tempfile.mkdtemp(prefix="fastrpc-check-")
+    for works in use(wheel, python, folder, with_tests):
+        print(f"  {works}", flush=True)
+    shutil.rmtree(folder)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("wheels", nargs="+")
+    parser.add_argument("--contents", action="store_true", help="only look into them")
+    parser.add_argument("--skip-tests", action="store_true", help="use them, but leave the core tests out")
+    options = parser.parse_args()
+    failed = 0
+    for path in options.wheels:
+        try:
+            check(Wheel(path), options.contents, not options.skip_tests)
+        except (Wrong, pythons.CannotMake) as error:
+            print(f"{os.path.basename(path)}: {error}", file=sys.stderr, flush=True)
+            failed += 1
+    raise SystemExit(f"{failed} of {len(options.wheels)} wheels failed" if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
