@@ -13,15 +13,15 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from fastrpc._compat_context import (
+from fastrpc.compat.context import (
     AcceptedElicitation,
     CancelledElicitation,
     Context,
     DeclinedElicitation,
     not_offered,
 )
-from fastrpc._compat_functions import adapted
-from fastrpc._compat_values import (
+from fastrpc.compat.functions import adapted
+from fastrpc.compat.values import (
     AssistantMessage,
     Audio,
     File,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
-from fastrpc._compat_values import NotOffered, plain
+from fastrpc.compat.values import NotOffered, plain
 from fastrpc.context import DONE
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
-from fastrpc._compat_context import Context
+from fastrpc.compat.context import Context
 from fastrpc.context import Context as PlainContext
 from fastrpc.errors import DefinitionError
 from fastrpc.handlers import docstring_of, is_async, is_unbound_method, name_of
