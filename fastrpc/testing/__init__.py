@@ -16,10 +16,10 @@ from __future__ import annotations
 import asyncio
 import json
 
-from fastrpc._testing_answers import Answers
-from fastrpc._testing_listening import Listening
-from fastrpc._testing_results import CallResult, CompletionResult, PromptResult, ReadResult, RemoteError
 from fastrpc.errors import FastrpcError
+from fastrpc.testing.answers import Answers
+from fastrpc.testing.listening import Listening
+from fastrpc.testing.results import CallResult, CompletionResult, PromptResult, ReadResult, RemoteError
 from fastrpc.transports.memory import MemoryTransport
 from fastrpc.versions import (
     CAPABILITIES_KEY,

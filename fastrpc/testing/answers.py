@@ -6,7 +6,7 @@ form that the protocol wants. How a question comes and an answer goes is the cli
 
 from __future__ import annotations
 
-from fastrpc._testing_results import RemoteError
+from fastrpc.testing.results import RemoteError
 from fastrpc.versions import MODERN, VERSIONS
 
 TYPE_CHECKING = False
