@@ -297,7 +297,7 @@ class ChildPeer(Peer):
         env: Mapping[str, str] | None,
     ) -> None:
         """Start it. Raises ProgramError."""
-        from fastrpc._process_pipes import Pipes
+        from fastrpc.processes.pipes import Pipes
 
         super().__init__(owner, told)
         self._pipes = Pipes(command, cwd=cwd, env=env, on_line=self._heard, on_end=self.end)

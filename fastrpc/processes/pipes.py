@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from fastrpc import _process_reapers as reapers
-from fastrpc.processes import _payload
+from fastrpc.processes import _payload, reapers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
             """End the program."""
 
 
-REAPER = os.path.join(os.path.dirname(__file__), "_core", "reaper")
+REAPER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "_core", "reaper")
 IDLE_AT_MOST = 4
 IDLE_SECONDS = 10.0  # after that one idle reaper stays
 INLINE_LIMIT = 64 * 1024

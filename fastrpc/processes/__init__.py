@@ -17,9 +17,9 @@ import os
 import signal as signals
 import time
 
-from fastrpc import _process_reapers as reapers
-from fastrpc._process_output import FILE_LIMIT, MEMORY_LIMIT, Output, OutputFile
-from fastrpc._process_reapers import ProgramError
+from fastrpc.processes import reapers
+from fastrpc.processes.output import FILE_LIMIT, MEMORY_LIMIT, Output, OutputFile
+from fastrpc.processes.reapers import ProgramError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
