@@ -2,7 +2,7 @@
 
 It stands below a reaper like every program of `fastrpc.processes`: however this process ends, it and its
 children end too. Its standard error is this process's own. Works on the running event loop and only
-there. What the lines mean is left to `fastrpc.peer`.
+there. What the lines mean is left to `fastrpc.proxy.peer`.
 """
 
 from __future__ import annotations

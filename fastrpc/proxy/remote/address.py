@@ -1,7 +1,7 @@
 """Where a remote server is, and what it is shown that opens it: checked at once, before anything is sent.
 
 Secrets stay out of every message: `Remote.hide` takes them out of a text, and a URL is shown without what may
-hold one. Reads no more than a file of certificates; the requests are `fastrpc.remote.wire`'s.
+hold one. Reads no more than a file of certificates; the requests are `fastrpc.proxy.remote.wire`'s.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
     from typing import Any
 
-    from fastrpc.peer import Owner, Peer
+    from fastrpc.proxy.peer import Owner, Peer
 
 OURS = (
     "accept",
@@ -99,7 +99,7 @@ class Remote:
         return secret and not self.is_local and self.url.lower().startswith("http:")
 
     def peer(self, owner: Owner, told: dict[str, Any]) -> Peer:
-        from fastrpc.remote.peer import HttpPeer
+        from fastrpc.proxy.remote.peer import HttpPeer
 
         return HttpPeer(owner, told, self)
 

@@ -11,17 +11,17 @@ from urllib.parse import urljoin, urlsplit
 
 from fastrpc import log
 from fastrpc.errors import ToolError
-from fastrpc.remote.events import Events
-from fastrpc.remote.stateless import parsed
-from fastrpc.remote.wire import JSON, LONGEST_BODY, STREAM, WireError
+from fastrpc.proxy.remote.events import Events
+from fastrpc.proxy.remote.stateless import parsed
+from fastrpc.proxy.remote.wire import JSON, LONGEST_BODY, STREAM, WireError
 from fastrpc.results import to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.peer import Asked
-    from fastrpc.remote.peer import HttpPeer
+    from fastrpc.proxy.peer import Asked
+    from fastrpc.proxy.remote.peer import HttpPeer
 
 ENDPOINT_SECONDS = 10.0
 

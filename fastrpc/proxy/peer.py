@@ -2,7 +2,8 @@
 
 Requests go out under ids of our own; what comes back is handed to whoever asked: results, errors, progress,
 and the questions that the server asks meanwhile. `ChildPeer` speaks with a child process over its pipes;
-`fastrpc.remote` has the one that speaks over HTTP. What is done with all that is left to `fastrpc.proxy`.
+`fastrpc.proxy.remote` has the one that speaks over HTTP. What is done with all that is left to
+`fastrpc.proxy`.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ import json
 from contextlib import asynccontextmanager
 
 from fastrpc.errors import ToolError
-from fastrpc.remote.address import shown
-from fastrpc.remote.events import Event, Events, TooLong
+from fastrpc.proxy.remote.address import shown
+from fastrpc.proxy.remote.events import Event, Events, TooLong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from fastrpc.remote.address import Remote
+    from fastrpc.proxy.remote.address import Remote
 
 CONNECT_SECONDS = 10.0
 WRITE_SECONDS = 60.0

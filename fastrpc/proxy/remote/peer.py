@@ -11,8 +11,8 @@ import asyncio
 
 from fastrpc import log
 from fastrpc.errors import ToolError
-from fastrpc.peer import Peer, RemoteError
-from fastrpc.remote.wire import Refused, Wire
+from fastrpc.proxy.peer import Peer, RemoteError
+from fastrpc.proxy.remote.wire import Refused, Wire
 from fastrpc.versions import LATEST_LEGACY, LEGACY_VERSIONS, MODERN, SERVER_KEY
 
 TYPE_CHECKING = False
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any, Protocol
 
-    from fastrpc.peer import Asked, Owner
-    from fastrpc.remote.address import Remote
+    from fastrpc.proxy.peer import Asked, Owner
+    from fastrpc.proxy.remote.address import Remote
 
     class Way(Protocol):
         """A transport of one era; the methods are those of `Peer`."""
@@ -72,7 +72,7 @@ class HttpPeer(Peer):
 
     async def _discover(self) -> dict[str, Any] | None:
         """Return what a server of 2026-07-28 says of itself; None if it is none."""
-        from fastrpc.remote.stateless import StatelessWay
+        from fastrpc.proxy.remote.stateless import StatelessWay
 
         self._way = way = StatelessWay(self)
         try:
@@ -107,7 +107,7 @@ class HttpPeer(Peer):
             raise ToolError(f"it speaks protocol {shown}, which is not known here") from None
 
     async def _initialize(self, version: str) -> dict[str, Any]:
-        from fastrpc.remote.session import SessionWay
+        from fastrpc.proxy.remote.session import SessionWay
 
         self._way = SessionWay(self)
         try:
@@ -119,7 +119,7 @@ class HttpPeer(Peer):
 
     async def _initialize_old(self, version: str, refusal: Exception) -> dict[str, Any]:
         """Try HTTP+SSE (MCP 2024-11-05). If it is not that either, the first refusal counts."""
-        from fastrpc.remote.sse import SseWay
+        from fastrpc.proxy.remote.sse import SseWay
 
         self._way = way = SseWay(self)
         if not await way.open():
@@ -169,7 +169,7 @@ class HttpPeer(Peer):
 
     def check_tool(self, entry: dict[str, Any]) -> None:
         if self.modern:
-            from fastrpc.remote.stateless import check_marks
+            from fastrpc.proxy.remote.stateless import check_marks
 
             check_marks(entry["inputSchema"])
 

@@ -12,19 +12,19 @@ import asyncio
 
 from fastrpc import log
 from fastrpc.errors import ToolError
-from fastrpc.peer import RemoteError, SessionGone
-from fastrpc.remote.events import Events
-from fastrpc.remote.stateless import PAUSES, SILENT_SECONDS, STEADY_SECONDS, check_answers, parsed
-from fastrpc.remote.wire import JSON, LONGEST_BODY, STREAM, Refused, Unreachable, WireError
+from fastrpc.proxy.peer import RemoteError, SessionGone
+from fastrpc.proxy.remote.events import Events
+from fastrpc.proxy.remote.stateless import PAUSES, SILENT_SECONDS, STEADY_SECONDS, check_answers, parsed
+from fastrpc.proxy.remote.wire import JSON, LONGEST_BODY, STREAM, Refused, Unreachable, WireError
 from fastrpc.results import to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.peer import Asked
-    from fastrpc.remote.peer import HttpPeer
-    from fastrpc.remote.wire import Answer
+    from fastrpc.proxy.peer import Asked
+    from fastrpc.proxy.remote.peer import HttpPeer
+    from fastrpc.proxy.remote.wire import Answer
 
 HEADER_SINCE = "2025-06-18"
 """From this version on each request names the version (MCP 2025-06-18: MCP-Protocol-Version)."""

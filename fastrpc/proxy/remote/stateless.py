@@ -12,10 +12,10 @@ from base64 import b64encode
 
 from fastrpc import log
 from fastrpc.errors import ToolError
-from fastrpc.peer import RemoteError
-from fastrpc.remote.address import is_header_name
-from fastrpc.remote.events import Events
-from fastrpc.remote.wire import JSON, LONGEST_BODY, STREAM, Refused, WireError
+from fastrpc.proxy.peer import RemoteError
+from fastrpc.proxy.remote.address import is_header_name
+from fastrpc.proxy.remote.events import Events
+from fastrpc.proxy.remote.wire import JSON, LONGEST_BODY, STREAM, Refused, WireError
 from fastrpc.results import to_json
 from fastrpc.transports.http.headers import NAMED, parameter_headers
 from fastrpc.versions import CAPABILITIES_KEY, CLIENT_KEY, LOG_KEY, MODERN, SERVER_KEY, VERSION_KEY
@@ -24,9 +24,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.peer import Asked
-    from fastrpc.remote.peer import HttpPeer
-    from fastrpc.remote.wire import Answer
+    from fastrpc.proxy.peer import Asked
+    from fastrpc.proxy.remote.peer import HttpPeer
+    from fastrpc.proxy.remote.wire import Answer
 
 ACKNOWLEDGED_SECONDS = 5.0
 """How long the lists wait until the server has agreed to tell of their changes."""

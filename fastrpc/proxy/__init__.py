@@ -16,9 +16,8 @@ from time import monotonic
 from fastrpc import log
 from fastrpc.completion import key_of
 from fastrpc.errors import DefinitionError, FastrpcError, InternalError, ToolError
-from fastrpc.peer import ChildPeer, RemoteError, SessionGone
 from fastrpc.prompts import Prompt
-from fastrpc.proxy_entries import (
+from fastrpc.proxy.entries import (
     QUESTIONS,
     PassedCompletion,
     PassedPrompt,
@@ -29,6 +28,7 @@ from fastrpc.proxy_entries import (
     ask,
     contents_of,
 )
+from fastrpc.proxy.peer import ChildPeer, RemoteError, SessionGone
 from fastrpc.versions import MODERN
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fastrpc.catalogue import Registry
     from fastrpc.context import Context
     from fastrpc.dispatcher import Dispatcher, Request
-    from fastrpc.peer import Peer
+    from fastrpc.proxy.peer import Peer
     from fastrpc.resources import Contents
     from fastrpc.server import Server
 
@@ -93,13 +93,14 @@ def proxy(make: type[Server], where: list[str] | str, options: dict[str, Any]) -
     command.
 
     `options` are those of `Server`, and ``start_seconds``. With a command: ``cwd`` and ``env`` for the child
-    (env: the whole of it, this process's own unless given). With a URL: see `fastrpc.remote.address.Remote`.
-    ``name`` is the command's or the host's unless given. Raises DefinitionError.
+    (env: the whole of it, this process's own unless given). With a URL: see
+    `fastrpc.proxy.remote.address.Remote`. ``name`` is the command's or the host's unless given. Raises
+    DefinitionError.
     """
     seconds = options.pop("start_seconds", START_SECONDS)
     target: Target
     if isinstance(where, str):
-        from fastrpc.remote.address import Remote
+        from fastrpc.proxy.remote.address import Remote
 
         if not where.lower().startswith(ADDRESSES):
             raise DefinitionError(
