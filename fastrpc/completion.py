@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fastrpc.errors import DefinitionError
 from fastrpc.handlers import Handler, is_unbound_method
-from fastrpc.schema_annotations import UnresolvedName
+from fastrpc.schema.annotations import UnresolvedName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ type is described once. How the question travels is the affair of `fastrpc.askin
 from __future__ import annotations
 
 from fastrpc.errors import DefinitionError
-from fastrpc.schema_annotations import is_literal, peel, plain_shape
-from fastrpc.schema_shapes import PLAIN, Mismatch, described, expected, one_of, shorten, step_to
+from fastrpc.schema.annotations import is_literal, peel, plain_shape
+from fastrpc.schema.shapes import PLAIN, Mismatch, described, expected, one_of, shorten, step_to
 from fastrpc.versions import RICH_QUESTIONS
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from fastrpc.schema_shapes import Schema, Shape
+    from fastrpc.schema.shapes import Schema, Shape
 
 FORMATS = ("email", "uri", "date", "date-time")
 """What a text may be said to be (MCP: StringSchema). Other formats are checked here and not shown."""
@@ -138,7 +138,7 @@ def _of_type(form: Any) -> Fields:
     peeled = peel(form, {})
     shape = None if peeled.metadata else plain_shape(peeled.base, {})
     if shape is None:
-        from fastrpc.schema_types import rich_shape
+        from fastrpc.schema.types import rich_shape
 
         shape = rich_shape(peeled, {})
     name = getattr(form, "__name__", None) or repr(form)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fastrpc.errors import DefinitionError
 from fastrpc.schema import describe
-from fastrpc.schema_annotations import UnresolvedName
+from fastrpc.schema.annotations import UnresolvedName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fastrpc._core.encode import is_plain
 from fastrpc.results import BrokenPromise, to_json
-from fastrpc.schema_shapes import (
+from fastrpc.schema.shapes import (
     AnyShape,
     ArrayShape,
     BooleanShape,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.schema import Signature
-    from fastrpc.schema_shapes import Shape
+    from fastrpc.schema.shapes import Shape
 
 _EXACT: dict[str, frozenset[type]] = {
     "str": frozenset((str,)),

@@ -15,7 +15,7 @@ from fastrpc.compat.context import Context
 from fastrpc.context import Context as PlainContext
 from fastrpc.errors import DefinitionError
 from fastrpc.handlers import docstring_of, is_async, is_unbound_method, name_of
-from fastrpc.schema_annotations import peel, resolve
+from fastrpc.schema.annotations import peel, resolve
 from fastrpc.types import Content, ToolResult
 
 TYPE_CHECKING = False

@@ -12,7 +12,7 @@ from fastrpc.errors import ArgumentError, InternalError, InvalidParams, Protocol
 from fastrpc.paging import cursor_of
 from fastrpc.prompts import ROLES, Message
 from fastrpc.results import UnencodableResult, to_json
-from fastrpc.schema_shapes import quote, shorten
+from fastrpc.schema.shapes import quote, shorten
 from fastrpc.types import Content, block_of
 
 TYPE_CHECKING = False

@@ -15,7 +15,7 @@ from fastrpc.prompts import Prompt
 from fastrpc.registry import Tool
 from fastrpc.resources import Contents, Resource, ResourceTemplate
 from fastrpc.schema import Parameter, Signature
-from fastrpc.schema_shapes import ANY
+from fastrpc.schema.shapes import ANY
 from fastrpc.types import KINDS_OF_CONTENT, Block, ToolResult
 from fastrpc.uri_templates import Template
 from fastrpc.versions import LEGACY_VERSIONS, known

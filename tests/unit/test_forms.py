@@ -14,7 +14,7 @@ import pytest
 
 from fastrpc import DefinitionError, Meta
 from fastrpc.forms import fields_of
-from fastrpc.schema_shapes import Mismatch
+from fastrpc.schema.shapes import Mismatch
 from fastrpc.versions import ELICITATION, RICH_QUESTIONS
 
 

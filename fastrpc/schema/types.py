@@ -3,7 +3,7 @@
 msgspec makes their schemas and converts their values; pydantic does for its own models and
 constraints, and for what msgspec does not know, where the tool's author has loaded it. Importing msgspec
 costs 18 ms: this module is loaded by the first annotation that needs it. Values are taken exactly
-first, then mended as far as the library does it; errors are put into the words of `fastrpc.schema_shapes`.
+first, then mended as far as the library does it; errors are put into the words of `fastrpc.schema.shapes`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import sys
 
 from fastrpc.errors import DefinitionError
-from fastrpc.schema_annotations import Peeled, UnresolvedName, plain_shape
-from fastrpc.schema_shapes import (
+from fastrpc.schema.annotations import Peeled, UnresolvedName, plain_shape
+from fastrpc.schema.shapes import (
     Mismatch,
     Shape,
     add_enum_type,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from fastrpc.schema_shapes import Schema
+    from fastrpc.schema.shapes import Schema
 
 _MISSING = object()
 _NOUNS = {

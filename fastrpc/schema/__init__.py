@@ -1,8 +1,8 @@
 """From a Python function to its `Signature`: JSON Schemas for the client, a binder for the arguments.
 
 `describe` reads annotations and defaults straight from the function's code object. A function of
-plain types costs some ten microseconds and no import; `fastrpc.schema_types` (msgspec, pydantic) is imported
-for a type that needs it, `fastrpc.schema_raw` (jsonschema-rs) for a schema written by hand. Schemas
+plain types costs some ten microseconds and no import; `fastrpc.schema.types` (msgspec, pydantic) is imported
+for a type that needs it, `fastrpc.schema.raw` (jsonschema-rs) for a schema written by hand. Schemas
 are JSON Schema 2020-12, without references where they can be written out. Calling the function, and
 when, is left to the dispatcher.
 """
@@ -12,8 +12,8 @@ from __future__ import annotations
 import sys
 
 from fastrpc.errors import DefinitionError
-from fastrpc.schema_annotations import UnresolvedName, is_any, is_literal, is_union, peel, plain_shape
-from fastrpc.schema_shapes import ANY, Mismatch, Shape, argument_error, described, expected, quote
+from fastrpc.schema.annotations import UnresolvedName, is_any, is_literal, is_union, peel, plain_shape
+from fastrpc.schema.shapes import ANY, Mismatch, Shape, argument_error, described, expected, quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any
 
-    from fastrpc.schema_annotations import Peeled
-    from fastrpc.schema_shapes import Schema
+    from fastrpc.schema.annotations import Peeled
+    from fastrpc.schema.shapes import Schema
 
 VECTOR_LIMIT = 16  # parameters of a call that the compiled core may make without a dict
 _VARIABLE_POSITIONAL, _VARIABLE_KEYWORD, _GENERATOR, _ASYNC_GENERATOR = 0x04, 0x08, 0x20, 0x200
@@ -188,7 +188,7 @@ def describe(
     """
     facts = _Facts(function)
     if input_schema is not None:
-        from fastrpc.schema_raw import raw_signature
+        from fastrpc.schema.raw import raw_signature
 
         signature = raw_signature(facts, input_schema, documents or {})
     else:
@@ -315,7 +315,7 @@ class _Facts:
             if not peeled.metadata:
                 shape = plain_shape(peeled.base, self.namespace)
             if shape is None:
-                from fastrpc.schema_types import rich_shape
+                from fastrpc.schema.types import rich_shape
 
                 shape = rich_shape(peeled, self.namespace, output=output)
         except UnresolvedName as error:
@@ -356,7 +356,7 @@ def _parameter(facts: _Facts, name: str) -> Parameter:
     peeled = facts.peel(what, facts.annotations[name])
     default = facts.defaults.get(name, _MISSING)
     if type(default).__module__ == "pydantic.fields":
-        from fastrpc.schema_types import default_of_field
+        from fastrpc.schema.types import default_of_field
 
         peeled, default = default_of_field(peeled, default, _MISSING)
     shape = facts.shape(what, peeled)

@@ -4,7 +4,7 @@
 the `Shape` of what is left when it is made of ``str``, ``int``, ``float``, ``bool``, ``None``,
 ``list``, ``dict``, ``Literal``, ``Any`` and unions of these. Costs microseconds and never imports
 ``typing``: its constructs are recognised by their attributes, and only where the tool's author has
-loaded it. Everything else is left to `fastrpc.schema_types`.
+loaded it. Everything else is left to `fastrpc.schema.types`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 from fastrpc.errors import DefinitionError
-from fastrpc.schema_shapes import (
+from fastrpc.schema.shapes import (
     ANY,
     NULL,
     PLAIN,
@@ -142,7 +142,7 @@ _BUILTIN_NAMES = {
 
 
 def plain_shape(base: Any, namespace: Mapping[str, Any]) -> Shape | None:
-    """Return the shape of a peeled annotation, or None where only `fastrpc.schema_types` can tell."""
+    """Return the shape of a peeled annotation, or None where only `fastrpc.schema.types` can tell."""
     if type(base) is type:
         return PLAIN.get(base)
     if is_any(base):

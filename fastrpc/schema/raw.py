@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fastrpc.errors import ArgumentError, DefinitionError
 from fastrpc.schema import Parameter, Signature
-from fastrpc.schema_shapes import (
+from fastrpc.schema.shapes import (
     PLAIN,
     Mismatch,
     Shape,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.schema import _Facts
-    from fastrpc.schema_shapes import Schema
+    from fastrpc.schema.shapes import Schema
 
 _BY_TYPE = {
     "integer": PLAIN[int],
@@ -86,7 +86,7 @@ def _refuse(uri: str) -> Any:
 
 
 def _problem_of(error: Any) -> str:
-    """Say one of the validator's errors in the words of `fastrpc.schema_shapes`."""
+    """Say one of the validator's errors in the words of `fastrpc.schema.shapes`."""
     path = "".join(f"[{step}]" if isinstance(step, int) else step_to(step) for step in error.instance_path)
     keyword = error.kind.name
     if keyword == "required":

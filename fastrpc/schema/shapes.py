@@ -3,7 +3,7 @@
 A `Shape` knows its property schema, and checks or mends a value: ``"5"`` for an integer, ``"true"``
 for a boolean, JSON text for an array or object. A `Mismatch` says where and why a value does not
 fit, in the words that a model reads. Imports nothing but the errors. Which annotation has which
-shape is said in `fastrpc.schema_annotations`; classes, enums and constraints in `fastrpc.schema_types`.
+shape is said in `fastrpc.schema.annotations`; classes, enums and constraints in `fastrpc.schema.types`.
 """
 
 from __future__ import annotations
