@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import os
 
-from fastrpc.asking_questions import Form
 from fastrpc.config import OFF, parse_seconds
 from fastrpc.errors import ToolError
+from fastrpc.questions import Form
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

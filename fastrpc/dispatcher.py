@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fastrpc._core.connection import Connection
     from fastrpc._core.plan import Plan
     from fastrpc.asking import Questions
-    from fastrpc.asking_state import Memory
+    from fastrpc.asking.state import Memory
     from fastrpc.link import Link
     from fastrpc.service import Service
 
@@ -118,7 +118,7 @@ class Request:
         from fastrpc.link import Link
 
         if "requestState" in self.params or "inputResponses" in self.params:
-            from fastrpc.asking_state import memory_of
+            from fastrpc.asking.state import memory_of
 
             memory_of(self)
         self.link = Link(self)

@@ -7,11 +7,11 @@ The conversation with the server behind is left to `fastrpc.proxy`.
 
 from __future__ import annotations
 
-from fastrpc.asking_questions import BadAnswer, Question
 from fastrpc.completion import Completion, Completions, key_of
 from fastrpc.errors import ToolError
 from fastrpc.handlers import Handler
 from fastrpc.prompts import Prompt
+from fastrpc.questions import BadAnswer, Question
 from fastrpc.registry import Tool
 from fastrpc.resources import Contents, Resource, ResourceTemplate
 from fastrpc.schema import Parameter, Signature

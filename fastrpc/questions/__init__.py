@@ -6,7 +6,7 @@ client's result becomes a value. How it travels, and when, is the affair of `fas
 
 from __future__ import annotations
 
-from fastrpc.forms import fields_of
+from fastrpc.questions.forms import fields_of
 from fastrpc.schema.shapes import Mismatch, shorten
 from fastrpc.types import Content, block_of
 from fastrpc.versions import ELICITATION, LEGACY_VERSIONS, MODERN, RICH_QUESTIONS, VERSIONS, knows_content

@@ -3,17 +3,17 @@
 A handler writes one ``await`` for both eras. Up to 2025-11-25 questions are requests to the client, and the
 function waits for the answers (`Questions`). From 2026-07-28 on a server sends no requests: `ask` raises
 `InputRequired` through the function, the client is told what is missing, and sends its request again with
-the answers, on which the function runs again from its start (`fastrpc.asking_state` remembers). Imported
+the answers, on which the function runs again from its start (`fastrpc.asking.state` remembers). Imported
 by the first question.
 """
 
 from __future__ import annotations
 
-from fastrpc.asking_questions import Answer, BadAnswer, Form, Question, Roots, Sample, Sampling, Visit
-from fastrpc.asking_state import memory_of, state_of
-from fastrpc.asking_state import once as once_of
+from fastrpc.asking.state import memory_of, state_of
+from fastrpc.asking.state import once as once_of
 from fastrpc.calls import InputRequired
 from fastrpc.errors import MissingRequiredClientCapability, ToolError
+from fastrpc.questions import Answer, BadAnswer, Form, Question, Roots, Sample, Sampling, Visit
 from fastrpc.results import to_json
 from fastrpc.session import READY
 from fastrpc.versions import MODERN, SERVER_KEY
