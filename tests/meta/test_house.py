@@ -51,8 +51,6 @@ LAYERS = {
     "fastrpc.processes": 3,
     "fastrpc.checking_proxy": 3,
     "fastrpc.ask": 4,
-    "fastrpc.ask_terminal": 4,
-    "fastrpc.ask_screen": 4,
     "fastrpc.session": 5,
     "fastrpc.results": 5,
     "fastrpc.workers": 5,

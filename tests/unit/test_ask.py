@@ -14,7 +14,7 @@ from askers import Raw, cancelled, with_client, with_raw
 from fastrpc import Context, Server
 from fastrpc import ask as ladder
 from fastrpc.ask import Choice, Outcome, ask_person, limit_seconds, listed
-from fastrpc.ask_screen import Keys, Menu, plain, width, wrapped
+from fastrpc.ask.screen import Keys, Menu, plain, width, wrapped
 from fastrpc.testing import Client, RemoteError
 from fastrpc.versions import ELICITATION, LEGACY_VERSIONS, MODERN, VERSIONS
 

@@ -3,7 +3,7 @@
 The terminal is opened by its own name, ``/dev/tty``; descriptors 0 and 1 are the protocol's. It is used only
 while this process is in its foreground: from the background the menu waits until it is brought back. The
 loop stays alive; the terminal's mode and screen come back however the asking ends. What is drawn and what
-keys do is the affair of `fastrpc.ask_screen`, whether to ask at all that of `fastrpc.ask`. Imported by
+keys do is the affair of `fastrpc.ask.screen`, whether to ask at all that of `fastrpc.ask`. Imported by
 the first question that comes this far.
 """
 
@@ -17,7 +17,7 @@ import signal
 import termios
 import time
 
-from fastrpc.ask_screen import Keys, Menu
+from fastrpc.ask.screen import Keys, Menu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@
 The first way that works is taken. The client is asked where it offers forms (MCP: elicitation), in its
 version's manner: from 2026-07-28 on the caller runs again from its start once the answer is there
 (`fastrpc.Context.elicit`). The terminal is asked where the person wants that (``ASK_TERMINAL=1``) and the
-server runs in its foreground: `fastrpc.ask_terminal`, imported only then. Else the outcome is that
+server runs in its foreground: `fastrpc.ask.terminal`, imported only then. Else the outcome is that
 nobody was asked, and why; `listed` writes the questions for an agent to put them itself. No answer is
 ever made up. While a person thinks, a client that wants progress hears of it. For coroutines on the
 server's loop.
@@ -225,10 +225,10 @@ async def _on_terminal(
     if os.environ.get("ASK_TERMINAL", "").strip().lower() in ("", *OFF):
         raise _NoWay("ASK_TERMINAL is not set")
     try:
-        from fastrpc import ask_terminal
+        from fastrpc.ask import terminal
     except ImportError:
         raise _NoWay("this system has no terminals") from None
     try:
-        return await ask_terminal.ask(choices, message)
-    except ask_terminal.NoTerminal as obstacle:
+        return await terminal.ask(choices, message)
+    except terminal.NoTerminal as obstacle:
         raise _NoWay(str(obstacle)) from None
