@@ -316,7 +316,7 @@ class Server:
 
         If the module has a function ``attach(server)`` it is called then, to look after more than calls.
         """
-        from fastrpc.targets import attach, collect
+        from fastrpc.catalogue.targets import attach, collect
 
         for tool in collect(module):
             self.add_tool(tool)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from fastrpc import calls
 from fastrpc._core.plan import REQUIRED, Plan
+from fastrpc.catalogue.paging import page_of
 from fastrpc.errors import Overloaded
-from fastrpc.paging import page_of
 from fastrpc.results import (
     Results,
     exact_type_of,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from fastrpc.calls import Call
     from fastrpc.catalogue import Catalogue
+    from fastrpc.catalogue.handlers import Handler
     from fastrpc.dispatcher import Dispatcher, Request
-    from fastrpc.handlers import Handler
     from fastrpc.lifespan import Lifespan
     from fastrpc.registry import Tool
     from fastrpc.workers import Workers

@@ -11,10 +11,10 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
+from fastrpc.catalogue.handlers import docstring_of, is_async, is_unbound_method, name_of
 from fastrpc.compat.context import Context
 from fastrpc.context import Context as PlainContext
 from fastrpc.errors import DefinitionError
-from fastrpc.handlers import docstring_of, is_async, is_unbound_method, name_of
 from fastrpc.schema.annotations import peel, resolve
 from fastrpc.types import Content, ToolResult
 

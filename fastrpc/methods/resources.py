@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from fastrpc._core.encode import dumps
 from fastrpc.calls import complaint_of
+from fastrpc.catalogue.paging import cursor_of, decode_cursor, encode_cursor, page_of
 from fastrpc.errors import ArgumentError, InternalError, InvalidParams, ResourceNotFound, ToolError
-from fastrpc.paging import cursor_of, decode_cursor, encode_cursor, page_of
 from fastrpc.resources import Contents, ProviderMethod, Resource, entry_of, guessed_type
+from fastrpc.resources.uri_templates import normal
 from fastrpc.results import UnencodableResult, to_json
 from fastrpc.types import Content
-from fastrpc.uri_templates import normal
 from fastrpc.versions import MODERN, known
 
 TYPE_CHECKING = False

@@ -7,17 +7,17 @@ The conversation with the server behind is left to `fastrpc.proxy`.
 
 from __future__ import annotations
 
+from fastrpc.catalogue.handlers import Handler
 from fastrpc.completion import Completion, Completions, key_of
 from fastrpc.errors import ToolError
-from fastrpc.handlers import Handler
 from fastrpc.prompts import Prompt
 from fastrpc.questions import BadAnswer, Question
 from fastrpc.registry import Tool
 from fastrpc.resources import Contents, Resource, ResourceTemplate
+from fastrpc.resources.uri_templates import Template
 from fastrpc.schema import Parameter, Signature
 from fastrpc.schema.shapes import ANY
 from fastrpc.types import KINDS_OF_CONTENT, Block, ToolResult
-from fastrpc.uri_templates import Template
 from fastrpc.versions import LEGACY_VERSIONS, known
 
 TYPE_CHECKING = False

@@ -144,7 +144,7 @@ def _usage_error(target: str, error: Exception) -> UsageError:
 
 def _place_of(traceback: TracebackType | None) -> str:
     """Return ``file:line`` of the innermost code that is neither fastrpc's own nor the import system's."""
-    own = os.path.dirname(os.path.abspath(__file__)) + os.sep
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
     place = ""
     while traceback is not None:
         file_name = traceback.tb_frame.f_code.co_filename

@@ -8,8 +8,8 @@ serves a URI, and the JSON of what it returns, is left to `fastrpc.methods.resou
 
 from __future__ import annotations
 
+from fastrpc.catalogue.handlers import Handler, clean_docstring, docstring_of, is_unbound_method
 from fastrpc.errors import DefinitionError, ResourceNotFound
-from fastrpc.handlers import Handler, clean_docstring, docstring_of, is_unbound_method
 from fastrpc.schema import Signature, describe
 from fastrpc.types import annotations_of, checked_meta
 from fastrpc.versions import known
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Literal
 
-    from fastrpc.handlers import Run
-    from fastrpc.uri_templates import Template
+    from fastrpc.catalogue.handlers import Run
+    from fastrpc.resources.uri_templates import Template
 
     CacheScope = Literal["public", "private"]
 
@@ -325,7 +325,7 @@ class Resource(_Readable):
         if not colon or not scheme or not rest or not scheme[0].isalpha() or not _SCHEME.issuperset(scheme):
             raise self.error(f"{uri!r} is no URI; write for example docs://{self.name}")
         if not uri.isascii() or not uri.isprintable() or " " in uri:
-            from fastrpc.uri_templates import normal
+            from fastrpc.resources.uri_templates import normal
 
             raise self.error(f"{uri!r} holds what a URI cannot; write {normal(uri)}")
         if size is not None and (type(size) is not int or size < 0):
@@ -364,7 +364,7 @@ class ResourceTemplate(_Readable):
     kind = "template"
 
     def __init__(self, function: Callable[..., Any], *, uri: str, **options: Any) -> None:
-        from fastrpc.uri_templates import Template
+        from fastrpc.resources.uri_templates import Template
 
         self.uri_template = uri
         super().__init__(function, uri, **options)

@@ -6,8 +6,8 @@ told of each change. What an entry is belongs to its own module; this one knows 
 
 from __future__ import annotations
 
+from fastrpc.catalogue.handlers import place_of
 from fastrpc.errors import DefinitionError
-from fastrpc.handlers import place_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
