@@ -1,7 +1,7 @@
 """What a handler is handed besides its arguments: the call it serves.
 
 A parameter annotated with `Context` gets one and never shows in the schema. It costs nothing to a tool
-that does not ask for it. How messages reach the client is the link's affair (`fastrpc.link`).
+that does not ask for it. How messages reach the client is the link's affair (`fastrpc.calls.link`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
     from typing import Any
 
-    from fastrpc.link import Link
+    from fastrpc.calls.link import Link
 
 
 class Done:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fastrpc._core.plan import Plan
     from fastrpc.asking import Questions
     from fastrpc.asking.state import Memory
-    from fastrpc.link import Link
+    from fastrpc.calls.link import Link
     from fastrpc.service import Service
 
 
@@ -115,7 +115,7 @@ class Request:
 
         Raises InvalidParams for a request state that is not its own: nothing must run on it.
         """
-        from fastrpc.link import Link
+        from fastrpc.calls.link import Link
 
         if "requestState" in self.params or "inputResponses" in self.params:
             from fastrpc.asking.state import memory_of

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from fastrpc.calls.link import Link
     from fastrpc.dispatcher import Dispatcher, Request
-    from fastrpc.link import Link
 
 __all__ = ["Answer", "Form", "Question", "Questions", "Roots", "Sample", "Sampling", "Visit", "ask"]
 

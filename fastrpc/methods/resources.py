@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from fastrpc.calls.link import Link
     from fastrpc.catalogue import Catalogue
     from fastrpc.dispatcher import Dispatcher, Request
-    from fastrpc.link import Link
     from fastrpc.resources import Provider, ResourceTemplate
 
     Reader = Resource | ResourceTemplate | ProviderMethod

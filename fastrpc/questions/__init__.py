@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from fastrpc.link import Link
+    from fastrpc.calls.link import Link
 
 ACTIONS = ("accept", "decline", "cancel")
 SAMPLED_TYPES = ("text", "image", "audio", "tool_use", "tool_result")

@@ -15,7 +15,7 @@ import pytest
 from conftest import REPOSITORY
 
 from fastrpc import Context, Server
-from fastrpc.link import BURST
+from fastrpc.calls.link import BURST
 from fastrpc.testing import Client
 from fastrpc.versions import LEGACY_VERSIONS, VERSIONS
 

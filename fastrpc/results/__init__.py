@@ -5,7 +5,7 @@ output. Plain values (dict, list, numbers …) are written by `fastrpc._core.enc
 rest is encoded by orjson, imported by the first result that needs it (18 ms, once). What orjson refuses
 or would change silently takes `_exact_json`, through the standard library: NaN and infinity, which JSON
 does not have, are refused by name. Whether a value keeps the promise of its output schema is judged by
-`fastrpc.results_check`.
+`fastrpc.results.promises`.
 """
 
 from __future__ import annotations
@@ -190,21 +190,21 @@ def plain_check_of(signature: Signature) -> Callable[[Any], bool] | None:
     """Return what tells whether a plain value keeps the output schema; None where its type has told."""
     if signature.output_schema is None or signature.result_shape.kind in GLANCED_AT:
         return None
-    from fastrpc.results_check import plain_check
+    from fastrpc.results.promises import plain_check
 
     return plain_check(signature.result_shape)
 
 
 def conforming(signature: Signature, value: Any) -> Any:
     """Return a result as a JSON value that keeps what the output schema says. Raises BrokenPromise."""
-    from fastrpc.results_check import conforming
+    from fastrpc.results.promises import conforming
 
     return conforming(signature, value)
 
 
 def check_structured(signature: Signature, structured: Any) -> None:
     """Check the structured content that a `ToolResult` brings along. Raises BrokenPromise."""
-    from fastrpc.results_check import check_structured
+    from fastrpc.results.promises import check_structured
 
     check_structured(signature, structured)
 

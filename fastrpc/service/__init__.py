@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.calls import Call
+    from fastrpc.calls.workers import Workers
     from fastrpc.catalogue import Catalogue
     from fastrpc.catalogue.handlers import Handler
     from fastrpc.dispatcher import Dispatcher, Request
-    from fastrpc.lifespan import Lifespan
     from fastrpc.registry import Tool
-    from fastrpc.workers import Workers
+    from fastrpc.service.lifespan import Lifespan
 
 LIST_TTL_MS = 60_000
 """For how long a 2026-07-28 client may keep a list (caching hint ``ttlMs``)."""
@@ -82,7 +82,7 @@ class Service:
         """Where the catalogue comes from, if another server has to be asked (`fastrpc.proxy`)."""
         self.lifespan: Lifespan | None = None
         if lifespan is not None:
-            from fastrpc.lifespan import Lifespan
+            from fastrpc.service.lifespan import Lifespan
 
             self.lifespan = Lifespan(lifespan, self)
         self.results = Results(self.server_info)
@@ -323,7 +323,7 @@ class Service:
     @property
     def workers(self) -> Workers:
         if self._workers is None:
-            from fastrpc.workers import Workers
+            from fastrpc.calls.workers import Workers
 
             self._workers = Workers(self.threads)
         return self._workers
