@@ -8,9 +8,9 @@ Calling it is left to `fastrpc.methods.completion`.
 
 from __future__ import annotations
 
+from fastrpc.catalogue.handlers import Handler, is_unbound_method
 from fastrpc.errors import DefinitionError
-from fastrpc.handlers import Handler, is_unbound_method
-from fastrpc.schema_annotations import UnresolvedName
+from fastrpc.schema.annotations import UnresolvedName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.catalogue import Catalogue
-    from fastrpc.handlers import Run
+    from fastrpc.catalogue.handlers import Run
     from fastrpc.schema import Parameter, Signature
 
 

@@ -1,7 +1,7 @@
 """What a handler is handed besides its arguments: the call it serves.
 
 A parameter annotated with `Context` gets one and never shows in the schema. It costs nothing to a tool
-that does not ask for it. How messages reach the client is the link's affair (`fastrpc.link`).
+that does not ask for it. How messages reach the client is the link's affair (`fastrpc.calls.link`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
     from typing import Any
 
-    from fastrpc.link import Link
+    from fastrpc.calls.link import Link
 
 
 class Done:
@@ -144,13 +144,13 @@ class Context:
         before it asks, it does twice, unless `once` does it. `key` names the question (made from its place
         otherwise).
         """
-        from fastrpc.asking_questions import Form
+        from fastrpc.questions import Form
 
         return await self._ask_one(Form(message, form), key)
 
     async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Any:
         """Ask the person to visit a web page, for what must not pass through the client: a secret."""
-        from fastrpc.asking_questions import Visit
+        from fastrpc.questions import Visit
 
         return await self._ask_one(Visit(message, url), key)
 
@@ -163,13 +163,13 @@ class Context:
         names in snake case (`system_prompt`, `temperature`, `tools`, `tool_choice` …). Returns an
         `fastrpc.asking.Sample` with `text`, `content`, `model` and `stop_reason`.
         """
-        from fastrpc.asking_questions import Sampling
+        from fastrpc.questions import Sampling
 
         return await self._ask_one(Sampling(messages, max_tokens, options), key)
 
     async def roots(self, *, key: str | None = None) -> Any:
         """Return the folders that the client works in, a list of ``{"uri", "name"}`` (MCP: roots)."""
-        from fastrpc.asking_questions import Roots
+        from fastrpc.questions import Roots
 
         return await self._ask_one(Roots(), key)
 

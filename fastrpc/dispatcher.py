@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from fastrpc._core.connection import Connection
     from fastrpc._core.plan import Plan
     from fastrpc.asking import Questions
-    from fastrpc.asking_state import Memory
-    from fastrpc.link import Link
+    from fastrpc.asking.state import Memory
+    from fastrpc.calls.link import Link
     from fastrpc.service import Service
 
 
@@ -116,10 +116,10 @@ class Request:
 
         Raises InvalidParams for a request state that is not its own: nothing must run on it.
         """
-        from fastrpc.link import Link
+        from fastrpc.calls.link import Link
 
         if "requestState" in self.params or "inputResponses" in self.params:
-            from fastrpc.asking_state import memory_of
+            from fastrpc.asking.state import memory_of
 
             memory_of(self)
         self.link = Link(self)

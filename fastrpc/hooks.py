@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from copy import copy
 
+from fastrpc.catalogue.handlers import is_async, name_of
 from fastrpc.errors import DefinitionError
-from fastrpc.handlers import is_async, name_of
 from fastrpc.schema import Signature
 
 TYPE_CHECKING = False

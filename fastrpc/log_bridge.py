@@ -53,7 +53,7 @@ class Bridge(logging.Handler):
             self._sending.now = False
 
     def _send(self, call: Call, record: logging.LogRecord) -> None:
-        from fastrpc.link import Link
+        from fastrpc.calls.link import Link
 
         request = call.request
         link = request.link or Link(request)

@@ -8,8 +8,8 @@ and costs no import for plain types. Calling it, and the JSON of what it returns
 
 from __future__ import annotations
 
+from fastrpc.catalogue.handlers import Handler, clean_docstring, docstring_of, is_unbound_method
 from fastrpc.errors import DefinitionError
-from fastrpc.handlers import Handler, clean_docstring, docstring_of, is_unbound_method
 from fastrpc.types import checked_meta
 from fastrpc.versions import known
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from fastrpc.handlers import Run
+    from fastrpc.catalogue.handlers import Run
     from fastrpc.types import Content
 
 ROLES = ("user", "assistant")

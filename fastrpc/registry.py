@@ -8,8 +8,8 @@ tools of plain types. Running tools is left to the dispatcher; nothing here know
 
 from __future__ import annotations
 
+from fastrpc.catalogue.handlers import Handler, clean_docstring, docstring_of
 from fastrpc.errors import DefinitionError
-from fastrpc.handlers import Handler, clean_docstring, docstring_of
 from fastrpc.schema import describe
 from fastrpc.versions import known
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Literal, TypeVar, overload
 
-    from fastrpc.handlers import Run
+    from fastrpc.catalogue.handlers import Run
     from fastrpc.schema import Signature
 
     Effect = Literal["read", "write", "network", "exec"]
@@ -253,15 +253,15 @@ def tool_of(tool: Any, options: dict[str, Any]) -> Tool:
 def load_target(target: str) -> Any:
     """Return what ``fastrpc serve TARGET`` serves: a Server, or a list of tools.
 
-    `target` is ``file.py``, ``module`` or either with ``:attribute``. See `fastrpc.targets`.
+    `target` is ``file.py``, ``module`` or either with ``:attribute``. See `fastrpc.catalogue.targets`.
     """
-    from fastrpc.targets import load_target
+    from fastrpc.catalogue.targets import load_target
 
     return load_target(target)
 
 
 def collect(module: Any) -> list[Tool]:
-    """Return the marked tools of a module, or of a package and its submodules. See `fastrpc.targets`."""
-    from fastrpc.targets import collect
+    """Return the marked tools of a module, or of a package and its submodules (`catalogue.targets`)."""
+    from fastrpc.catalogue.targets import collect
 
     return collect(module)

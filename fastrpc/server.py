@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fastrpc.catalogue import Registry
     from fastrpc.dispatcher import Dispatcher
     from fastrpc.registry import Tool
-    from fastrpc.watching import Watch
+    from fastrpc.service.watching import Watch
 
     Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -271,10 +271,10 @@ class Server:
         """Call a function before each list of tools and, while a client is connected, every few seconds.
 
         For what must be noticed: a folder that has changed, a time that has come. It is called on the thread
-        that serves a connection and must be quick. See `fastrpc.watching`.
+        that serves a connection and must be quick. See `fastrpc.service.watching`.
         """
         if self.watching is None:
-            from fastrpc.watching import Watch
+            from fastrpc.service.watching import Watch
 
             self.watching = Watch()
         self.watching.add(function, every_seconds)
@@ -316,7 +316,7 @@ class Server:
 
         If the module has a function ``attach(server)`` it is called then, to look after more than calls.
         """
-        from fastrpc.targets import attach, collect
+        from fastrpc.catalogue.targets import attach, collect
 
         for tool in collect(module):
             self.add_tool(tool)
@@ -374,7 +374,7 @@ class Server:
 
         writer = None
         if trace is not None:
-            from fastrpc.trace import Trace
+            from fastrpc.transports.trace import Trace
 
             writer = Trace(trace)
         dispatcher = self.connect()

@@ -1,7 +1,7 @@
 /* Stands between the server and one program at a time, and ends everything below it.
  *
  * The server starts this program with one end of a Unix stream socket as descriptor 3 and talks to it in
- * the frames below; `fastrpc/_process_reapers.py` is the other side. On Linux the reaper is a sub-reaper: what
+ * the frames below; `fastrpc/processes/reapers.py` is the other side. On Linux the reaper is a sub-reaper: what
  * its program leaves behind, in whatever session, becomes its child, so it always knows whether anybody
  * is left. When the socket ends, the server is gone, however it went: SIGTERM to all, 0.3 s, SIGKILL.
  * Elsewhere, or where this kernel refuses, it falls back on the program's process group, which a child
@@ -49,7 +49,7 @@
 
 extern char **environ;
 
-/* --- the frames: the same sizes and order as in _process_reapers.py ------------------------------------ */
+/* --- the frames: the same sizes and order as in processes/reapers.py ------------------------------------ */
 
 enum { RUN = 1, TERMINATE = 2, LIST = 3 };               /* from the server */
 enum { STARTED = 1, FAILED = 2, EXITED = 3, GONE = 4, LISTED = 5 }; /* to it */

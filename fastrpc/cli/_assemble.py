@@ -57,7 +57,7 @@ def _load_late(server: Server, toolset: str, settings: Configuration) -> Iterato
 
 
 def _attach(toolset: str, server: Server) -> None:
-    from fastrpc.targets import attach
+    from fastrpc.catalogue.targets import attach
 
     if toolset in sys.modules:
         attach(sys.modules[toolset], server)

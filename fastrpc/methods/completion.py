@@ -11,7 +11,7 @@ from fastrpc.dispatcher import nearest
 from fastrpc.errors import InvalidParams
 from fastrpc.methods.prompts import encoded, refusal, text_member, texts_member
 from fastrpc.results import UnencodableResult
-from fastrpc.schema_shapes import shorten
+from fastrpc.schema.shapes import shorten
 from fastrpc.versions import COMPLETION_CONTEXT
 
 TYPE_CHECKING = False

@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fastrpc.calls.link import Link
     from fastrpc.dispatcher import Dispatcher, Request
-    from fastrpc.link import Link
 
 DEFAULT_LEVEL = "info"
 

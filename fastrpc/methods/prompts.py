@@ -7,20 +7,20 @@ A prompt's function may return a text, a `Message`, a content helper or block, a
 from __future__ import annotations
 
 from fastrpc import log
+from fastrpc.catalogue.paging import cursor_of
 from fastrpc.dispatcher import nearest
 from fastrpc.errors import ArgumentError, InternalError, InvalidParams, ProtocolError, ToolError
-from fastrpc.paging import cursor_of
 from fastrpc.prompts import ROLES, Message
 from fastrpc.results import UnencodableResult, to_json
-from fastrpc.schema_shapes import quote, shorten
+from fastrpc.schema.shapes import quote, shorten
 from fastrpc.types import Content, block_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fastrpc.catalogue.handlers import Handler
     from fastrpc.dispatcher import Dispatcher, Request
-    from fastrpc.handlers import Handler
     from fastrpc.prompts import Prompt
 
 

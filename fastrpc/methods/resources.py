@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from fastrpc._core.encode import dumps
 from fastrpc.calls import complaint_of
+from fastrpc.catalogue.paging import cursor_of, decode_cursor, encode_cursor, page_of
 from fastrpc.errors import ArgumentError, InternalError, InvalidParams, ResourceNotFound, ToolError
-from fastrpc.paging import cursor_of, decode_cursor, encode_cursor, page_of
 from fastrpc.resources import Contents, ProviderMethod, Resource, entry_of, guessed_type
+from fastrpc.resources.uri_templates import normal
 from fastrpc.results import UnencodableResult, to_json
 from fastrpc.types import Content
-from fastrpc.uri_templates import normal
 from fastrpc.versions import MODERN, known
 
 TYPE_CHECKING = False
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from fastrpc.calls.link import Link
     from fastrpc.catalogue import Catalogue
     from fastrpc.dispatcher import Dispatcher, Request
-    from fastrpc.link import Link
     from fastrpc.resources import Provider, ResourceTemplate
 
     Reader = Resource | ResourceTemplate | ProviderMethod

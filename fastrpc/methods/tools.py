@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fastrpc.calls import complaint_of
+from fastrpc.catalogue.paging import cursor_of
 from fastrpc.errors import ArgumentError, InvalidParams
-from fastrpc.paging import cursor_of
 from fastrpc.versions import MODERN
 
 TYPE_CHECKING = False

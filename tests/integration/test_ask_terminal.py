@@ -271,7 +271,7 @@ sys.modules["uvloop"] = None
 """
 
 WATCHES_NO_TERMINAL = """
-from fastrpc import ask_terminal
+from fastrpc.ask import terminal
 
 class Loop:
     def __init__(self, loop):
@@ -281,12 +281,12 @@ class Loop:
     def add_reader(self, *arguments):
         raise OSError(22, "as kqueue does")
 
-class Session(ask_terminal._Session):
+class Session(terminal._Session):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.loop = Loop(self.loop)
 
-ask_terminal._Session = Session
+terminal._Session = Session
 """
 
 
@@ -336,12 +336,12 @@ def test_the_terminal_is_as_before_however_the_asking_ends(tmp_path: Any, end: s
 
 
 FAILS = """
-from fastrpc import ask_screen
+from fastrpc.ask import screen
 
 def fail(self, key):
     self.draw = None
 
-ask_screen.Menu.press = fail
+screen.Menu.press = fail
 """
 
 

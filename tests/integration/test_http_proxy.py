@@ -12,7 +12,7 @@ from in_memory import with_client
 from remote_server import TOKEN, Asked, Remote, Saying, Scripted
 
 from fastrpc import Server
-from fastrpc.remote import session as session_way
+from fastrpc.proxy.remote import session as session_way
 from fastrpc.testing import Client, RemoteError
 from fastrpc.versions import CAPABILITIES_KEY, LATEST_LEGACY, MODERN, VERSION_KEY, VERSIONS
 

@@ -14,8 +14,8 @@ from remote_server import TOKEN, Asked, Saying, Scripted
 from remote_server import Remote as Process
 
 from fastrpc import DefinitionError, Server
-from fastrpc.remote import stateless, wire
-from fastrpc.remote.address import Remote
+from fastrpc.proxy.remote import stateless, wire
+from fastrpc.proxy.remote.address import Remote
 from fastrpc.testing import Client, RemoteError
 from fastrpc.versions import MODERN
 

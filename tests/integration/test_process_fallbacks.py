@@ -31,7 +31,7 @@ from test_processes import mark, run
 from test_stdio import INITIALIZE, SERVER, call
 
 from fastrpc import processes
-from fastrpc._process_pipes import Pipes
+from fastrpc.processes.pipes import Pipes
 
 COMPILER = shutil.which(os.environ.get("CC", "cc"))
 pytestmark = [

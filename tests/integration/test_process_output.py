@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from programs import bash, on_asyncio, runner
 
-from fastrpc import _process_output, processes
+from fastrpc import processes
+from fastrpc.processes import output as process_output
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
 
@@ -114,7 +115,7 @@ def test_head_tail_and_file_are_exact(tmp_path: Any) -> None:
 def test_a_file_over_its_limit_holds_the_head_and_the_latest_part_in_order(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(_process_output, "SLACK", 0)  # memory must not help out
+    monkeypatch.setattr(process_output, "SLACK", 0)  # memory must not help out
     whole = b"".join(b"%07d\n" % number for number in range(size // 8 + 1))[:size]
     output = processes.Output(900, kept_in(tmp_path, 100_000))
     for start in range(0, size, 777):

@@ -514,5 +514,5 @@ def test_a_loop_that_ends_too_early_leaves_nobody_behind(mark: str) -> None:
 
 
 def test_a_reaper_started_by_hand_ends_at_once() -> None:
-    path = os.path.join(os.path.dirname(processes.__file__), "_core", "reaper")
+    path = os.path.join(REPOSITORY, "fastrpc", "_core", "reaper")
     assert subprocess.run([path], timeout=5, stdin=subprocess.DEVNULL).returncode == 2

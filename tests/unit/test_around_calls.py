@@ -167,7 +167,7 @@ def test_a_server_that_watches_nothing_does_not_import_it() -> None:
         "app = Server('t'); lines = []; wire = MemoryTransport(app.connect().connection, lines.append)\n"
         'wire.send(b\'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\')\n'
         'wire.send(b\'{"jsonrpc":"2.0","id":2,"method":"tools/list"}\')\n'
-        "assert len(lines) == 2; print('fastrpc.watching' in sys.modules)"
+        "assert len(lines) == 2; print('fastrpc.service.watching' in sys.modules)"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
     assert shown.stdout.strip() == "False", shown.stderr

@@ -15,7 +15,7 @@ from in_memory import with_client
 from fastrpc import Context, Server
 from fastrpc import ask as ladder
 from fastrpc.ask import Choice, Outcome, ask_person, limit_seconds, listed
-from fastrpc.ask_screen import Keys, Menu, plain, width, wrapped
+from fastrpc.ask.screen import Keys, Menu, plain, width, wrapped
 from fastrpc.testing import Client, RemoteError
 from fastrpc.versions import ELICITATION, LEGACY_VERSIONS, MODERN, VERSIONS
 

@@ -23,8 +23,9 @@ from askers import (
 )
 from in_memory import with_client
 
-from fastrpc import Context, Server, ToolError, asking, asking_state
+from fastrpc import Context, Server, ToolError, asking
 from fastrpc.asking import Form, Sampling
+from fastrpc.asking import state as asking_state
 from fastrpc.testing import Client, RemoteError
 from fastrpc.versions import ELICITATION, MODERN, RICH_QUESTIONS, SERVER_KEY
 

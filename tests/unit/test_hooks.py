@@ -247,7 +247,8 @@ app = fastrpc.Server("t")
 def echo(text: str) -> str:
     return text
 app.service.plans
-print([name for name in ("hooks", "lifespan", "composition", "proxy") if "fastrpc." + name in sys.modules])
+late = ("hooks", "service.lifespan", "composition", "proxy")
+print([name for name in late if "fastrpc." + name in sys.modules])
 """
     run = [sys.executable, "-c", source]
     found = subprocess.run(run, cwd=REPOSITORY, capture_output=True, text=True, timeout=30, check=True)

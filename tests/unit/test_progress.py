@@ -16,7 +16,7 @@ from conftest import REPOSITORY
 from in_memory import with_client
 
 from fastrpc import Context, Server
-from fastrpc.link import BURST
+from fastrpc.calls.link import BURST
 from fastrpc.testing import Client
 from fastrpc.versions import LEGACY_VERSIONS, VERSIONS
 

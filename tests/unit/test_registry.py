@@ -437,7 +437,7 @@ def test_a_server_is_found_by_the_name_app_or_by_being_the_only_one(folder):
         ("crooked.py", "crooked.py:1: SyntaxError: "),
         ("lacking.py", "lacking.py:1: ModuleNotFoundError: No module named 'no_such_library'"),
         ("lacking", "lacking.py:1: ModuleNotFoundError: No module named 'no_such_library'"),
-        ("unfit.py", ": f (unfit.py, line 3): parameter 'x' has no annotation"),
+        ("unfit.py", "unfit.py:3: f (unfit.py, line 3): parameter 'x' has no annotation"),
         ("empty.py", "empty.py: holds no Server and no function marked with @tool"),
     ],
 )

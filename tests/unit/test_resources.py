@@ -592,7 +592,7 @@ EXAMPLE = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "resou
 
 @every_version
 def test_the_examples_files_are_those_of_its_folder(version: str) -> None:
-    from fastrpc.targets import load_target
+    from fastrpc.catalogue.targets import load_target
 
     app = load_target(EXAMPLE)
     assert "Serve with" in read(app, "source://resources.py", version)[0]["text"]

@@ -17,7 +17,7 @@ import fastrpc
 from fastrpc.context import Context
 from fastrpc.errors import DefinitionError
 from fastrpc.schema import describe
-from fastrpc.schema_annotations import UnresolvedName
+from fastrpc.schema.annotations import UnresolvedName
 
 ROOT = os.path.dirname(
     os.path.dirname(os.path.abspath(fastrpc.__file__))

@@ -1,0 +1,180 @@
+"""What a function that serves requests has in common, be it a tool, a resource, a prompt or a completion.
+
+A `Handler` knows the function, its signature, and how it may run. It is judged while it is decorated:
+whoever writes one hears of a mistake at once. Costs no import for functions of plain types. Calling the
+function is left to `fastrpc.calls`.
+"""
+
+from __future__ import annotations
+
+from fastrpc.errors import DefinitionError
+from fastrpc.schema import describe
+from fastrpc.schema.annotations import UnresolvedName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Literal
+
+    from fastrpc.schema import Signature
+
+    Run = Literal["auto", "inline", "thread"]
+
+_COROUTINE = 0x80
+
+
+class Handler:
+    """A function and how it may run. Raises `DefinitionError` for what cannot be one.
+
+    `name` is unique among the handlers of one kind. `run`: where a synchronous function runs, ``auto``,
+    ``inline`` or ``thread``. `timeout_seconds` and `max_running` bound its calls.
+    """
+
+    __slots__ = (
+        "_signature",
+        "function",
+        "is_async",
+        "max_running",
+        "name",
+        "origin",
+        "run",
+        "timeout_seconds",
+    )
+
+    kind = "handler"
+    """What a message calls it."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        run: Run = "auto",
+        timeout_seconds: float | None = None,
+        max_running: int | None = None,
+    ) -> None:
+        if isinstance(function, staticmethod):
+            function = function.__func__
+        self.function = function
+        self.name = name if name is not None else name_of(function)
+        if not callable(function):
+            raise self.error("is not callable; decorate a function")
+        self.is_async = is_async(function)
+        self.run = run
+        self.timeout_seconds = timeout_seconds
+        self.max_running = max_running
+        self.origin: tuple[tuple[Any, str], ...] = ()
+        """The servers from which it is mounted, the nearest first, and its name there."""
+        self._signature: Signature | None = None
+        self._check_run()
+
+    @property
+    def key(self) -> str:
+        """What is unique among the handlers of one kind."""
+        return self.name
+
+    def describe_early(self) -> None:
+        """Judge the function now, unless it is a class's own method or names what is not defined yet."""
+        if not is_unbound_method(self.function):
+            try:
+                self._signature = self.describe()
+            except UnresolvedName:  # it may be defined further down; `signature` asks again
+                pass
+
+    def describe(self) -> Signature:
+        return describe(self.function, structured=False)
+
+    @property
+    def signature(self) -> Signature:
+        """How the function is called. Raises `DefinitionError` if an annotation is still undefined."""
+        if self._signature is None:
+            self._signature = self.describe()
+        return self._signature
+
+    def _check_run(self) -> None:
+        if self.run not in ("auto", "inline", "thread"):
+            raise self.error(f"run={self.run!r} is none of auto, inline, thread")
+        if self.is_async and self.run != "auto":
+            raise self.error(f"run={self.run!r} is for synchronous functions; leave it out")
+        limit = self.timeout_seconds
+        if limit is not None and (
+            isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit > 0
+        ):
+            raise self.error(f"timeout_seconds={limit!r} is not a number above 0; leave it out for no limit")
+        most = self.max_running
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+            raise self.error(f"max_running={most!r} is not an integer above 0; leave it out for no limit")
+
+    def error(self, problem: str) -> DefinitionError:
+        """Return the error that tells whoever decorated the function what is wrong, and where."""
+        code = getattr(self.function, "__code__", None)
+        place = f" ({code.co_filename.rpartition('/')[2]}, line {code.co_firstlineno})" if code else ""
+        return DefinitionError(f"{self.name}{place}: {problem}")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+# ----------------------------------------------------------------------------- facts about functions
+
+
+def name_of(function: Any) -> str:
+    while type(function).__name__ == "partial":
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def place_of(function: Any) -> str:
+    """Return where a function is from, for a message."""
+    return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', name_of(function))}"
+
+
+def docstring_of(function: Any) -> str | None:
+    while type(function).__name__ == "partial":
+        function = function.func
+    document = function.__doc__
+    if hasattr(function, "__code__"):
+        return document if isinstance(document, str) else None
+    return type(function).__call__.__doc__ or type(function).__doc__  # an object that can be called
+
+
+def clean_docstring(text: str | None) -> str | None:
+    """Return a docstring without its indentation and outer blank lines; None if nothing is left."""
+    if not text:
+        return None
+    first, *others = text.expandtabs().splitlines() or [""]
+    indents = [len(line) - len(line.lstrip()) for line in others if line.strip()]
+    margin = min(indents, default=0)
+    lines = [first.strip(), *(line[margin:].rstrip() for line in others)]
+    return "\n".join(lines).strip() or None
+
+
+def is_async(function: Any) -> bool:
+    """Whether a call gives a coroutine: of the function itself, or of the one that it wraps."""
+    while True:
+        code = getattr(function, "__code__", None)
+        if code is not None and code.co_flags & _COROUTINE:
+            return True
+        if hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        elif type(function).__name__ == "partial":
+            function = function.func
+        elif code is None and hasattr(type(function).__call__, "__code__"):
+            function = type(function).__call__
+        else:
+            return False
+
+
+def is_unbound_method(function: Any) -> bool:
+    """Whether a function was decorated in a class body: it is described once it belongs to an object."""
+    code = getattr(function, "__code__", None)
+    if code is None or hasattr(function, "__self__"):
+        return False
+    owner = function.__qualname__.rpartition(".")[0]
+    first = code.co_varnames[0] if code.co_argcount else ""
+    return (
+        bool(owner)
+        and not owner.endswith("<locals>")
+        and first == "self"
+        and first not in function.__annotations__
+    )

@@ -1,0 +1,427 @@
+"""The import swap: ``from fastrpc.compat import FastMCP, Context`` in a file written for another framework.
+
+A server for FastMCP, or for the official SDK's high-level server, runs as it is: tools, resources, prompts,
+completions, Context, lifespan, mounts. What is not offered raises `NotOffered`, which names the alternative;
+docs/compat.md has the table. `FastMCP` is a `fastrpc.Server` with other habits, so that everything else of
+fastrpc works with it: ``fastrpc serve``, ``fastrpc dev``, `fastrpc.testing.Client`. What a call costs is the
+same, but for functions that take a Context or return content: these go through one more function.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+from fastrpc.compat.context import (
+    AcceptedElicitation,
+    CancelledElicitation,
+    Context,
+    DeclinedElicitation,
+    not_offered,
+)
+from fastrpc.compat.functions import adapted
+from fastrpc.compat.values import (
+    AssistantMessage,
+    Audio,
+    File,
+    Image,
+    Message,
+    NotOffered,
+    PromptResult,
+    ResourceContent,
+    ResourceResult,
+    ToolResult,
+    UserMessage,
+    checked_annotations,
+    plain,
+    prompt_value,
+    resource_value,
+    tool_value,
+)
+from fastrpc.completion import Completions
+from fastrpc.completion import key_of as completion_key
+from fastrpc.errors import DefinitionError, ToolError
+from fastrpc.server import Server
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = [
+    "AcceptedElicitation",
+    "AssistantMessage",
+    "Audio",
+    "CancelledElicitation",
+    "Context",
+    "DeclinedElicitation",
+    "FastMCP",
+    "File",
+    "Image",
+    "MCPServer",
+    "Message",
+    "NotOffered",
+    "PromptError",
+    "PromptResult",
+    "ResourceContent",
+    "ResourceError",
+    "ResourceResult",
+    "ToolError",
+    "ToolResult",
+    "UserMessage",
+]
+
+ResourceError = PromptError = ToolError
+
+_STDIO = "fastrpc serves over stdio; leave it out, and let the client start the server"
+_HOOKS = "write hooks: @mcp.before, @mcp.after, @mcp.on_error"
+_CLIENT = "use fastrpc.testing.Client: async with Client(mcp) as client: await client."
+
+_IGNORED = {
+    "debug",
+    "dependencies",
+    "log_level",
+    "on_duplicate",
+    "on_duplicate_prompts",
+    "on_duplicate_resources",
+    "on_duplicate_tools",
+    "warn_on_duplicate_prompts",
+    "warn_on_duplicate_resources",
+    "warn_on_duplicate_tools",
+}
+"""Options of a server that change nothing here: a name that is taken is always an error."""
+
+_SERVER_OPTIONS = {
+    **dict.fromkeys(
+        [
+            "host",
+            "port",
+            "sse_path",
+            "message_path",
+            "mount_path",
+            "streamable_http_path",
+            "json_response",
+            "stateless_http",
+            "event_store",
+            "retry_interval",
+            "transport_security",
+        ],
+        _STDIO,
+    ),
+    **dict.fromkeys(
+        ["auth", "auth_server_provider", "token_verifier"],
+        "a server on stdio is started by its user, who needs no proof",
+    ),
+    "middleware": _HOOKS,
+    "mask_error_details": f"say in a ToolError what the client may know, or {_HOOKS}",
+    "providers": "use @mcp.resources(scheme), mcp.mount(other) or Server.proxy(command)",
+    "transforms": "name things where they are added: @mcp.tool(name=…), mcp.mount(other, prefix)",
+    "extensions": "there are none yet",
+    "tasks": "there are none; report progress instead",
+}
+_TOOL_OPTIONS = {
+    "output_schema": "annotate the function's result; structured_output=False sends text alone",
+    "task": "there are none; report progress instead",
+    "auth": _SERVER_OPTIONS["auth"],
+    "app": "there are no apps",
+    "version": "give each version of a tool a name of its own",
+    "exclude_args": "leave the argument out, and read it from ctx.request_context.lifespan_context",
+    "serializer": "return the text",
+    "security": "the function's own checks hold: it is called with the decoded variables",
+}
+
+_ALTERNATIVES = {
+    "custom_route": _STDIO,
+    "sse_app": _STDIO,
+    "http_app": _STDIO,
+    "streamable_http_app": _STDIO,
+    "session_manager": _STDIO,
+    "run_sse_async": _STDIO,
+    "run_http_async": _STDIO,
+    "run_streamable_http_async": _STDIO,
+    "run_async": "call mcp.run(): it brings its own event loop",
+    "run_stdio_async": "call mcp.run(): it brings its own event loop",
+    "settings": "settings are fastrpc.Server's: mcp.page_size, mcp.threads …",
+    "get_context": "take a parameter ctx: Context",
+    "add_middleware": _HOOKS,
+    "middleware": _HOOKS,
+    "add_provider": _SERVER_OPTIONS["providers"],
+    "add_transform": _SERVER_OPTIONS["transforms"],
+    "import_server": "use mcp.mount(other, prefix)",
+    "add_completion_handler": "use @mcp.completion()",
+    "as_proxy": "use fastrpc.Server.proxy(command)",
+    "from_openapi": "write a tool for each call that a model needs",
+    "from_fastapi": "write a tool for each call that a model needs",
+    "list_tools": _CLIENT + "tools()",
+    "get_tools": _CLIENT + "tools()",
+    "get_tool": _CLIENT + "tools()",
+    "call_tool": _CLIENT + "call(name, …)",
+    "list_resources": _CLIENT + "resources()",
+    "get_resources": _CLIENT + "resources()",
+    "list_resource_templates": _CLIENT + "templates()",
+    "read_resource": _CLIENT + "read(uri)",
+    "list_prompts": _CLIENT + "prompts()",
+    "get_prompts": _CLIENT + "prompts()",
+    "get_prompt": _CLIENT + "prompt(name, …)",
+    "render_prompt": _CLIENT + "prompt(name, …)",
+    "enable": "add or remove tools at run time: add_tool, remove_tool",
+    "disable": "add or remove tools at run time: add_tool, remove_tool",
+}
+_MODULE_ALTERNATIVES = {
+    "Client": "fastrpc.testing.Client drives a server in memory",
+    "get_context": "take a parameter ctx: Context",
+    "CurrentContext": "take a parameter ctx: Context",
+    "Depends": "use the server's lifespan, ctx.request_context.lifespan_context",
+    "Resolve": "await ctx.elicit(…) in the tool",
+}
+
+
+class FastMCP(Server):
+    """A server with the habits of FastMCP, and of the official SDK's high-level server.
+
+    The options of `fastrpc.Server` may be given too. Raises NotOffered for an option that is not.
+    """
+
+    def __init__(self, name: str | None = None, instructions: str | None = None, **options: Any) -> None:
+        tools = options.pop("tools", None) or ()
+        page_size = options.pop("list_page_size", None)
+        seconds = options.pop("cache_ttl", None)
+        taken = _own_options("FastMCP", options, _SERVER_OPTIONS, _IGNORED)
+        if page_size is not None:
+            taken["page_size"] = page_size
+        if seconds is not None:
+            taken["ttl_ms"] = int(seconds * 1000)
+        taken["version"] = str(taken.get("version") or "0.0.0")
+        if "icons" in taken:
+            taken["icons"] = plain(taken["icons"])
+        try:
+            super().__init__(name or "FastMCP", instructions=instructions, **taken)
+        except TypeError as error:
+            raise NotOffered(f"fastrpc.compat: FastMCP: {error}; see docs/compat.md") from None
+        self._completer: Any = None
+        for tool in tools:
+            self.add_tool(tool)
+
+    # --- tools ----------------------------------------------------------------------------------------
+
+    def tool(self, name_or_fn: Any = None, **options: Any) -> Any:  # type: ignore[override]
+        """Make a function a tool: ``@mcp.tool``, ``@mcp.tool()`` or ``@mcp.tool("name")``."""
+        return _decorated(self.add_tool, name_or_fn, options)
+
+    def add_tool(self, tool: Any, name: str | None = None, **options: Any) -> Any:
+        _check_function("add_tool", tool, "give it a function")
+        options = _own_options("tool", {"name": name, **options}, _TOOL_OPTIONS)
+        if options.pop("enabled", True) is False:
+            return tool
+        annotations = plain(options.pop("annotations", None))
+        meta = _meta(options)
+        structured = options.pop("structured_output", None)
+        if options.pop("run_in_thread", True) is False:
+            options["run"] = "inline"
+        seconds = options.pop("timeout", None)
+        given = {
+            **options,
+            "annotations": annotations,
+            "meta": meta,
+            "timeout_seconds": seconds,
+            "icons": plain(options.get("icons")),
+        }
+        function = adapted(tool, self, tool_value)
+        try:
+            super().add_tool(function, structured=structured is not False, **given)
+        except DefinitionError:
+            if structured is not None:
+                raise
+            # A result that no schema can describe goes as text, as it would there.
+            super().add_tool(function, structured=False, **given)
+        return tool
+
+    # --- resources ------------------------------------------------------------------------------------
+
+    def resource(self, uri: str, **options: Any) -> Callable[[Any], Any]:
+        """Make a function a resource, or with variables in the address a template."""
+        if not isinstance(uri, str):
+            raise DefinitionError("@mcp.resource needs an address: @mcp.resource('docs://guide')")
+        options = _own_options("resource", options, _TOOL_OPTIONS)
+        options["meta"] = _meta(options)
+        options["annotations"] = checked_annotations(options.get("annotations"))
+        options["icons"] = plain(options.get("icons"))
+        if options.pop("enabled", True) is False:
+            return lambda function: function
+        if not options.get("mime_type"):
+            options["mime_type"] = "text/plain"
+        add = super().resource(uri, **options)
+
+        def decorate(function: Any) -> Any:
+            _check_function("resource", function, "give it a function")
+            add(adapted(function, self, resource_value))
+            self._complete_all()
+            return function
+
+        return decorate
+
+    def add_resource(self, uri: Any, content: Any = None, **options: Any) -> None:
+        if not isinstance(uri, str):
+            raise NotOffered(
+                "fastrpc.compat: add_resource takes an address and what is there: "
+                "mcp.add_resource('docs://guide', text)"
+            )
+        super().add_resource(uri, content, **options)
+
+    # --- prompts --------------------------------------------------------------------------------------
+
+    def prompt(self, name_or_fn: Any = None, **options: Any) -> Any:  # type: ignore[override]
+        """Make a function a prompt: ``@mcp.prompt``, ``@mcp.prompt()`` or ``@mcp.prompt("name")``."""
+        return _decorated(self.add_prompt, name_or_fn, options)
+
+    def add_prompt(self, prompt: Any, name: str | None = None, **options: Any) -> Any:
+        _check_function("add_prompt", prompt, "give it a function")
+        options = _own_options("prompt", {"name": name, **options}, _TOOL_OPTIONS)
+        options["meta"] = _meta(options)
+        options["icons"] = plain(options.get("icons"))
+        if options.pop("enabled", True) is False:
+            return prompt
+        super().prompt(adapted(prompt, self, prompt_value), **options)
+        self._complete_all()
+        return prompt
+
+    # --- completion -----------------------------------------------------------------------------------
+
+    def completion(self, handler: Any = None) -> Any:
+        """Have one function complete all arguments of prompts and templates: ``@mcp.completion()``.
+
+        It takes a reference, the argument and the context of the request, as in the official SDK.
+        """
+        if handler is None:
+            return self.completion
+        self._completer = handler
+        self._complete_all()
+        return handler
+
+    def _complete_all(self) -> None:
+        """Have the handler complete each argument that is not completed yet."""
+        if self._completer is None:
+            return
+        for kind in (self.catalogue.prompts, self.catalogue.templates):
+            for entry in kind:
+                for parameter in entry.signature.parameters:
+                    if completion_key(entry.key, parameter.name) not in self.catalogue.completions:
+                        complete = self._completion_of(kind.kind, entry.key, parameter.name)
+                        self.complete(entry.key, parameter.name)(complete)
+
+    def _completion_of(self, kind: str, target: str, argument: str) -> Any:
+        handler = self._completer
+
+        async def complete(value: str, arguments: dict[str, Any]) -> Any:
+            reference = _reference(kind, target)
+            typed = SimpleNamespace(name=argument, value=value)
+            found = handler(reference, typed, SimpleNamespace(arguments=arguments) if arguments else None)
+            if hasattr(found, "__await__"):
+                found = await found
+            return _completions(found)
+
+        return complete
+
+    # --- the rest -------------------------------------------------------------------------------------
+
+    def mount(  # type: ignore[override]
+        self, server: Any, prefix: Any = None, *, namespace: str | None = None, **options: Any
+    ) -> None:
+        """Offer what another server offers, names behind ``prefix_``."""
+        if isinstance(server, str):
+            server, prefix = prefix, server  # as it was written at first: mount("prefix", server)
+        for name, value in options.items():
+            if value is not None:
+                raise NotOffered(f"fastrpc.compat: mount has no {name}; a mount is live, names have a prefix")
+        super().mount(server, namespace or prefix or "")
+
+    def run(self, transport: Any = None, **options: Any) -> None:
+        """Serve over standard input and output: ``mcp.run()`` or ``mcp.run(transport="stdio")``."""
+        if transport not in (None, "stdio"):
+            raise NotOffered(f"fastrpc.compat: run(transport={transport!r}): {_STDIO}")
+        options.pop("show_banner", None)
+        options.pop("log_level", None)
+        known = {name: options.pop(name) for name in ("drain_seconds", "trace") if name in options}
+        _own_options("run", options, _SERVER_OPTIONS)
+        super().run(**known)
+
+    def __getattr__(self, name: str) -> Any:
+        raise not_offered("FastMCP", name, _ALTERNATIVES)
+
+
+MCPServer = FastMCP
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_ALTERNATIVES:
+        raise ImportError(f"fastrpc.compat has no {name}; {_MODULE_ALTERNATIVES[name]}")
+    raise AttributeError(f"fastrpc.compat has no {name}")
+
+
+# --------------------------------------------------------------------------------------------- inside
+
+
+def _decorated(add: Callable[..., Any], name_or_fn: Any, options: dict[str, Any]) -> Any:
+    """Add a function now, or return the decorator that will."""
+    if name_or_fn is None:
+        return partial(_add_with, add, options)
+    if isinstance(name_or_fn, str):
+        return partial(_add_with, add, {"name": name_or_fn, **options})
+    return add(name_or_fn, **options)
+
+
+def _add_with(add: Callable[..., Any], options: dict[str, Any], function: Any) -> Any:
+    return add(function, **options)
+
+
+def _check_function(what: str, thing: Any, cure: str) -> None:
+    if not callable(thing) and not isinstance(thing, (staticmethod, classmethod)):
+        raise NotOffered(f"fastrpc.compat: {what} takes no {type(thing).__name__}; {cure}")
+
+
+def _own_options(
+    what: str, options: dict[str, Any], alternatives: dict[str, str], ignored: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return the options that mean something here. Raises NotOffered for those that cannot be had."""
+    taken = {}
+    for name, value in options.items():
+        if name in ignored or value is None:
+            continue
+        if name not in alternatives:
+            taken[name] = value
+        elif value is not False:
+            raise NotOffered(f"fastrpc.compat: {what} has no {name}; {alternatives[name]}")
+    return taken
+
+
+def _meta(options: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the ``_meta`` of an entry; tags stand there, as FastMCP has them."""
+    tags = options.pop("tags", None)
+    meta: dict[str, Any] | None = options.pop("meta", None)
+    if tags:
+        meta = {**(meta or {}), "fastmcp": {"tags": sorted(tags)}}
+    return meta
+
+
+def _reference(kind: str, target: str) -> Any:
+    """Return what is completed, as the SDK's own class where the file has imported it: it may be asked for
+    by ``isinstance``."""
+    import sys
+
+    types = sys.modules.get("mcp_types") or sys.modules.get("mcp.types")
+    if kind == "prompt":
+        members = {"type": "ref/prompt", "name": target}
+        return types.PromptReference(**members) if types is not None else SimpleNamespace(**members)
+    members = {"type": "ref/resource", "uri": target}
+    return types.ResourceTemplateReference(**members) if types is not None else SimpleNamespace(**members)
+
+
+def _completions(found: Any) -> Any:
+    """Return what a handler found: a Completion of the SDK's, a list, or None for nothing."""
+    if found is None:
+        return []
+    if hasattr(found, "values") and not isinstance(found, dict):
+        members = plain(found) if hasattr(found, "model_dump") else vars(found)
+        more = members.get("hasMore", members.get("has_more"))
+        return Completions(members["values"], members.get("total"), more)
+    return found

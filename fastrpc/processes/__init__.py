@@ -1,0 +1,510 @@
+"""Runs programs for tools: output bounded, time limits kept, nobody left behind.
+
+    done = await processes.run(["git", "status"], timeout_ms=5000)
+    done.exit_code, done.output.head
+
+Between this process and each program stands a small one in C, the reaper (`fastrpc/_core/reaper.c`), which
+ends everything below it however the call or the server ends; on Linux that holds for children with
+sessions of their own too. A reaper whose program left nobody behind serves the next one. Starting a
+program costs about what posix_spawn costs. Works on the running asyncio or uvloop loop and only there:
+for coroutines, not for threads. docs/processes.md tells the whole; shells and their texts are left to tools.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal as signals
+import time
+
+from fastrpc.processes import reapers
+from fastrpc.processes.output import FILE_LIMIT, MEMORY_LIMIT, Output, OutputFile
+from fastrpc.processes.reapers import ProgramError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+__all__ = [
+    "FILE_LIMIT",
+    "MEMORY_LIMIT",
+    "Child",
+    "Output",
+    "OutputFile",
+    "Process",
+    "ProgramError",
+    "close",
+    "environment",
+    "run",
+    "start",
+]
+
+DRAIN_SECONDS = 0.1  # how long output is still awaited once the program itself has ended
+GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL
+STUBBORN_SECONDS = 2.0  # what SIGKILL does not end within this is reported, not waited for
+READ_SIZE = 64 * 1024
+DISCARD_PAUSE = 0.02  # between two reads of output that nobody wants any more
+REQUEST_LIMIT = 16 * 1024 * 1024
+
+
+class Child:
+    """A process that a program has left behind."""
+
+    __slots__ = ("name", "pid")
+
+    def __init__(self, pid: int, name: str) -> None:
+        self.pid = pid
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Child({self.pid}, {self.name!r})"
+
+
+class Process:
+    """A program that was started, and what is known of it.
+
+    `output` grows while it runs. `exit_code` and `signal` (such as ``"SIGKILL"``) are both None until it
+    has ended and exactly one of them afterwards; `duration_seconds` is then how long it ran.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        cwd: str | None,
+        output: Output,
+        on_output: Callable[[bytes], object] | None,
+        reaper: reapers.Reaper,
+    ) -> None:
+        self.command = command
+        self.cwd = cwd
+        self.pid = 0
+        self.output = output
+        self.exit_code: int | None = None
+        self.signal: str | None = None
+        self.duration_seconds = 0.0
+        self.timed_out = False
+        self.children_left = 0
+        """How many processes it left behind, as last heard of; 0 once all are gone."""
+        self.children: list[Child] = []
+        """The first 16 of them."""
+        self.killed = False
+        """Whether SIGKILL was needed to end it all."""
+        self.error: ProgramError | None = None
+        self.gone = False
+        """Whether nobody is left: the program has ended and so have all its descendants."""
+        self.began = time.monotonic()
+        self._loop = reaper.loop
+        self._reaper: reapers.Reaper | None = reaper
+        self.on_output = on_output
+        """Called with each piece of output; may be replaced."""
+        self.follow = False
+        """Whether output is still taken in after the program's end, from children that it left behind."""
+        self._pipe = -1
+        self._sealed = False  # output that comes now is dropped
+        self._terminating = False
+        self._started: asyncio.Future[None] | None = None
+        self._done: asyncio.Future[None] = self._loop.create_future()
+        self._all_gone: asyncio.Future[None] | None = None
+        self._listed: asyncio.Future[None] | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+
+    # --- for the author of a tool ----------------------------------------------------------------------
+
+    @property
+    def ended(self) -> bool:
+        """Whether the program itself has ended."""
+        return self.exit_code is not None or self.signal is not None
+
+    async def wait(self) -> None:
+        """Wait until the program has ended and its output is in: at most 0.1 s after its end, although
+        children that it leaves behind may hold the pipe open. If it is being terminated, until nobody is
+        left. Raises `ProgramError` if its reaper was lost. Waiting may be cancelled; the program goes on."""
+        await asyncio.shield(self._done)
+        if self.error is not None:
+            raise self.error
+
+    async def wait_gone(self) -> None:
+        """Wait until nobody is left, children that were left behind included, and all output is in."""
+        if not self.gone or self._pipe >= 0:
+            if self._all_gone is None:
+                self._all_gone = self._loop.create_future()
+            await asyncio.shield(self._all_gone)
+
+    def terminate_soon(self, grace_seconds: float = GRACE_SECONDS) -> None:
+        """Send SIGTERM to the program and all its descendants now, SIGKILL after the grace. Asked again,
+        a shorter grace holds."""
+        if self._reaper is None:
+            return
+        self._terminating = True
+        self._reaper.wake_up()
+        self._reaper.request(reapers.TERMINATE, grace_ms=int(grace_seconds * 1000))
+        self._after(grace_seconds + STUBBORN_SECONDS, self._give_up)
+
+    async def terminate(self, grace_seconds: float = GRACE_SECONDS) -> bool:
+        """End the program and all its descendants; return whether nobody is left, which can be False
+        only for what the system itself cannot end or may not signal."""
+        self.terminate_soon(grace_seconds)
+        if not self.gone:
+            waiting = asyncio.ensure_future(self.wait_gone())
+            await asyncio.wait({waiting}, timeout=grace_seconds + STUBBORN_SECONDS)
+            waiting.cancel()
+        return self.gone
+
+    async def refresh_children(self) -> None:
+        """Ask anew who is there, into `children_left` and `children` (with the program, while it runs)."""
+        if self._reaper is None or self.gone:
+            return
+        if self._listed is None:
+            self._listed = self._loop.create_future()
+            self._reaper.request(reapers.LIST)
+        await asyncio.wait({self._listed}, timeout=STUBBORN_SECONDS)
+
+    # --- what the reaper says ----------------------------------------------------------------------------
+
+    def heard(self, report: bytes) -> None:
+        kind, pid, code, nobody, duration_us, killed, alive, listed, _ = reapers.REPORT.unpack_from(report)
+        if kind == reapers.STARTED:
+            self.pid = pid
+            _resolve(self._started)
+        elif kind == reapers.EXITED:
+            self.pid = pid
+            self.duration_seconds = duration_us / 1e6
+            if code < 0:
+                self.signal = _signal_name(-code)
+            else:
+                self.exit_code = code
+            if nobody:
+                self._nobody_left(killed)
+            else:
+                self._note_children(report, alive, listed)
+            self._program_ended()
+        elif kind == reapers.GONE:
+            self._nobody_left(killed)
+            self._settle()
+            if self._pipe >= 0:  # a stranger holds it open
+                self._after(DRAIN_SECONDS, self._drained)
+        elif kind == reapers.LISTED:
+            self.pid = pid or self.pid
+            self._note_children(report, alive, listed)
+            _resolve(self._listed)
+            self._listed = None
+        elif kind == reapers.FAILED:
+            self.error = _start_error(self.command, self.cwd, code, nobody)
+            self._nobody_left(0)
+            self._finish()
+
+    def _note_children(self, report: bytes, alive: int, listed: int) -> None:
+        self.children_left = alive
+        names = [
+            reapers.CHILD.unpack_from(report, reapers.REPORT.size + number * reapers.CHILD.size)
+            for number in range(listed)
+        ]
+        self.children = [Child(pid, name.rstrip(b"\0").decode("utf-8", "replace")) for pid, name in names]
+
+    def _nobody_left(self, killed: int) -> None:
+        self.gone = True
+        self.killed = bool(killed)
+        self.children_left, self.children = 0, []
+        reaper, self._reaper = self._reaper, None
+        if reaper is not None:
+            reaper.release()
+        _resolve(self._listed)
+
+    def lost(self) -> None:
+        """The reaper has ended by itself: killed, most likely. The kernel ends the program with it; what
+        is left of its process group is ended here, the rest has escaped."""
+        self._reaper = None
+        if not self.ended:
+            self.error = ProgramError(
+                "The supervisor of this program was killed; the program was ended with it."
+            )
+            try:
+                if self.pid:
+                    os.killpg(self.pid, signals.SIGKILL)
+            except OSError:
+                pass
+        self._nobody_left(1)
+        self._finish()
+
+    def abandoned(self) -> None:
+        self._close_pipe()
+
+    # --- the end of the program, and of its output -------------------------------------------------------
+
+    def _program_ended(self) -> None:
+        self._read_rest()
+        if not self._settle():
+            self._after(DRAIN_SECONDS, self._drained)
+
+    def _settle(self) -> bool:
+        """The call is over once the program has ended and nothing can come any more."""
+        if self.ended and (self._pipe < 0 or self._sealed) and (self.gone or not self._terminating):
+            self._finish()
+        return self._done.done()
+
+    def _drained(self) -> None:
+        if self._terminating and not self.gone:
+            return  # those that are left are being ended: wait for that
+        self._read_rest()
+        self._finish()
+
+    def _give_up(self) -> None:
+        """SIGKILL was sent long ago and somebody is still there."""
+        if not self.gone:
+            self._finish()
+
+    def _finish(self) -> None:
+        self._sealed = self._sealed or not self.follow
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        if self.gone:
+            self._read_rest()
+            self._sealed = True
+            self._close_pipe()
+            _resolve(self._all_gone)
+        _resolve(self._started)
+        _resolve(self._done)
+
+    def _after(self, seconds: float, function: Callable[[], object]) -> None:
+        self._timers.append(self._loop.call_later(seconds, function))
+
+    def _expire(self) -> None:
+        if not self.ended:
+            self.timed_out = True
+            self.terminate_soon(GRACE_SECONDS)
+
+    # --- output --------------------------------------------------------------------------------------------
+
+    def _attach_pipe(self, descriptor: int) -> None:
+        os.set_blocking(descriptor, False)  # this end's description is ours alone
+        self._pipe = descriptor
+        self._loop.add_reader(descriptor, self._readable)
+
+    def _readable(self) -> None:
+        """Take in one piece; the loop comes back for the next, after everybody else."""
+        try:
+            data = os.read(self._pipe, READ_SIZE)
+        except BlockingIOError:
+            return
+        if not data:
+            self._close_pipe()
+            self._settle()
+        elif not self._sealed:
+            self.output.feed(data)
+            if self.on_output is not None:
+                self.on_output(data)
+        elif len(data) == READ_SIZE:
+            # Who was left behind must not block on a full pipe, but may be slowed down.
+            self._loop.remove_reader(self._pipe)
+            self._loop.call_later(DISCARD_PAUSE, self._resume)
+
+    def _resume(self) -> None:
+        if self._pipe >= 0:
+            self._loop.add_reader(self._pipe, self._readable)
+
+    def _read_rest(self) -> None:
+        """Take in what the pipe holds now: not more than a pipe can hold, whoever goes on writing."""
+        for _ in range(16):
+            if self._pipe < 0 or self._sealed:
+                return
+            try:
+                data = os.read(self._pipe, READ_SIZE)
+            except BlockingIOError:
+                return
+            if not data:
+                self._close_pipe()
+                return
+            self.output.feed(data)
+            if self.on_output is not None:
+                self.on_output(data)
+
+    def _close_pipe(self) -> None:
+        if self._pipe >= 0:
+            if not self._loop.is_closed():
+                self._loop.remove_reader(self._pipe)
+            os.close(self._pipe)
+            self._pipe = -1
+
+
+def _resolve(future: asyncio.Future[None] | None) -> None:
+    if future is not None and not future.done():
+        future.set_result(None)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signals.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment for a program: this process's, without the secrets of fastrpc's own
+    (``FASTRPC_…`` with TOKEN, SECRET, PASSWORD or KEY in it, or an address with a password as its value),
+    and with `changes`."""
+    variables = dict(os.environ)
+    for name in [name for name in variables if name.startswith("FASTRPC_")]:
+        host = variables[name].partition("://")[2].partition("/")[0]
+        if "@" in host or any(word in name for word in ("TOKEN", "SECRET", "PASSWORD", "KEY")):
+            del variables[name]
+    if changes:
+        variables.update(changes)
+    return variables
+
+
+def _payload(
+    command: Sequence[str], cwd: str | None, env: Mapping[str, str] | None
+) -> tuple[bytes, tuple[int, int]]:
+    """Return working directory, arguments and environment as the reaper reads them."""
+    if not command:
+        raise ProgramError("No program is named: the command is empty.")
+    if cwd is None:
+        try:
+            folder = os.getcwd()
+        except OSError:
+            raise ProgramError("The working directory does not exist any more.") from None
+    else:
+        folder = os.path.abspath(cwd)
+    variables = environment() if env is None else env
+    parts = [folder, *command, *[f"{name}={value}" for name, value in variables.items()]]
+    joined = "\0".join(parts) + "\0"
+    if joined.count("\0") != len(parts):
+        raise ProgramError("The command holds a NUL character, which no program can be given.")
+    try:
+        payload = os.fsencode(joined)
+    except UnicodeEncodeError:
+        raise ProgramError("The command holds a lone surrogate, which no program can be given.") from None
+    if len(payload) > REQUEST_LIMIT:
+        raise ProgramError(
+            f"Command and environment have {len(payload)} bytes; the limit is {REQUEST_LIMIT}."
+        )
+    return payload, (len(command), len(variables))
+
+
+async def start(
+    command: Sequence[str],
+    *,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+    script: bytes | None = None,
+    timeout_ms: int | None = None,
+    output: Output | None = None,
+    on_output: Callable[[bytes], object] | None = None,
+    confirmed: bool = True,
+) -> Process:
+    """Start a program, found along PATH, in a session of its own, and return as soon as it runs.
+
+    It sees descriptors 0 to 2 only: standard input is /dev/null or holds `stdin`; both outputs go into
+    `output` (a new `Output` unless given), each piece of it to `on_output` too. `script` is readable as
+    descriptor 3. `cwd` and `env` default to this process's own, `environment()`. `timeout_ms` ends it,
+    with all its descendants, when that time has passed. Raises `ProgramError` if it cannot be started.
+    With `confirmed` False it returns sooner: `wait` then raises that error, and `pid` may still be 0.
+    """
+    flags = reapers.TELL_START if confirmed else 0
+    process = _launch(command, cwd, env, stdin, script, timeout_ms, output, on_output, flags)
+    if not confirmed:
+        return process
+    process._started = process._loop.create_future()
+    try:
+        await process._started
+    except asyncio.CancelledError:
+        process.terminate_soon()
+        raise
+    if process.error is not None:
+        raise process.error
+    return process
+
+
+async def run(
+    command: Sequence[str],
+    *,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+    script: bytes | None = None,
+    timeout_ms: int | None = None,
+    output: Output | None = None,
+    on_output: Callable[[bytes], object] | None = None,
+) -> Process:
+    """Run a program to its end and return it, ended; see `start` for the parameters and errors.
+
+    Children that it leaves behind live on, as `children_left` says, until they end or `close` ends them;
+    after a timeout nobody is left. If the calling task is cancelled, the program and all its
+    descendants get SIGTERM at once and SIGKILL a second later, while the cancellation goes on.
+    """
+    process = await start(
+        command,
+        cwd=cwd,
+        env=env,
+        stdin=stdin,
+        script=script,
+        timeout_ms=timeout_ms,
+        output=output,
+        on_output=on_output,
+        confirmed=False,
+    )
+    try:
+        await process.wait()
+    except asyncio.CancelledError:
+        process.terminate_soon()
+        raise
+    return process
+
+
+def _launch(
+    command: Sequence[str],
+    cwd: str | None,
+    env: Mapping[str, str] | None,
+    stdin: bytes | None,
+    script: bytes | None,
+    timeout_ms: int | None,
+    output: Output | None,
+    on_output: Callable[[bytes], object] | None,
+    flags: int,
+) -> Process:
+    """Hand a program to a reaper; what becomes of it is heard later."""
+    payload, counts = _payload(command, cwd, env)
+    reading, writing = os.pipe()
+    descriptors = [writing]
+    try:
+        if stdin is not None:
+            descriptors.append(reapers.anonymous_file(stdin))
+            flags |= reapers.HAS_STDIN
+        if script is not None:
+            descriptors.append(reapers.anonymous_file(script))
+            flags |= reapers.HAS_SCRIPT
+        reaper = reapers.ask(flags, counts, payload, descriptors)
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+    process = Process(command, cwd, Output() if output is None else output, on_output, reaper)
+    reaper.watcher = process
+    process._attach_pipe(reading)
+    if timeout_ms is not None:
+        process._after(timeout_ms / 1000, process._expire)
+    return process
+
+
+def _start_error(command: Sequence[str], cwd: str | None, number: int, in_folder: int) -> ProgramError:
+    reason = os.strerror(number)
+    if in_folder:
+        return ProgramError(f"The working directory {cwd or os.getcwd()} cannot be entered: {reason}.")
+    return ProgramError(f"The program {command[0]} cannot be started: {reason}.")
+
+
+async def close(grace_seconds: float = 0.3) -> None:
+    """End everything that still runs, and the reapers; for the end of the server, or of a test.
+
+    If it is cut short, or the process ends first, the reapers do the same by themselves.
+    """
+    loop = asyncio.get_running_loop()
+    watchers = [reaper.watcher for reaper in reapers.busy if reaper.loop is loop]
+    waiting = [asyncio.ensure_future(watcher.terminate(grace_seconds)) for watcher in watchers if watcher]
+    if waiting:
+        await asyncio.wait(waiting)
+    await reapers.end_all()

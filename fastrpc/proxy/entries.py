@@ -1,0 +1,256 @@
+"""What a proxy offers: entries of the server behind it, their words as they came.
+
+Nothing in them is judged here but an address that is no template, and content of no known type. Their
+functions hand arguments on and make of each result what the rooms of `fastrpc.methods` know how to write.
+The conversation with the server behind is left to `fastrpc.proxy`.
+"""
+
+from __future__ import annotations
+
+from fastrpc.catalogue.handlers import Handler
+from fastrpc.completion import Completion, Completions, key_of
+from fastrpc.errors import ToolError
+from fastrpc.prompts import Prompt
+from fastrpc.questions import BadAnswer, Question
+from fastrpc.registry import Tool
+from fastrpc.resources import Contents, Resource, ResourceTemplate
+from fastrpc.resources.uri_templates import Template
+from fastrpc.schema import Parameter, Signature
+from fastrpc.schema.shapes import ANY
+from fastrpc.types import KINDS_OF_CONTENT, Block, ToolResult
+from fastrpc.versions import LEGACY_VERSIONS, known
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any
+
+    from fastrpc.context import Context
+    from fastrpc.proxy import Source
+
+    Through = Callable[..., Awaitable[Any]]
+
+
+class _PassedSignature(Signature):
+    """Takes whatever the client sends and hands it on; judging it is the affair of the server behind."""
+
+    __slots__ = ()
+
+    def __init__(self, parameters: list[Parameter], input_schema: dict[str, Any]) -> None:
+        self.parameters = tuple(parameters)
+        self.input_schema = input_schema
+        self.output_schema = None
+        self.context_parameter = "context"
+        self.context_index = -1
+        self.positional_count = 0
+        self.takes_others = True
+        self.vectorizable = False
+        self.wraps_result = False
+        self.result_shape = ANY
+
+    def bind(self, arguments: dict[str, Any]) -> list[Any]:
+        return [arguments]
+
+    def call(self, function: Callable[..., Any], values: list[Any], context: object = None) -> Any:
+        return function(*values, context=context)
+
+
+def _named(names: list[Any]) -> list[Parameter]:
+    """Return parameters of these names, for completion to know them."""
+    return [Parameter(name, ANY, {}) for name in names if isinstance(name, str)]
+
+
+def _adopt(handler: Any, function: Through, name: str, raw: dict[str, Any]) -> None:
+    """Make a handler of an entry of the server behind: what it says of itself is not judged here."""
+    Handler.__init__(handler, function, name=name)
+    handler.title = raw.get("title")
+    handler.description = raw.get("description")
+    handler.icons = raw.get("icons")
+    handler.meta = raw.get("_meta")
+
+
+def _block(raw: Any) -> Block:
+    """Return a block of a result. Raises ToolError for one that no client could read."""
+    kind = raw.get("type") if isinstance(raw, dict) else None
+    if kind not in KINDS_OF_CONTENT:
+        raise ToolError(f"the server behind this one answered with content of no known type ({kind!r:.100})")
+    return Block(raw)
+
+
+class PassedTool(Tool):
+    """A tool of the server behind."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, source: Source, raw: dict[str, Any]) -> None:
+        there = raw["name"]
+
+        async def call(arguments: dict[str, Any], context: Context) -> ToolResult:
+            params = {"name": there, "arguments": arguments}
+            result = await source.request("tools/call", params, context)
+            passed = ToolResult(
+                [_block(block) for block in result.get("content", ())],
+                structured=result.get("structuredContent"),
+                is_error=bool(result.get("isError")),
+            )
+            passed.meta = result.get("_meta")  # its keys are not judged here
+            return passed
+
+        _adopt(self, call, there, raw)
+        self.raw = raw
+        self.effect = None
+        self.annotations = raw.get("annotations") or {}
+        self._input_schema, self._documents, self._structured = raw["inputSchema"], None, False
+
+    def _check_options(self) -> None:
+        """Its name is what it is."""
+
+    def describe(self) -> Signature:
+        return _PassedSignature([], self.raw["inputSchema"])
+
+    def descriptor(self, version: str) -> dict[str, Any]:
+        entry = {**super().descriptor(version), "outputSchema": self.raw.get("outputSchema")}
+        return known("Tool", entry, version)
+
+
+class PassedResource(Resource):
+    """A resource of the server behind."""
+
+    __slots__ = ()
+
+    def __init__(self, source: Source, raw: dict[str, Any]) -> None:
+        uri = raw["uri"]
+
+        async def read(values: dict[str, Any], context: Context) -> Any:
+            return await source.read(uri, context)
+
+        _adopt(self, read, raw["name"], raw)
+        _adopt_readable(self, raw)
+        self.uri = uri
+        self.size = raw.get("size")
+
+    def describe(self) -> Signature:
+        return _PassedSignature([], {})
+
+
+class PassedTemplate(ResourceTemplate):
+    """A template of the server behind."""
+
+    __slots__ = ()
+
+    def __init__(self, source: Source, raw: dict[str, Any]) -> None:
+        async def read(values: dict[str, Any], context: Context) -> Any:
+            return await source.read(values["uri"], context)
+
+        _adopt(self, read, raw["name"], raw)
+        _adopt_readable(self, raw)
+        self.uri_template = raw["uriTemplate"]
+        self.template = Template(raw["uriTemplate"])
+
+    def describe(self) -> Signature:
+        return _PassedSignature(_named([*self.template.variables]), {})
+
+    def match(self, uri: str) -> dict[str, str] | None:
+        """Return the URI itself: taking it apart is the affair of the server behind."""
+        return None if self.template.match(uri) is None else {"uri": uri}
+
+
+def _adopt_readable(readable: Any, raw: dict[str, Any]) -> None:
+    readable.mime_type = raw.get("mimeType")
+    readable.annotations = raw.get("annotations") or {}
+    readable.ttl = readable.cache_scope = None
+
+
+class PassedPrompt(Prompt):
+    """A prompt of the server behind."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, source: Source, raw: dict[str, Any]) -> None:
+        there = raw["name"]
+
+        async def get(arguments: dict[str, str], context: Context) -> Any:
+            result = await source.request("prompts/get", {"name": there, "arguments": arguments}, context)
+            return result["messages"]
+
+        _adopt(self, get, there, raw)
+        self.raw = raw
+
+    def describe(self) -> Signature:
+        return _PassedSignature(_named([argument.get("name") for argument in self._arguments]), {})
+
+    @property
+    def _arguments(self) -> list[dict[str, Any]]:
+        return self.raw.get("arguments") or []
+
+    def arguments(self, version: str) -> list[dict[str, Any]]:
+        return [known("PromptArgument", argument, version) for argument in self._arguments]
+
+
+class PassedCompletion(Completion):
+    """The completion of an argument by the server behind."""
+
+    __slots__ = ()
+
+    def __init__(self, source: Source, reference: dict[str, str], argument: str) -> None:
+        target = reference.get("name") or reference["uri"]
+
+        async def complete(value: str, others: dict[str, str], context: Context) -> Completions:
+            params: dict[str, Any] = {"ref": reference, "argument": {"name": argument, "value": value}}
+            if others:
+                params["context"] = {"arguments": others}
+            result = await source.request("completion/complete", params, context)
+            found = result["completion"]
+            return Completions(found["values"], found.get("total"), found.get("hasMore"))
+
+        Handler.__init__(self, complete, name=key_of(target, argument))
+        self.target = target
+        self.argument = argument
+
+    def describe(self) -> Signature:
+        return _PassedSignature(_named(["value", "others"]), {})
+
+
+QUESTIONS = ("elicitation/create", "sampling/createMessage", "roots/list")
+"""What a server may ask."""
+
+
+class PassedQuestion(Question):
+    """What the server behind asks: its words go to the client, the client's answer goes back as it is."""
+
+    def __init__(self, method: str, params: dict[str, Any]) -> None:
+        self.method = method
+        self.capability = {"elicitation/create": "elicitation", "roots/list": "roots"}.get(method, "sampling")
+        if method == "elicitation/create":
+            self.mode = params.get("mode", "form")
+        elif "tools" in params:
+            self.mode = "tools"
+        self._params = params
+
+    def params(self, version: str) -> dict[str, Any]:
+        if version in LEGACY_VERSIONS or "elicitationId" not in self._params:
+            return self._params
+        return {name: value for name, value in self._params.items() if name != "elicitationId"}
+
+    def read(self, result: Any, link: Any) -> dict[str, Any]:
+        if not isinstance(result, dict):
+            raise BadAnswer("expected an object")
+        return result
+
+
+async def ask(context: Context, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Put a question of the server behind to the client of a call, and return the client's result."""
+    if method not in QUESTIONS:
+        raise ToolError(f"{method}: the proxy does not know this question")
+    found: dict[str, Any] = (await context.ask(**{"": PassedQuestion(method, params)}))[""]
+    return found
+
+
+def contents_of(part: dict[str, Any]) -> Contents:
+    """Return contents as they came, their bytes decoded."""
+    content = part.get("text")
+    if content is None:
+        from base64 import b64decode
+
+        content = b64decode(part["blob"])
+    return Contents(content, part.get("mimeType"), uri=part.get("uri"), meta=part.get("_meta"))

@@ -1,0 +1,182 @@
+"""Where a remote server is, and what it is shown that opens it: checked at once, before anything is sent.
+
+Secrets stay out of every message: `Remote.hide` takes them out of a text, and a URL is shown without what may
+hold one. Reads no more than a file of certificates; the requests are `fastrpc.proxy.remote.wire`'s.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from urllib.parse import urlsplit
+
+from fastrpc.errors import DefinitionError
+from fastrpc.masking import MASK, SHORTEST
+from fastrpc.versions import VERSIONS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from ssl import SSLContext
+    from typing import Any
+
+    from fastrpc.proxy.peer import Owner, Peer
+
+OURS = (
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "transfer-encoding",
+)
+"""Headers that belong to the protocol, besides those that begin with ``mcp-``."""
+
+TOKEN_CHARACTERS = "!#$%&'*+-.^_`|~"
+
+
+class Remote:
+    """A server at a URL.
+
+    `token`: what it is shown as ``Authorization: Bearer``; a text, or a function that returns one, called for
+    each request. `headers`: more that it is sent. `tls_ca`: a file of certificates to trust instead of the
+    usual ones. `protocol_version`: the version to speak; otherwise the latest that the server knows. Raises
+    DefinitionError.
+    """
+
+    comes_back = True
+    OPTIONS = ("headers", "protocol_version", "tls_ca", "token")
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | Callable[[], str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        tls_ca: str | None = None,
+        protocol_version: str | None = None,
+    ) -> None:
+        self.url = url
+        self.host, self.shown = _checked(url)
+        if find_spec("httpx") is None:
+            raise DefinitionError("proxy: a URL needs httpx: pip install 'fastrpc-mcp[http]'")
+        self.headers = dict(headers or {})
+        self._token = token
+        for name, value in self.headers.items():
+            _check_header(name, value)
+        words = [word for value in self.headers.values() for word in (value, *value.split())]
+        self._secrets = [word for word in words if len(word) >= SHORTEST]
+        if token is not None:
+            if any(name.lower() == "authorization" for name in self.headers):
+                raise DefinitionError("proxy: token and an Authorization header exclude each other")
+            if not callable(token):
+                _check_token(token)
+        self.tls: SSLContext | None = None
+        """What to trust, if it is not the usual."""
+        if tls_ca is not None:
+            self.tls = _trusting(tls_ca)
+        if protocol_version is not None and protocol_version not in VERSIONS:
+            known = ", ".join(VERSIONS)
+            raise DefinitionError(
+                f"proxy: protocol_version={protocol_version!r:.40}: expected one of {known}"
+            )
+        self.protocol_version = protocol_version
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on this machine."""
+        from ipaddress import ip_address
+
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost" or self.host.endswith(".localhost")
+
+    @property
+    def is_open_to_listeners(self) -> bool:
+        """Whether what opens it goes over the network in the clear."""
+        secret = self._token is not None or bool(self.headers)
+        return secret and not self.is_local and self.url.lower().startswith("http:")
+
+    def peer(self, owner: Owner, told: dict[str, Any]) -> Peer:
+        from fastrpc.proxy.remote.peer import HttpPeer
+
+        return HttpPeer(owner, told, self)
+
+    def credentials(self) -> dict[str, str]:
+        """Return the headers that open the server. Raises DefinitionError for a token that is none."""
+        if self._token is None:
+            return self.headers
+        token = self._token() if callable(self._token) else self._token
+        _check_token(token)
+        if token not in self._secrets:
+            self._secrets.append(token)
+        return {**self.headers, "Authorization": f"Bearer {token}"}
+
+    @property
+    def has_token(self) -> bool:
+        return self._token is not None or any(name.lower() == "authorization" for name in self.headers)
+
+    def hide(self, text: str) -> str:
+        """Return a text without what opens the server."""
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        return text
+
+
+def shown(url: str) -> str:
+    """Return an address without what may hold a secret: name and password, query and fragment."""
+    parts = urlsplit(url)
+    place = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{place}{parts.path}"
+
+
+def _checked(url: str) -> tuple[str, str]:
+    """Return the host of a URL, and the URL as it may be shown."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise DefinitionError(f"proxy: the URL is none: {error}") from None
+    if parts.scheme.lower() not in ("http", "https") or not host:
+        raise DefinitionError(f"proxy: expected an http or https URL with a host, got {shown(url)!r:.200}")
+    if parts.username is not None or parts.password is not None:
+        raise DefinitionError("proxy: the URL holds a name or a password; give token= or headers= instead")
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise DefinitionError("proxy: the URL holds characters that no URL has")
+    return host, shown(url)
+
+
+def _trusting(path: str) -> SSLContext:
+    from ssl import SSLError, create_default_context
+
+    try:
+        return create_default_context(cafile=path)
+    except SSLError:
+        raise DefinitionError(f"proxy: tls_ca={path!r:.200}: the file holds no certificate") from None
+    except OSError as error:
+        raise DefinitionError(f"proxy: tls_ca={path!r:.200}: {error.strerror}") from None
+
+
+def is_header_name(text: str) -> bool:
+    """Whether a header may be called so (RFC 9110, 5.6.2: tokens)."""
+    return bool(text) and all(c.isascii() and (c.isalnum() or c in TOKEN_CHARACTERS) for c in text)
+
+
+def _check_header(name: str, value: str) -> None:
+    if not isinstance(name, str) or not isinstance(value, str):
+        raise DefinitionError("proxy: headers: expected texts by name")
+    if not is_header_name(name):
+        raise DefinitionError(f"proxy: headers: {name!r:.80} is no name of a header")
+    if name.lower() in OURS or name.lower().startswith("mcp-"):
+        raise DefinitionError(f"proxy: headers: {name} belongs to the protocol")
+    if not value.isascii() or not value.isprintable():
+        raise DefinitionError(f"proxy: headers: the value of {name} must be printable ASCII")
+
+
+def _check_token(token: object) -> None:
+    """Raise DefinitionError for what cannot stand in a header; the message does not tell it."""
+    if not isinstance(token, str):
+        raise DefinitionError(f"proxy: token: expected a text, got {type(token).__name__}")
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise DefinitionError("proxy: token: expected printable ASCII without spaces")

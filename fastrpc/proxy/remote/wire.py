@@ -1,0 +1,289 @@
+"""Requests to one remote server, by httpx: what opens it goes along, what goes wrong becomes a sentence.
+
+Certificates are verified. Redirects are followed within the server's own origin alone, so that nobody else is
+ever shown the token. Bodies are bounded. An environment's proxies count, but not on the way to this machine.
+Costs about a millisecond a request; connections are kept and used again.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+
+from fastrpc.errors import ToolError
+from fastrpc.proxy.remote.address import shown
+from fastrpc.proxy.remote.events import Event, Events, TooLong
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from typing import Any
+
+    import httpx
+
+    from fastrpc.proxy.remote.address import Remote
+
+CONNECT_SECONDS = 10.0
+WRITE_SECONDS = 60.0
+MOST_REDIRECTS = 5
+LONGEST_BODY = 64 * 1024 * 1024
+"""Of one answer, or one event."""
+LAST_WORDS = 64 * 1024
+"""Of a body that only says what is wrong."""
+
+JSON = "application/json"
+STREAM = "text/event-stream"
+
+MOVED = (301, 302, 303, 307, 308)
+SAME_METHOD = (307, 308)
+
+
+class WireError(ToolError):
+    """A request came to nothing: the server was not reached, or what it said is no MCP."""
+
+
+class Unreachable(WireError):
+    """The server was not reached: it has not seen the request."""
+
+
+class Refused(WireError):
+    """The server answered with a status that says no, and with nothing of the protocol."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Answer:
+    """The head of an answer, and its body as it comes."""
+
+    def __init__(self, wire: Wire, response: httpx.Response) -> None:
+        self._wire = wire
+        self._response = response
+        self.status = response.status_code
+        kind = response.headers.get("content-type", "")
+        self.kind = kind.partition(";")[0].strip().lower()
+
+    @property
+    def url(self) -> str:
+        return str(self._response.url)
+
+    def header(self, name: str) -> str | None:
+        found: str | None = self._response.headers.get(name)
+        return found
+
+    @property
+    def is_stream(self) -> bool:
+        return self.status == 200 and self.kind == STREAM
+
+    async def messages(self) -> list[Any]:
+        """Read a body of JSON: one message or a batch. Raises Refused if it is none, WireError if broken."""
+        if self.kind != JSON:
+            raise self.refusal()
+        limit = LONGEST_BODY if self.status < 400 else LAST_WORDS
+        body = bytearray()
+        with self._wire.sentences(self._response.url):
+            async for piece in self._response.aiter_bytes():
+                body += piece
+                if len(body) > limit:
+                    raise WireError(f"its answer is longer than {limit} bytes")
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError):
+            if self.status >= 400:
+                raise self.refusal() from None
+            raise WireError("its answer is no JSON") from None
+        if self.status in (401, 403):
+            raise self.refusal(found)
+        return found if isinstance(found, list) else [found]
+
+    async def events(self, events: Events) -> AsyncIterator[Event]:
+        """Read the events of a stream until it ends. Raises WireError."""
+        with self._wire.sentences(self._response.url):
+            async for piece in self._response.aiter_bytes():
+                try:
+                    for event in events.feed(piece):
+                        yield event
+                except TooLong as error:
+                    raise WireError(str(error)) from None
+
+    def refusal(self, said: Any = None) -> Refused:
+        """Return the error for a status, or a kind of body, that is none of the protocol's.
+
+        `said`: a body that may say why.
+        """
+        place = self._wire.place(self._response.url)
+        status = f"{self.status} {self._response.reason_phrase}".strip()
+        if self.status == 401:
+            why = "refuses the token" if self._wire.remote.has_token else "wants a token, and none is given"
+        elif self.status == 403:
+            why = "forbids it"
+        elif self.status < 300:
+            why = f"sent {self.kind[:80] or 'nothing'} where {JSON} or {STREAM} was expected"
+        else:
+            why = "refused the request"
+        error = said.get("error") if isinstance(said, dict) else None
+        words = error.get("message") if isinstance(error, dict) else None
+        detail = f": {self._wire.remote.hide(words)[:200]}" if isinstance(words, str) else ""
+        return Refused(f"{place} {why} (status {status:.80}){detail}", self.status)
+
+
+class Wire:
+    """The connections to one server."""
+
+    def __init__(self, remote: Remote) -> None:
+        self.remote = remote
+        self._client: httpx.AsyncClient | None = None
+        self._url = remote.url
+        self._moved = False
+
+    def _made(self) -> httpx.AsyncClient:
+        from urllib.request import getproxies
+
+        import httpx
+
+        from fastrpc import __version__
+
+        verify = self.remote.tls or True
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30.0)
+        transport = None
+        if self.remote.is_local or not getproxies():
+            transport = httpx.AsyncHTTPTransport(
+                verify=verify, limits=limits, trust_env=True, socket_options=_noticing()
+            )
+        return httpx.AsyncClient(
+            transport=transport,
+            verify=verify,
+            limits=limits,
+            follow_redirects=False,
+            headers={"user-agent": f"fastrpc/{__version__}", "accept-encoding": "identity"},
+        )
+
+    @asynccontextmanager
+    async def send(
+        self,
+        method: str,
+        headers: dict[str, str],
+        body: bytes | None = None,
+        *,
+        url: str | None = None,
+        silent_seconds: float | None = None,
+    ) -> AsyncIterator[Answer]:
+        """Send a request and give its answer, whose body may be read until the block is left.
+
+        `silent_seconds`: how long nothing may come before the connection is given up. Raises WireError.
+        """
+        import httpx
+
+        if self._client is None:
+            self._client = self._made()
+        client = self._client
+        place = httpx.URL(url or self._url)
+        timeout = httpx.Timeout(silent_seconds, connect=CONNECT_SECONDS, write=WRITE_SECONDS)
+        for _ in range(MOST_REDIRECTS + 1):
+            all_headers = {**self.remote.credentials(), **headers}
+            with self.sentences(place):
+                request = client.build_request(
+                    method, place, headers=all_headers, content=body, timeout=timeout
+                )
+                response = await client.send(request, stream=True)
+            try:
+                if response.status_code not in MOVED:
+                    yield Answer(self, response)
+                    return
+                following = self._following(response, method)
+            finally:
+                await response.aclose()
+            if url is None:
+                self._url = str(following)
+            place = following
+        raise WireError(f"{self.place(place)} redirects without end")
+
+    def _following(self, response: httpx.Response, method: str) -> httpx.URL:
+        """Return where a redirect leads. Raises WireError for another origin."""
+        import httpx
+
+        try:
+            place = response.url.join(response.headers.get("location", ""))
+        except httpx.InvalidURL:
+            raise WireError(f"{self.place(response.url)} redirects to what is no address") from None
+        here = response.url
+        if (place.scheme, place.host, place.port) != (here.scheme, here.host, here.port):
+            raise WireError(
+                f"{self.place(here)} redirects to {self.place(place)}, which is another origin: "
+                "not followed; give that address if it is the right one"
+            )
+        if response.status_code not in SAME_METHOD and method != "GET":
+            raise WireError(
+                f"{self.place(here)} redirects with status {response.status_code}, which loses the body"
+            )
+        return place
+
+    def place(self, url: object) -> str:
+        """Return an address as it may be shown."""
+        return self.remote.hide(shown(str(url))[:300])
+
+    def sentences(self, url: object) -> _Sentences:
+        """Turn what httpx raises within the block into a WireError."""
+        return _Sentences(self, url)
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+
+class _Sentences:
+    def __init__(self, wire: Wire, url: object) -> None:
+        self._wire = wire
+        self._url = url
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        import httpx
+
+        if not isinstance(error, httpx.HTTPError | httpx.InvalidURL | httpx.StreamError | OSError):
+            return
+        place = self._wire.place(self._url)
+        why = self._wire.remote.hide(_why(error))
+        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
+            raise Unreachable(f"{place} cannot be reached: {why}") from None
+        raise WireError(f"the connection to {place} broke: {why}") from None
+
+
+def _noticing() -> list[tuple[int, int, int]]:
+    """Return options by which a socket notices within a minute that the other end is no more.
+
+    A call may rightly wait for hours without a byte: only the system can tell that from a machine that is
+    off.
+    """
+    import socket
+
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    for name, value in (("KEEPIDLE", 30), ("KEEPALIVE", 30), ("KEEPINTVL", 10), ("KEEPCNT", 3)):
+        number = getattr(socket, f"TCP_{name}", None)
+        if number is not None:
+            options.append((socket.IPPROTO_TCP, number, value))
+    return options
+
+
+def _why(error: BaseException) -> str:
+    """Return in words what an error of the network says."""
+    import ssl
+
+    import httpx
+
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted ({cause.verify_message})"
+        if isinstance(cause, ConnectionRefusedError):
+            return "connection refused"
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, httpx.ConnectTimeout):
+        return f"no connection within {CONNECT_SECONDS:g} s"
+    if isinstance(error, httpx.ReadTimeout):
+        return "nothing came for too long"
+    return str(error)[:200] or "the other end has closed it"

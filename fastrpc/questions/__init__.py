@@ -1,0 +1,344 @@
+"""The questions a server may ask its client, and what becomes of the answers (MCP: client features).
+
+Each question knows its method and params in each version, what the client must have declared, and how the
+client's result becomes a value. How it travels, and when, is the affair of `fastrpc.asking`.
+"""
+
+from __future__ import annotations
+
+from fastrpc.questions.forms import fields_of
+from fastrpc.schema.shapes import Mismatch, shorten
+from fastrpc.types import Content, block_of
+from fastrpc.versions import ELICITATION, LEGACY_VERSIONS, MODERN, RICH_QUESTIONS, VERSIONS, knows_content
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc.calls.link import Link
+
+ACTIONS = ("accept", "decline", "cancel")
+SAMPLED_TYPES = ("text", "image", "audio", "tool_use", "tool_result")
+
+
+class BadAnswer(Exception):
+    """What came is no answer to the question. The message says why."""
+
+
+class Question:
+    """Something that a server asks.
+
+    The client must have declared `capability` and, where there is one, its `mode`; `versions` know it.
+    """
+
+    method = ""
+    capability = ""
+    mode = ""
+    versions: tuple[str, ...] = VERSIONS
+
+    def params(self, version: str) -> dict[str, Any]:
+        """Return the request's params. Raises ToolError for what the version cannot say."""
+        return {}
+
+    def known(self, link: Link) -> Any:
+        """Return the answer if it need not be asked for, else None."""
+        return None
+
+    def read(self, result: Any, link: Link) -> Any:
+        """Return the value of the client's result. Raises `BadAnswer`."""
+        raise NotImplementedError
+
+    def obstacle(self, version: str, capabilities: dict[str, Any]) -> str | None:
+        """Say why a client cannot be asked this, or return None if it can."""
+        if version not in self.versions:
+            return f"protocol {version}, which the client speaks, has no {self.wanted}"
+        declared = capabilities.get(self.capability)
+        if not isinstance(declared, dict) or not self._is_offered(declared):
+            return f"the client does not offer {self.wanted}"
+        return None
+
+    def _is_offered(self, declared: dict[str, Any]) -> bool:
+        """Forms are what a client offers that names no mode (MCP 2025-11-25, elicitation: capabilities)."""
+        return not self.mode or self.mode in declared or (self.mode == "form" and "url" not in declared)
+
+    @property
+    def needs(self) -> dict[str, dict[str, Any]]:
+        """What the client has to declare (MCP: ClientCapabilities)."""
+        return {self.capability: {self.mode: {}} if self.mode else {}}
+
+    @property
+    def wanted(self) -> str:
+        """The same in words."""
+        return f"{self.capability} ({self.mode})" if self.mode else self.capability
+
+
+# --------------------------------------------------------------------------------------- elicitation
+
+
+class Answer:
+    """What a person said: `action` is accept, decline or cancel; `data` the form's value if accepted."""
+
+    __slots__ = ("_complete", "action", "data")
+
+    def __init__(self, action: str, data: Any = None, complete: Callable[[], object] | None = None) -> None:
+        self.action = action
+        self.data = data
+        self._complete = complete
+
+    @property
+    def accepted(self) -> bool:
+        return self.action == "accept"
+
+    def complete(self) -> None:
+        """Tell the client that what a web page was for is done, where its version knows that
+        (MCP 2025-11-25: notifications/elicitation/complete)."""
+        if self._complete is not None:
+            self._complete()
+
+    def __repr__(self) -> str:
+        return f"Answer({self.action!r}, {self.data!r})"
+
+
+class Form(Question):
+    """A form for a person to fill in. See `fastrpc.Context.elicit`; raises DefinitionError."""
+
+    method = "elicitation/create"
+    capability = "elicitation"
+    mode = "form"
+
+    def __init__(self, message: str, form: Any = None) -> None:
+        self.message = message
+        self.fields = fields_of(form)
+        self.versions = RICH_QUESTIONS if self.fields.has_lists else ELICITATION
+
+    def params(self, version: str) -> dict[str, Any]:
+        return {"message": self.message, "requestedSchema": self.fields.schema_in(version)}
+
+    def read(self, result: Any, link: Link) -> Answer:
+        action = _action(result)
+        if action != "accept":
+            return Answer(action)
+        content = result.get("content")
+        if content is None:
+            content = {}
+        if not isinstance(content, dict):
+            raise BadAnswer(f"content: expected an object, got {shorten(content)}")
+        try:
+            return Answer(action, self.fields.read(content))
+        except Mismatch as mismatch:
+            raise BadAnswer(mismatch.of("content")) from None
+
+    @property
+    def wanted(self) -> str:
+        return "elicitation with a choice of several" if self.fields.has_lists else super().wanted
+
+
+class Visit(Question):
+    """A web page for a person to visit. See `fastrpc.Context.elicit_url`."""
+
+    method = "elicitation/create"
+    versions = RICH_QUESTIONS
+    capability = "elicitation"
+    mode = "url"
+
+    def __init__(self, message: str, url: str) -> None:
+        import os
+
+        self.message = message
+        self.url = url
+        self.id = os.urandom(16).hex()
+        """Names the visit in 2025-11-25; later versions have no such name."""
+
+    def params(self, version: str) -> dict[str, Any]:
+        params = {"mode": "url", "message": self.message, "url": self.url}
+        if version in LEGACY_VERSIONS:
+            params["elicitationId"] = self.id
+        return params
+
+    def read(self, result: Any, link: Link) -> Answer:
+        request = link.request
+        complete = None
+        if request.version in LEGACY_VERSIONS:
+            dispatcher = request.dispatcher
+            params = {"elicitationId": self.id}
+            complete = lambda: dispatcher.post(  # noqa: E731
+                lambda: dispatcher.notify("notifications/elicitation/complete", params)
+            )
+        return Answer(_action(result), None, complete)
+
+
+def _action(result: Any) -> str:
+    action = result.get("action") if isinstance(result, dict) else None
+    if action not in ACTIONS:
+        raise BadAnswer(f"action: expected one of {', '.join(ACTIONS)}, got {shorten(action)}")
+    return str(action)
+
+
+# ------------------------------------------------------------------------------------------ sampling
+
+
+class Sample:
+    """What the client's model said: `content` is a list of blocks, `text` all text in it.
+
+    May stand in the messages of a further question, as the assistant's.
+    """
+
+    __slots__ = ("content", "model", "stop_reason")
+
+    def __init__(self, content: list[dict[str, Any]], model: str, stop_reason: str | None) -> None:
+        self.content = content
+        self.model = model
+        self.stop_reason = stop_reason
+
+    @property
+    def text(self) -> str:
+        return "\n".join(block["text"] for block in self.content if block["type"] == "text")
+
+    @property
+    def tool_uses(self) -> list[dict[str, Any]]:
+        """The tools that the model wants called: blocks with ``id``, ``name`` and ``input``."""
+        return [block for block in self.content if block["type"] == "tool_use"]
+
+    def __repr__(self) -> str:
+        return f"Sample({shorten(self.text)}, {self.model!r}, {self.stop_reason!r})"
+
+
+_OPTIONS = {
+    "system_prompt": "systemPrompt",
+    "temperature": "temperature",
+    "stop_sequences": "stopSequences",
+    "model_preferences": "modelPreferences",
+    "include_context": "includeContext",
+    "metadata": "metadata",
+    "tools": "tools",
+    "tool_choice": "toolChoice",
+}
+
+
+class Sampling(Question):
+    """A text for the client's model to go on from. See `fastrpc.Context.sample`; raises TypeError.
+
+    `options` are those members of the request by their names in snake case. `model_preferences` may be the
+    name of a model or a list of such, `tool_choice` a mode alone; `tools` are descriptors as in tools/list.
+    """
+
+    method = "sampling/createMessage"
+    capability = "sampling"
+
+    def __init__(self, messages: Any, max_tokens: int = 1024, options: dict[str, Any] | None = None) -> None:
+        self.messages = [_turn(message) for message in _listed(messages)]
+        self.max_tokens = max_tokens
+        self.options = {name: value for name, value in (options or {}).items() if value is not None}
+        for name in self.options:
+            if name not in _OPTIONS:
+                raise TypeError(f"sample: no option {name!r}; there are {', '.join(_OPTIONS)}")
+        self._kinds = {kind for turn in self.messages for kind in turn.kinds}
+        if {"tools", "tool_choice", "tool_use", "tool_result"} & {*self.options, *self._kinds}:
+            self.mode = "tools"
+            self.versions = RICH_QUESTIONS
+
+    def obstacle(self, version: str, capabilities: dict[str, Any]) -> str | None:
+        for kind in self._kinds:
+            if not knows_content(kind, version):
+                return f"protocol {version}, which the client speaks, has no content of type {kind}"
+        return super().obstacle(version, capabilities)
+
+    def params(self, version: str) -> dict[str, Any]:
+        params: dict[str, Any] = {
+            "messages": [message for turn in self.messages for message in turn.in_version(version)],
+            "maxTokens": self.max_tokens,
+        }
+        for name, value in self.options.items():
+            params[_OPTIONS[name]] = _option(name, value, version)
+        return params
+
+    def read(self, result: Any, link: Link) -> Sample:
+        if not isinstance(result, dict):
+            raise BadAnswer(f"expected an object, got {shorten(result)}")
+        blocks: list[dict[str, Any]] = _listed(result.get("content"))
+        for block in blocks:
+            kind = block.get("type") if isinstance(block, dict) else None
+            if not isinstance(kind, str) or (kind == "text" and not isinstance(block.get("text"), str)):
+                raise BadAnswer(f"content: expected a block with a type, got {shorten(block)}")
+        model, reason = result.get("model"), result.get("stopReason")
+        return Sample(
+            blocks, model if isinstance(model, str) else "", reason if isinstance(reason, str) else None
+        )
+
+
+def _listed(messages: Any) -> list[Any]:
+    return list(messages) if isinstance(messages, (list, tuple)) else [messages]
+
+
+class _Turn:
+    """A message: who says it and what; `listed` where the content is a list though it may hold one block."""
+
+    def __init__(self, role: Any, content: Any) -> None:
+        if role not in ("user", "assistant"):
+            raise TypeError(f"messages: expected the role user or assistant, got {shorten(role)}")
+        self.role = role
+        self.parts = _listed(content)
+        self.listed = isinstance(content, (list, tuple))
+        self.kinds = [block_of(part, MODERN)["type"] for part in self.parts]
+        for kind in self.kinds:
+            if kind not in SAMPLED_TYPES:
+                raise TypeError(
+                    f"messages: expected content of {', '.join(SAMPLED_TYPES)}, got {shorten(kind)}"
+                )
+
+    def in_version(self, version: str) -> list[dict[str, Any]]:
+        """Return the message as a version has it: where content is no list, one message for each block."""
+        blocks = [block_of(part, version) for part in self.parts]
+        if self.listed and version in RICH_QUESTIONS:
+            return [{"role": self.role, "content": blocks}]
+        return [{"role": self.role, "content": block} for block in blocks]
+
+
+def _turn(message: Any) -> _Turn:
+    if isinstance(message, Sample):
+        return _Turn("assistant", message.content)
+    if isinstance(message, (str, Content)):
+        return _Turn("user", message)
+    if isinstance(message, dict):
+        return _Turn(message.get("role"), message.get("content"))
+    if hasattr(message, "role") and hasattr(message, "content"):
+        return _Turn(message.role, message.content)
+    raise TypeError(f"messages: expected texts, content or messages, got {shorten(message)}")
+
+
+def _option(name: str, value: Any, version: str) -> Any:
+    if name == "model_preferences" and not isinstance(value, dict):
+        return {"hints": [{"name": model} for model in _listed(value)]}
+    if name == "tool_choice" and isinstance(value, str):
+        return {"mode": value}
+    if name == "tools":
+        return [tool if isinstance(tool, dict) else tool.descriptor(version) for tool in value]
+    return value
+
+
+# --------------------------------------------------------------------------------------------- roots
+
+
+class Roots(Question):
+    """The folders that the client works in. See `fastrpc.Context.roots`."""
+
+    method = "roots/list"
+    capability = "roots"
+
+    def known(self, link: Link) -> Any:
+        """A client that says when its roots change is asked once, in versions that have sessions."""
+        return link.request.dispatcher.session.roots
+
+    def read(self, result: Any, link: Link) -> list[dict[str, Any]]:
+        roots = result.get("roots") if isinstance(result, dict) else None
+        if not isinstance(roots, list):
+            raise BadAnswer(f"roots: expected an array, got {shorten(roots)}")
+        for root in roots:
+            if not isinstance(root, dict) or not isinstance(root.get("uri"), str):
+                raise BadAnswer(f"roots: expected objects with a uri, got {shorten(root)}")
+        request = link.request
+        declared = request.client_capabilities.get("roots")
+        if request.version in LEGACY_VERSIONS and declared and declared.get("listChanged") is True:
+            request.dispatcher.session.roots = roots
+        return roots

@@ -1,0 +1,208 @@
+"""Reads annotations: what is wrapped around a type, and which plain shape the type has.
+
+`peel` takes ``Annotated``, ``Optional``, aliases and strings off an annotation; `plain_shape` finds
+the `Shape` of what is left when it is made of ``str``, ``int``, ``float``, ``bool``, ``None``,
+``list``, ``dict``, ``Literal``, ``Any`` and unions of these. Costs microseconds and never imports
+``typing``: its constructs are recognised by their attributes, and only where the tool's author has
+loaded it. Everything else is left to `fastrpc.schema.types`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fastrpc.errors import DefinitionError
+from fastrpc.schema.shapes import (
+    ANY,
+    NULL,
+    PLAIN,
+    ArrayShape,
+    ChoiceShape,
+    DescribedShape,
+    ObjectShape,
+    Shape,
+    UnionShape,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+_UNION = type(int | str)
+_CONSTRAINTS = (
+    "gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length",
+    "tz", "title", "examples", "extra_json_schema",
+)  # fmt: skip
+
+
+class UnresolvedName(DefinitionError):
+    """An annotation names something that is not defined yet; it may be once the module is loaded."""
+
+
+class Peeled:
+    """An annotation without its wrappings.
+
+    `base` is the bare type, `allows_null` whether ``None`` was one of its choices, `metadata` the
+    metadata that constrain it, `description` the text that describes it.
+    """
+
+    __slots__ = ("allows_null", "base", "description", "metadata")
+
+    def __init__(self) -> None:
+        self.base: Any = None
+        self.allows_null = False
+        self.description: str | None = None
+        self.metadata: tuple[Any, ...] = ()
+
+
+def peel(annotation: Any, namespace: Mapping[str, Any]) -> Peeled:
+    """Take strings, aliases, ``Annotated`` and ``None`` off an annotation; raises `UnresolvedName`."""
+    peeled = Peeled()
+    metadata: list[Any] = []
+    while True:
+        if type(annotation) is type:  # the likely one: a class and nothing else
+            break
+        if isinstance(annotation, str):
+            annotation = resolve(annotation, namespace)
+        elif hasattr(annotation, "__forward_arg__"):
+            annotation = resolve(annotation.__forward_arg__, namespace)
+        elif annotation is None:
+            annotation = type(None)
+        elif hasattr(annotation, "__metadata__"):
+            metadata[:0] = annotation.__metadata__
+            annotation = annotation.__origin__
+        elif hasattr(annotation, "__supertype__"):
+            annotation = annotation.__supertype__
+        elif type(annotation).__name__ == "TypeAliasType":
+            annotation = _value_of_alias(annotation)
+        elif is_union(annotation):
+            members = [member for member in annotation.__args__ if member is not type(None)]
+            if len(members) == len(annotation.__args__):
+                break
+            peeled.allows_null = True
+            annotation = members[0] if len(members) == 1 else union_of(members)
+        elif is_literal(annotation) and None in annotation.__args__:
+            peeled.allows_null = True
+            choices = tuple(choice for choice in annotation.__args__ if choice is not None)
+            annotation = sys.modules["typing"].Literal[choices] if choices else type(None)
+        else:
+            break
+    peeled.base = annotation
+    _read_metadata(peeled, metadata)
+    return peeled
+
+
+def _value_of_alias(alias: Any) -> Any:
+    try:
+        return alias.__value__  # evaluated here, when it is asked for first
+    except NameError as error:
+        raise UnresolvedName(f"{alias.__name__!r} names something undefined ({error})") from None
+
+
+def _read_metadata(peeled: Peeled, metadata: list[Any]) -> None:
+    """Sort ``Annotated``'s metadata: the last text describes, msgspec's and pydantic's may constrain too."""
+    kept = []
+    for item in metadata:
+        if isinstance(item, str):
+            peeled.description = item
+            continue
+        origin = type(item).__module__.partition(".")[0]
+        if origin == "msgspec":
+            peeled.description = item.description or peeled.description
+            if any(getattr(item, name, None) is not None for name in _CONSTRAINTS):
+                kept.append(item)
+        elif origin == "pydantic" and hasattr(item, "description"):
+            peeled.description = item.description or peeled.description
+            if item.metadata:
+                kept.append(item)
+        elif origin in ("pydantic", "annotated_types"):
+            kept.append(item)
+    peeled.metadata = tuple(kept)
+
+
+def resolve(text: str, namespace: Mapping[str, Any]) -> Any:
+    """Return what a string annotation names, looked up where its function was defined."""
+    if text in namespace:
+        return namespace[text]
+    if text in _BUILTIN_NAMES:
+        return _BUILTIN_NAMES[text]
+    try:
+        return eval(text, dict(namespace))
+    except NameError as error:
+        raise UnresolvedName(f"{text!r} is not defined ({error})") from None
+    except Exception as error:
+        raise DefinitionError(f"{text!r} cannot be evaluated ({type(error).__name__}: {error})") from None
+
+
+_BUILTIN_NAMES = {
+    "str": str, "int": int, "float": float, "bool": bool, "list": list, "dict": dict,
+    "object": object, "None": type(None),
+}  # fmt: skip
+
+
+def plain_shape(base: Any, namespace: Mapping[str, Any]) -> Shape | None:
+    """Return the shape of a peeled annotation, or None where only `fastrpc.schema.types` can tell."""
+    if type(base) is type:
+        return PLAIN.get(base)
+    if is_any(base):
+        return ANY
+    if is_literal(base):
+        plain = all(type(choice) in (str, int, float, bool) for choice in base.__args__)
+        return ChoiceShape(base.__args__) if plain else None
+    if is_union(base):
+        members = [_nested(member, namespace) for member in base.__args__]
+        known = [member for member in members if member is not None]
+        return UnionShape(known) if len(known) == len(members) else None
+    origin = getattr(base, "__origin__", None)
+    arguments = getattr(base, "__args__", ())
+    if origin is list:
+        items = _nested(arguments[0], namespace) if arguments else ANY
+        return ArrayShape(items) if items else None
+    if origin is dict:
+        if not arguments:
+            return ObjectShape(ANY)
+        keys = plain_shape(peel(arguments[0], namespace).base, namespace)
+        values = _nested(arguments[1], namespace)
+        return ObjectShape(values) if values and keys and keys.kind in ("str", "json") else None
+    return None
+
+
+def _nested(annotation: Any, namespace: Mapping[str, Any]) -> Shape | None:
+    peeled = peel(annotation, namespace)
+    if peeled.metadata:
+        return None
+    shape = plain_shape(peeled.base, namespace)
+    if shape is None:
+        return None
+    if peeled.allows_null and shape is not ANY:
+        members = shape.members if isinstance(shape, UnionShape) else [shape]
+        shape = UnionShape([*members, NULL])
+    return DescribedShape(shape, peeled.description) if peeled.description else shape
+
+
+def is_union(annotation: Any) -> bool:
+    if isinstance(annotation, _UNION):
+        return True
+    typing = sys.modules.get("typing")
+    return typing is not None and getattr(annotation, "__origin__", None) is typing.Union
+
+
+def union_of(members: list[Any]) -> Any:
+    from typing import Union
+
+    form: Any = Union  # members may be strings, which know no |
+    return form[tuple(members)]
+
+
+def is_literal(annotation: Any) -> bool:
+    typing = sys.modules.get("typing")
+    return typing is not None and getattr(annotation, "__origin__", None) is typing.Literal
+
+
+def is_any(annotation: Any) -> bool:
+    for name in ("typing", "typing_extensions"):
+        module = sys.modules.get(name)
+        if module is not None and annotation is module.Any:
+            return True
+    return False

@@ -1,0 +1,351 @@
+"""Shapes: what values a parameter takes, for the types that JSON itself has.
+
+A `Shape` knows its property schema, and checks or mends a value: ``"5"`` for an integer, ``"true"``
+for a boolean, JSON text for an array or object. A `Mismatch` says where and why a value does not
+fit, in the words that a model reads. Imports nothing but the errors. Which annotation has which
+shape is said in `fastrpc.schema.annotations`; classes, enums and constraints in `fastrpc.schema.types`.
+"""
+
+from __future__ import annotations
+
+from fastrpc.errors import ArgumentError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    Schema = dict[str, Any]
+
+MESSAGE_LIMIT = 240
+EXACT_FLOAT = 2**53  # integers below survive the way through a float
+
+
+# ----------------------------------------------------------------------------------- what is wrong
+
+
+class Mismatch(Exception):
+    """A value does not fit: `path` leads from the argument to the spot, `problem` says what is wrong."""
+
+    def __init__(self, problem: str, path: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.path = path
+
+    def within(self, step: str) -> Mismatch:
+        return Mismatch(self.problem, step + self.path)
+
+    def of(self, name: str) -> str:
+        """Return the line that a model reads: ``timeout: expected …`` or ``$.items[2].name: expected …``."""
+        return f"$.{name}{self.path}: {self.problem}" if self.path else f"{name}: {self.problem}"
+
+
+def expected(what: str, value: object) -> Mismatch:
+    return Mismatch(f"expected {what}, got {shorten(value)}")
+
+
+def argument_error(problems: list[str]) -> ArgumentError:
+    """Return one error that reports the first three problems, short enough for a model."""
+    text = "; ".join(problems[:3])
+    if len(problems) > 3:
+        text += f"; and {len(problems) - 3} more"
+    return ArgumentError(text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…")
+
+
+def shorten(value: object, limit: int = 40) -> str:
+    """Return a value as a person would write it in JSON, cut to about `limit` characters."""
+    if value is None or value is True or value is False:
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str):
+        return quote(value, limit)
+    if isinstance(value, int):
+        return str(value) if value.bit_length() < 100 else "a very long integer"
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, dict):
+        return "an object" if value else "an empty object"
+    if isinstance(value, (list, tuple)):
+        return "an array" if value else "an empty array"
+    return f"a {type(value).__name__}"
+
+
+def quote(text: str, limit: int = 40) -> str:
+    cut = text if len(text) <= limit else text[:limit] + "…"
+    shown = "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in cut
+    ).replace('"', '\\"')
+    return f'"{shown}"'
+
+
+def one_of(values: Iterable[object]) -> str:
+    shown = [shorten(value) for value in values]
+    if len(shown) > 8:
+        shown = [*shown[:7], f"… ({len(shown) - 7} more)"]
+    return "one of " + ", ".join(shown) if len(shown) != 1 else shown[0]
+
+
+def step_to(key: str) -> str:
+    return f".{key}" if key.isidentifier() and len(key) <= 40 else f"[{quote(key)}]"
+
+
+# ----------------------------------------------------------------------------------------- shapes
+
+
+class Shape:
+    """What values a parameter takes: its property schema, and how a value is checked or mended.
+
+    `accept` returns the value to hand over. With `lenient` it mends what clients really send (a
+    number or a flag written as a string, an array written as JSON text); else only the exact type passes.
+    """
+
+    def __init__(self, schema: Schema, noun: str = "value", kind: str = "checked") -> None:
+        self.schema = schema
+        self.noun = noun
+        self.kind = kind
+        self.definitions: Mapping[str, Schema] = {}  # what ``$ref`` in the schema points to
+
+    def accept(self, value: Any, lenient: bool = True) -> Any:
+        raise NotImplementedError
+
+    def to_json(self, value: Any) -> Any:
+        """Return a tool's result as a JSON value. Plain values are JSON already."""
+        return value
+
+
+class AnyShape(Shape):
+    def accept(self, value: Any, lenient: bool = True) -> Any:
+        return value
+
+
+class NullShape(Shape):
+    def accept(self, value: Any, lenient: bool = True) -> Any:
+        if value is not None:
+            raise expected("null", value)
+        return None
+
+
+class StringShape(Shape):
+    def accept(self, value: Any, lenient: bool = True) -> Any:
+        if not isinstance(value, str):
+            raise expected("string", value)
+        return value
+
+
+class IntegerShape(Shape):
+    def accept(self, value: Any, lenient: bool = True) -> Any:
+        kind = type(value)
+        if kind is int:
+            return value
+        if kind is float and value.is_integer():  # JSON Schema: 1.0 is an integer
+            return int(value)
+        if lenient and kind is str:
+            mended = integer_from_text(value)
+            if mended is not None:
+                return mended
+        raise expected("integer", value)
+
+
+class NumberShape(Shape):
+    def accept(self, value: Any, lenient: bool = True) -> Any:
+        kind = type(value)
+        if kind is float:
+            return value
+        if kind is int:
+            try:
+                return float(value)
+            except OverflowError:
+                raise expected("number within the range of a double", value) from None
+        if lenient and kind is str:
+            mended = float_from_text(value)
+            if mended is not None:
+                return mended
+        raise expected("number", value)
+
+
+class BooleanShape(Shape):
+    def accept(self, value: Any, lenient: bool = True) -> Any:
+        if value is True or value is False:
+            return value
+        if lenient and isinstance(value, str):
+            lowered = value.strip().lower()
+            if lowered in ("true", "false"):
+                return lowered == "true"
+        raise expected("boolean", value)
+
+
+class ArrayShape(Shape):
+    def __init__(self, items: Shape) -> None:
+        kind = "array" if items.kind == "json" else "checked"
+        super().__init__({"type": "array", "items": items.schema}, "array", kind)
+        self.items = items
+
+    def accept(self, value: Any, lenient: bool = True) -> Any:
+        if lenient and isinstance(value, str):
+            value = json_from_text(value, "[")
+        if not isinstance(value, list):
+            raise expected("array", value)
+        if self.items.kind == "json":
+            return value
+        accept = self.items.accept
+        accepted = []
+        for index, item in enumerate(value):
+            try:
+                accepted.append(accept(item, lenient))
+            except Mismatch as mismatch:
+                raise mismatch.within(f"[{index}]") from None
+        return accepted
+
+
+class ObjectShape(Shape):
+    def __init__(self, values: Shape) -> None:
+        super().__init__({"type": "object"}, "object", "object" if values.kind == "json" else "checked")
+        self.values = values
+        if values.schema:
+            self.schema["additionalProperties"] = values.schema
+
+    def accept(self, value: Any, lenient: bool = True) -> Any:
+        if lenient and isinstance(value, str):
+            value = json_from_text(value, "{")
+        if not isinstance(value, dict):
+            raise expected("object", value)
+        if self.values.kind == "json":
+            return value
+        accept = self.values.accept
+        accepted = {}
+        for key, item in value.items():
+            try:
+                accepted[key] = accept(item, lenient)
+            except Mismatch as mismatch:
+                raise mismatch.within(step_to(key)) from None
+        return accepted
+
+
+class ChoiceShape(Shape):
+    """One of the values of a ``Literal``. ``1`` and ``True`` are two values."""
+
+    def __init__(self, choices: tuple[Any, ...]) -> None:
+        super().__init__({"enum": list(choices)}, one_of(choices))
+        self.choices = choices
+        add_enum_type(self.schema)
+
+    def accept(self, value: Any, lenient: bool = True) -> Any:
+        for choice in self.choices:
+            if value == choice and type(value) is type(choice):
+                return choice
+        if lenient:
+            for shape in {type(choice): PLAIN[type(choice)] for choice in self.choices}.values():
+                try:
+                    return self.accept(shape.accept(value), False)
+                except Mismatch:
+                    continue
+        raise expected(self.noun, value)
+
+
+class UnionShape(Shape):
+    """Several plain types: the one that fits exactly, else the first that takes the value mended."""
+
+    def __init__(self, members: list[Shape]) -> None:
+        noun = " or ".join(member.noun for member in members)
+        super().__init__({"anyOf": [member.schema for member in members]}, noun)
+        self.members = members
+
+    def accept(self, value: Any, lenient: bool = True) -> Any:
+        name = type(value).__name__
+        for member in self.members:
+            if member.kind == name:  # 5 and 5.0 stay what they are for int | float
+                return value
+        for mode in (False, True) if lenient else (False,):
+            for member in self.members:
+                try:
+                    return member.accept(value, mode)
+                except Mismatch:
+                    continue
+        raise expected(self.noun, value)
+
+
+class DescribedShape(Shape):
+    """A nested plain type with a description of its own, as in ``list[Annotated[str, "a path"]]``."""
+
+    def __init__(self, inner: Shape, description: str) -> None:
+        super().__init__(described(inner.schema, description), inner.noun, inner.kind)
+        self.inner = inner
+
+    def accept(self, value: Any, lenient: bool = True) -> Any:
+        return self.inner.accept(value, lenient)
+
+
+ANY = AnyShape({}, kind="json")
+NULL = NullShape({"type": "null"}, "null")
+PLAIN: dict[object, Shape] = {
+    str: StringShape({"type": "string"}, "string", "str"),
+    int: IntegerShape({"type": "integer"}, "integer", "int"),
+    float: NumberShape({"type": "number"}, "number", "float"),
+    bool: BooleanShape({"type": "boolean"}, "boolean", "bool"),
+    type(None): NULL,
+    object: ANY,
+    list: ArrayShape(ANY),
+    dict: ObjectShape(ANY),
+}
+
+
+def described(schema: Schema, description: str | None) -> Schema:
+    """Return a copy of `schema` with the description behind its type."""
+    if not description:
+        return dict(schema)
+    described = {"type": schema["type"]} if "type" in schema else {}
+    return {
+        **described,
+        "description": description,
+        **{k: v for k, v in schema.items() if k != "description"},
+    }
+
+
+def add_enum_type(schema: Schema) -> None:
+    """Give an ``enum`` of one type that ``type``: several clients refuse an enum without it."""
+    names = {str: "string", int: "integer", float: "number", bool: "boolean"}
+    kinds = {type(value) for value in schema["enum"]}
+    if len(kinds) == 1 and (kind := kinds.pop()) in names:
+        values = schema.pop("enum")
+        schema["type"] = names[kind]
+        schema["enum"] = values
+
+
+# ---------------------------------------------------------------------------------- mending values
+
+
+def integer_from_text(text: str) -> int | None:
+    text = text.strip()
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if digits.isascii() and digits.isdigit():
+        return int(text) if len(digits) <= 4300 else None
+    number = float_from_text(text)
+    if number is not None and number.is_integer() and abs(number) < EXACT_FLOAT:
+        return int(number)
+    return None
+
+
+def float_from_text(text: str) -> float | None:
+    text = text.strip()
+    if not text or text.strip("0123456789+-.eE"):  # float() also takes nan, inf, 1_000 and other scripts
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if number - number == 0 else None  # not infinite
+
+
+def json_from_text(text: str, opening: str) -> Any:
+    """Return the array or object that a client has sent as JSON text; other text comes back as it is."""
+    if not text.lstrip().startswith(opening):
+        return text
+    import json
+
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(name)

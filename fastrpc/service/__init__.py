@@ -1,0 +1,446 @@
+"""What all connections of one server share: its catalogue and the call plans made from it, lists that are
+ready to send, the worker threads, and the bound on calls in flight.
+
+Plans and lists are made at the first request that needs them and again after the catalogue has changed;
+every client that may know of a change is told of it.
+"""
+
+from __future__ import annotations
+
+from fastrpc import calls
+from fastrpc._core.plan import REQUIRED, Plan
+from fastrpc.catalogue.paging import page_of
+from fastrpc.errors import Overloaded
+from fastrpc.results import (
+    Results,
+    exact_type_of,
+    form_of,
+    keeps_plain_values,
+    plain_check_of,
+    to_json,
+)
+from fastrpc.versions import MODERN, known
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from fastrpc.calls import Call
+    from fastrpc.calls.workers import Workers
+    from fastrpc.catalogue import Catalogue
+    from fastrpc.catalogue.handlers import Handler
+    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.registry import Tool
+    from fastrpc.service.lifespan import Lifespan
+
+LIST_TTL_MS = 60_000
+"""For how long a 2026-07-28 client may keep a list (caching hint ``ttlMs``)."""
+
+BINDABLE = ("str", "int", "float", "bool", "object", "array", "json")
+
+
+class Service:
+    """The shared half of a server; a `Dispatcher` is the other, one for each connection."""
+
+    def __init__(
+        self,
+        server: Any,
+        *,
+        instructions: str | None = None,
+        ttl_ms: int = LIST_TTL_MS,
+        cache_scope: str = "private",
+        lifespan: Callable[[], Any] | None = None,
+        hooks: list[Any] | None = None,
+        mounts: list[Any] | None = None,
+        source: Any = None,
+        extensions: dict[str, Any] | None = None,
+        experimental: dict[str, Any] | None = None,
+        page_size: int = 1000,
+        max_in_flight: int = 16384,
+        threads: int = 40,
+        load: Callable[[], object] | None = None,
+    ) -> None:
+        self.server = server
+        """The `Server` whose half this is."""
+        self.catalogue: Catalogue = server.catalogue
+        self.server_info: dict[str, Any] = server.info
+        self.instructions = instructions
+        self.ttl_ms = ttl_ms
+        self.cache_scope = cache_scope
+        self.extensions = extensions
+        self.experimental = experimental
+        self.state: Any = None
+        """What the lifespan gave, for `Context.state`."""
+        self.hooks = hooks if hooks is not None else []
+        self.secret: bytes | None = None
+        """The key that signs request states; made when it is first needed (see `fastrpc.asking`)."""
+        self.mounts = mounts if mounts is not None else []
+        """The servers that are mounted here."""
+        self.source = source
+        """Where the catalogue comes from, if another server has to be asked (`fastrpc.proxy`)."""
+        self.lifespan: Lifespan | None = None
+        if lifespan is not None:
+            from fastrpc.service.lifespan import Lifespan
+
+            self.lifespan = Lifespan(lifespan, self)
+        self.results = Results(self.server_info)
+        self.page_size = page_size
+        self.max_in_flight = max_in_flight
+        self.threads = threads
+        self.dispatchers: set[Dispatcher] = set()
+        self.share_update: Callable[[str], object] | None = None
+        """Tells the other processes that serve the same clients that a resource has changed."""
+        self.in_flight = 0
+        """Calls that are being worked on, of all connections."""
+        self._running: dict[Handler, int] = {}  # calls of one with a `max_running`
+        self._queues: dict[Handler, list[Call]] = {}  # and those that wait for a place
+        self._load = load
+        self._plans: dict[str, Plan] | None = None
+        self._handler_plans: dict[int, tuple[Handler, Plan]] = {}
+        self._lists: dict[str, bytes] = {}
+        self._workers: Workers | None = None
+        self._loading = False
+        for registry in self.catalogue:
+            registry.watchers.append(self._changed)
+
+    def _changed(self, kind: str) -> None:
+        """Something was added to the catalogue, or taken out of it, on whatever thread.
+
+        All that was made from the catalogue is forgotten now, and again on each connection's own thread:
+        what that one is making at this moment may know nothing of the change.
+        """
+        self._forget_everywhere(kind)
+        if not self._loading:
+            for dispatcher in list(self.dispatchers):
+                dispatcher.list_changed(kind)
+
+    def _forget_everywhere(self, kind: str) -> None:
+        self._forget(kind)
+        for dispatcher in list(self.dispatchers):
+            self._forget_for(dispatcher, kind)
+
+    def _forget(self, kind: str) -> None:
+        self._lists.clear()
+        if kind == "tool":
+            self._plans = None
+        else:
+            self._handler_plans.clear()
+
+    def _forget_for(self, dispatcher: Dispatcher, kind: str) -> None:
+        def again() -> None:
+            self._forget(kind)
+            dispatcher.connection.take_plans({})
+
+        dispatcher.connection.take_plans({})
+        dispatcher.post(again)
+
+    # --- calls in flight ------------------------------------------------------------------------------
+
+    def admit(self, call: Call) -> None:
+        """Begin a call as soon as the loop runs and its tool's `max_running` allows. Raises Overloaded."""
+        if self.in_flight >= self.max_in_flight:
+            raise Overloaded(
+                f"Server busy: {self.in_flight} calls are in flight", {"maxInFlight": self.max_in_flight}
+            )
+        self.in_flight += 1
+        self.place(call)
+
+    def place(self, call: Call) -> None:
+        """Begin a call that is admitted, or have it wait for what it needs."""
+        awaited = self.awaited_by(call.plan.tool)
+        if awaited is not None:
+            awaited.hold(call)
+            return
+        limit = call.plan.tool.max_running
+        if limit is not None:
+            running = self._running.get(call.plan.tool, 0)
+            if running >= limit:
+                self._queues.setdefault(call.plan.tool, []).append(call)
+                return
+            self._running[call.plan.tool] = running + 1
+        call.dispatcher.connection.call_in_loop(call.start)
+
+    def release(self, call: Call) -> None:
+        """A call's function has ended: its place goes to the next that waits for one."""
+        self.in_flight -= 1
+        handler = call.plan.tool
+        if handler.max_running is None:
+            return
+        queue = self._queues.get(handler)
+        if queue:
+            following = queue.pop(0)
+            if not queue:
+                del self._queues[handler]
+            following.dispatcher.connection.call_in_loop(following.start)
+        else:
+            self._running[handler] -= 1
+            if self._running[handler] == 0:
+                del self._running[handler]
+
+    def withdraw(self, call: Call) -> None:
+        """A call has been cancelled before it began: if it waits for a place, it does so no longer."""
+        queue = self._queues.get(call.plan.tool)
+        if queue and call in queue:
+            queue.remove(call)
+            self.in_flight -= 1
+
+    # --- lifespans and sources ------------------------------------------------------------------------
+
+    def awaited_by(self, handler: Handler) -> Lifespan | None:
+        """Return the lifespan that has to be entered before a handler is called; None if all have been."""
+        if self.lifespan is not None or handler.origin:
+            for lifespan in self._lifespans_of(handler):
+                if not lifespan.entered:
+                    return lifespan
+        return None
+
+    def _lifespans_of(self, handler: Handler) -> list[Lifespan]:
+        """The lifespans that a handler needs: its server's own, and those of the servers around it."""
+        found = [self.lifespan, *(server.service.lifespan for server, _ in handler.origin)]
+        return [lifespan for lifespan in found if lifespan is not None]
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether there may be servers behind this one that have to be asked what they offer."""
+        return self.source is not None or bool(self.mounts)
+
+    def holds(self, dispatcher: Dispatcher, request: Request) -> bool:
+        """Have a request wait until the servers behind this one have said what they offer; False if it
+        need not. Raises ProtocolError."""
+        if self.source is not None and self.source.holds(dispatcher, request):
+            return True
+        return any(server.service.holds(dispatcher, request) for server in self.mounts)
+
+    def watch(self, uri: str) -> None:
+        """A client wants to hear when a resource changes: so do we, if it is of a server behind this one."""
+        if self.source is not None:
+            self.source.watch(uri)
+        for server in self.mounts:
+            server.service.watch(uri)
+
+    async def leave(self) -> None:
+        """If the last connection is over: leave what was entered for its calls. Bounded in time."""
+        live = list(self._live())
+        if live:
+            import asyncio
+
+            for _ in range(60):  # what was cancelled may still use it
+                if self.in_flight == 0:
+                    break
+                await asyncio.sleep(0.005)
+            await asyncio.gather(*(thing.leave() for thing in live))
+
+    def _live(self) -> Iterator[Any]:
+        """The lifespans and sources, of mounted servers too, that nobody needs any longer."""
+        if not self.dispatchers:
+            for thing in (self.lifespan, self.source):
+                if thing is not None and thing.live:
+                    yield thing
+            for server in self.mounts:
+                yield from server.service._live()
+
+    # --- tools ----------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Load the tools that were to be loaded late, if that has not been done."""
+        if self._load is not None:
+            load, self._load = self._load, None
+            self._loading = True
+            try:
+                load()
+            finally:
+                self._loading = False
+
+    @property
+    def plans(self) -> dict[str, Plan]:
+        """The call plan of each tool, by name."""
+        plans = self._plans
+        if plans is None:
+            self.load()
+            plans = self._plans = {tool.name: self._plan_of(tool) for tool in self.catalogue.tools}
+        return plans
+
+    def _plan_of(self, tool: Tool) -> Plan:
+        """Make a tool's plan, its hooks in it; while a lifespan has to be entered nothing else calls it."""
+        if self.hooks or tool.origin:
+            from fastrpc.hooks import hooked
+
+            tool = hooked(tool, self.hooks)
+        awaited = self.awaited_by(tool)
+        for lifespan in self._lifespans_of(tool):
+            lifespan.watchers.add(self.forget_plans)
+        return plan_of(tool, direct=awaited is None and not self.results.notes)
+
+    def forget_plans(self) -> None:
+        """Make the plans anew, at the next call; from whatever thread."""
+        self._forget_everywhere("tool")
+
+    def plan_for(self, handler: Handler) -> Plan:
+        """Return the plan of a handler that is no tool: where it runs, by its record."""
+        found = self._handler_plans.get(id(handler))
+        if found is None:
+            judged = handler.run == "auto" and handler.timeout_seconds is None
+            inline = handler.run == "inline"
+            plan = Plan(handler, handler.name, handler.function, None, inline=inline, judged=judged)
+            found = self._handler_plans[id(handler)] = handler, plan
+        return found[1]
+
+    def capabilities(self, version: str) -> dict[str, Any]:
+        """Return what this server can do, in the form of a version: the same for each client."""
+        found: dict[str, Any] = {"logging": {}, "tools": {"listChanged": True}}
+        found["experimental"] = self.experimental
+        found["extensions"] = self.extensions
+        catalogue = self.catalogue
+        if self.has_resources:
+            found["resources"] = {"subscribe": True, "listChanged": True}
+        if len(catalogue.prompts):
+            found["prompts"] = {"listChanged": True}
+        if self.has_completions:
+            found["completions"] = {}
+        return known("ServerCapabilities", found, version)
+
+    def server_info_of(self, version: str) -> dict[str, Any]:
+        """Return what this server says of itself, in the form of a version."""
+        return known("Implementation", self.server_info, version)
+
+    @property
+    def has_resources(self) -> bool:
+        catalogue = self.catalogue
+        return bool(len(catalogue.resources) or len(catalogue.templates) or len(catalogue.providers))
+
+    @property
+    def has_prompts(self) -> bool:
+        return bool(len(self.catalogue.prompts))
+
+    @property
+    def has_completions(self) -> bool:
+        """Whether anything completes: prompts and templates complete their enums by themselves."""
+        catalogue = self.catalogue
+        return bool(len(catalogue.completions) or len(catalogue.prompts) or len(catalogue.templates))
+
+    @property
+    def workers(self) -> Workers:
+        if self._workers is None:
+            from fastrpc.calls.workers import Workers
+
+            self._workers = Workers(self.threads)
+        return self._workers
+
+    def leave_threads_behind(self) -> None:
+        """End the process here if a tool still runs on a thread: the interpreter's own end would wait
+        for it, or abort where it holds a lock that the end wants."""
+        if self._workers is not None and self._workers.busy:
+            self._workers.leave()
+
+    def needs_loop(self) -> bool:
+        """Whether some tool cannot be called without an event loop, as things stand."""
+        plans = self.plans.values()
+        return self.lifespan is not None or any(plan.tool.is_async or not plan.inline for plan in plans)
+
+    def list_page(self, member: str, entries: Sequence[Any], version: str, cursor: str | None) -> bytes:
+        """Return a page of a list, as the JSON of its result. Raises InvalidParams for a strange cursor.
+
+        `member` is the result's name for the entries: each has a `key`, and a `descriptor(version)`.
+        """
+        name = f"{member} {version}"
+        if cursor is None and (known_page := self._lists.get(name)) is not None:
+            return known_page
+        start, end, following = page_of([entry.key for entry in entries], cursor, self.page_size)
+        page = self.list_result(member, entries[start:end], following, version)
+        if cursor is None:
+            self._lists[name] = page
+        return page
+
+    def list_result(self, member: str, entries: Sequence[Any], following: str | None, version: str) -> bytes:
+        """Return the JSON of a list's result: entries, and the cursor of the next page, None at the end."""
+        result: dict[str, Any] = {member: [entry.descriptor(version) for entry in entries]}
+        if following is not None:
+            result["nextCursor"] = following
+        return to_json(result | self.caching(version))[:-1] + self.results.ending(version)
+
+    def look(self) -> bool:
+        """Call what watches for changes, on this server and those that are mounted; False if nothing does."""
+        watches = list(self._watches())
+        for watch in watches:
+            watch.look()
+        return bool(watches)
+
+    def _watches(self) -> Iterator[Any]:
+        if self.server.watching is not None:
+            yield self.server.watching
+        for mounted in self.mounts:
+            yield from mounted.service._watches()
+
+    def watch_in(self, loop: AbstractEventLoop) -> None:
+        """Call the watching functions from time to time in this loop, unless another one does."""
+        for watch in self._watches():
+            watch.begin(loop)
+
+    def watch_soon(self) -> None:
+        """Begin to watch in the loop of some connection."""
+        for dispatcher in list(self.dispatchers):
+            dispatcher.watch()
+
+    def watch_no_longer_in(self, loop: AbstractEventLoop) -> None:
+        """A connection of this loop is over: go on with another one's."""
+        watches = [watch for watch in self._watches() if watch.loop is loop]
+        for watch in watches:
+            watch.end()
+        if watches:
+            self.watch_soon()
+
+    def resource_updated(self, uri: str) -> None:
+        """Tell every client that wants to know that a resource has changed, of other processes too."""
+        self.tell_of_update(uri)
+        if self.share_update is not None:
+            self.share_update(uri)
+
+    def tell_of_update(self, uri: str) -> None:
+        """Tell every client of this process that wants to know."""
+        for dispatcher in list(self.dispatchers):
+            dispatcher.resource_updated(uri)
+
+    def caching(self, version: str) -> dict[str, Any]:
+        """Return the hints that a version's cacheable results carry (MCP 2026-07-28: caching)."""
+        return {"ttlMs": self.ttl_ms, "cacheScope": self.cache_scope} if version == MODERN else {}
+
+
+def plan_of(tool: Tool, *, direct: bool = True) -> Plan:
+    """Make the call plan of a tool: may the compiled binder serve it, and where does it run?
+
+    Without `direct` each call goes through the dispatcher.
+    """
+    signature = tool.signature
+    parameters = None
+    if (
+        direct
+        and signature.vectorizable
+        and signature.context_parameter is None
+        and not tool.is_async
+        and calls.within is None
+        and all(parameter.kind in BINDABLE for parameter in signature.parameters)
+    ):
+        parameters = [
+            (
+                parameter.name,
+                parameter.kind,
+                REQUIRED if parameter.required else parameter.default,
+                parameter.nullable,
+            )
+            for parameter in signature.parameters
+        ]
+    # A time limit cannot be kept, nor a bound on running calls be needed, on the loop's own thread.
+    judged = tool.run == "auto" and tool.timeout_seconds is None
+    return Plan(
+        tool,
+        tool.name,
+        tool.function,
+        parameters,
+        inline=tool.run == "inline",
+        judged=judged,
+        form=form_of(signature) if keeps_plain_values(signature) else -1,
+        exact=exact_type_of(signature),
+        check=plain_check_of(signature),
+    )
