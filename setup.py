@@ -133,7 +133,7 @@ packages = [
 
 setup(
     packages=packages,
-    scripts=["fastrpc/cli/fastrpc"],
+    scripts=["fastrpc/cli/fastrpc", "fastrpc/cli/fastrpc-mcp"],
     package_dir={"fastrpc.tools": "tools"},
     package_data={
         "fastrpc": ["py.typed", "_core/*.pyi"],

@@ -46,6 +46,7 @@ TEST_PACKAGES = [
 ]
 EXTRAS = ("schema", "http", "tools", "all")
 NOT_THERE = {"musllinux_1_2_x86_64": ("tools", "all")}  # playwright has no wheel for musl
+KEPT = ("PIP_", "UV_", "SSL_", "CI")  # of the environment: how to reach the registry; that nothing may skip
 SECONDS = 900
 
 
@@ -127,7 +128,7 @@ def audit(wheel: Wheel) -> None:
 def output(command: list[str], folder: str, **variables: str) -> str:
     """Run a command in an environment of its own and return what it printed."""
     clean = {"PATH": os.environ["PATH"], "HOME": folder, "LANG": "C.UTF-8", "TMPDIR": folder}
-    kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_"))}
+    kept = {name: value for name, value in os.environ.items() if name.startswith(KEPT)}
     try:
         done = subprocess.run(
             command,
@@ -138,6 +139,8 @@ def output(command: list[str], folder: str, **variables: str) -> str:
             timeout=SECONDS,
             check=False,
         )
+    except OSError as error:
+        raise Wrong(str(error)) from None
     except subprocess.TimeoutExpired:
         raise Wrong(f"{' '.join(command)} takes more than {SECONDS} s") from None
     if done.returncode:
@@ -158,6 +161,7 @@ def use(wheel: Wheel, python: str, folder: str, with_tests: bool) -> Iterator[st
     where = output([own, "-c", "import fastrpc; print(fastrpc.__file__)"], folder).strip()
     if not where.startswith(venv):
         raise Wrong(f"fastrpc was imported from {where}")
+    output([f"{program}-mcp", "--version"], folder)  # what uvx runs
     output([program, "selftest"], folder)
     yield "selftest"
     output([program, "demo"], folder)

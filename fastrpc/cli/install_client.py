@@ -13,6 +13,7 @@ import sys
 
 from fastrpc.cli import parse, parser
 from fastrpc.cli._client_files import CLIENTS, read, write
+from fastrpc.cli._extras import extras
 from fastrpc.cli._json_text import NotJson
 from fastrpc.errors import UsageError
 
@@ -98,7 +99,9 @@ def _program() -> list[str]:
     """Return the command that starts this program, from wherever it is called."""
     runner = shutil.which("uvx")
     if runner is not None and f"{os.sep}archive-v" in sys.prefix:
-        return [runner, "--from", "fastrpc-mcp", "fastrpc"]  # uvx's own folder, which may be gone tomorrow
+        # uvx's own folder may be gone tomorrow: the same package again, with the extras that it has now.
+        wanted = ",".join(extra for extra, installed in extras().items() if installed)
+        return [runner, "--from", f"fastrpc-mcp[{wanted}]" if wanted else "fastrpc-mcp", "fastrpc"]
     script = os.path.join(os.path.dirname(sys.executable), "fastrpc")
     if os.access(script, os.X_OK):
         return [script]

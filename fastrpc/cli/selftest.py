@@ -11,6 +11,7 @@ from __future__ import annotations
 from fastrpc.cli import configuration, parse, parser
 from fastrpc.cli._assemble import load_toolset
 from fastrpc.cli._contract import differences, find_module, load_contract
+from fastrpc.cli._extras import extras
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def check_imports(report: Report, toolset: str) -> None:
 
     failed: list[str] = []
     names = list(dict.fromkeys([*module_names("fastrpc"), *module_names(toolset)]))
-    extras = extras_not_installed()
+    missing = [extra for extra, installed in extras().items() if not installed]
     left_out = 0
     written = StringIO()
     with redirect_stdout(written):
@@ -78,7 +79,7 @@ def check_imports(report: Report, toolset: str) -> None:
             try:
                 import_module(name)
             except Exception as error:
-                if extras and is_of_an_extra(name, error):
+                if missing and is_of_an_extra(name, error):
                     left_out += 1
                 else:
                     failed.append(f"{name}: {type(error).__name__}: {error}")
@@ -89,23 +90,7 @@ def check_imports(report: Report, toolset: str) -> None:
     elif not failed:
         report.good("import", f"{len(names) - left_out} modules")
     if left_out:
-        print(f"skip  import    {left_out} modules: they need fastrpc-mcp[{','.join(extras)}]")
-
-
-def extras_not_installed() -> list[str]:
-    """Return the extras for users of which some package is not installed."""
-    from importlib.metadata import PackageNotFoundError, distribution, requires
-    from re import match
-
-    missing = set()
-    for requirement in requires("fastrpc-mcp") or ():
-        found = match(r"([\w.-]+).*; extra == .(\w+)", requirement)
-        if found and found[2] not in ("all", "dev"):
-            try:
-                distribution(found[1])
-            except PackageNotFoundError:
-                missing.add(found[2])
-    return sorted(missing)
+        print(f"skip  import    {left_out} modules: they need fastrpc-mcp[{','.join(missing)}]")
 
 
 def is_of_an_extra(name: str, error: Exception) -> bool:

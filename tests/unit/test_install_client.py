@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastrpc import UsageError
-from fastrpc.cli import _json_text
+from fastrpc.cli import _json_text, install_client
 from fastrpc.cli._client_files import CLIENTS
 from fastrpc.cli._json_text import NotJson, parse, put, take
 from fastrpc.cli.install_client import main
@@ -152,6 +152,33 @@ def test_a_target_is_named_by_its_whole_path_and_gives_the_name(
     ((name, entry),) = servers_in(home / ".cursor" / "mcp.json", "cursor").items()
     assert name == "my shop"
     assert entry["args"] == ["serve", f"{home}/my shop.py:app"]
+
+
+@pytest.mark.parametrize(
+    ("installed", "package"),
+    [
+        ({"http": False, "schema": False, "tools": False}, "fastrpc-mcp"),
+        ({"http": True, "schema": False, "tools": True}, "fastrpc-mcp[http,tools]"),
+    ],
+)
+def test_what_uvx_has_unpacked_is_entered_as_a_call_of_uvx_with_the_same_extras(
+    installed: dict[str, bool],
+    package: str,
+    home: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (home / "bin").mkdir()
+    runner = home / "bin" / "uvx"
+    runner.write_text("#!/bin/sh\n")
+    runner.chmod(0o755)
+    monkeypatch.setenv("PATH", str(home / "bin"))
+    monkeypatch.setattr(sys, "prefix", f"{home}/.cache/uv/archive-v0/x1")
+    monkeypatch.setattr(install_client, "extras", lambda: installed)
+    assert main(["cursor", "--print"]) == 0
+    shown = json.loads(capsys.readouterr().out.partition("\n")[2])
+    entry = shown["mcpServers"]["fastrpc"]
+    assert [entry["command"], *entry["args"]] == [str(runner), "--from", package, "fastrpc", "serve"]
 
 
 def test_a_link_stays_one_and_the_mode_stays(home: Any) -> None:
