@@ -29,6 +29,7 @@ lint: $(STAMP)           ## ruff, mypy --strict, cython-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet fastrpc tools tests benchmarks setup.py
 	$(BIN)/mypy
+	cd .ci/wheels && $(abspath $(BIN))/mypy --config-file ../../pyproject.toml *.py
 	PATH="$(BIN):$$PATH" cython-lint fastrpc/_core
 
 bench: bench-peers       ## every workload against every server that is built here

@@ -208,13 +208,14 @@ def test_tools_use_public_names_only() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [*sources("fastrpc", "tools", "tests", "benchmarks", endings=(".py", ".pyx", ".c", ".pyi"))]
+    "path",
+    [*sources("fastrpc", "tools", "tests", "benchmarks", ".ci", endings=(".py", ".pyx", ".c", ".pyi"))],
 )
 def test_no_file_is_too_long(path: str) -> None:
     assert text_of(path).count("\n") <= LONGEST_FILE
 
 
-@pytest.mark.parametrize("path", sources("fastrpc", "tools", "tests", endings=(".py", ".pyx")))
+@pytest.mark.parametrize("path", sources("fastrpc", "tools", "tests", ".ci", endings=(".py", ".pyx")))
 def test_every_file_opens_with_its_promise(path: str) -> None:
     text = text_of(path)
     if os.path.basename(path) == "__init__.py" and not text.strip():
@@ -229,6 +230,17 @@ def test_every_public_name_is_exported_and_documented() -> None:
         assert f"`{name}" in manual, f"docs/api.md does not tell of {name}"
         if name != "__version__":
             assert value.__doc__, f"{name} has no docstring"
+
+
+def test_what_documents_import_is_public() -> None:
+    public = set(re.findall(r"`(fastrpc\.\w+)`", text_of("docs/api.md").partition("| name")[0]))
+    taught = {
+        (path, module)
+        for path in ["README.md", *sources("docs", "examples", endings=(".md", ".py"))]
+        for module in re.findall(r"from (fastrpc\.[\w.]+) import", text_of(path))
+    }
+    assert taught
+    assert not [entry for entry in sorted(taught) if entry[1] not in public]
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
