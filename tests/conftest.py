@@ -9,6 +9,7 @@ test during which it came, wherever the schemas are at hand.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 # A machine that is busy must not fail a test: nothing here is about the time that one example takes.
 settings.register_profile("fastrpc", deadline=None)
 settings.load_profile("fastrpc")
+
+# A shell starts what it runs in the background with SIGINT ignored, and so would be every server of a test.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DATA = os.environ.get("FASTRPC_DATA_DIR") or os.path.join(os.path.dirname(REPOSITORY), "shared", "data")

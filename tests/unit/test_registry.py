@@ -409,6 +409,10 @@ def test_a_package_gives_its_submodules_tools(folder):
     assert names_of(collect(sys.modules["kit"])) == ["base", "from_b", "from_a"]
 
 
+# Where CPython says that a decorator was called: 3.10 has the line of the function.
+DECORATED = 3 if sys.version_info >= (3, 11) else 4
+
+
 def test_a_server_is_found_by_the_name_app_or_by_being_the_only_one(folder):
     one = folder("one.py", SERVERS.format("thing = alias = Server()"))
     assert type(load_target(one)).__name__ == "Server"
@@ -437,7 +441,7 @@ def test_a_server_is_found_by_the_name_app_or_by_being_the_only_one(folder):
         ("crooked.py", "crooked.py:1: SyntaxError: "),
         ("lacking.py", "lacking.py:1: ModuleNotFoundError: No module named 'no_such_library'"),
         ("lacking", "lacking.py:1: ModuleNotFoundError: No module named 'no_such_library'"),
-        ("unfit.py", "unfit.py:3: f (unfit.py, line 3): parameter 'x' has no annotation"),
+        ("unfit.py", f"unfit.py:{DECORATED}: f (unfit.py, line 3): parameter 'x' has no annotation"),
         ("empty.py", "empty.py: holds no Server and no function marked with @tool"),
     ],
 )
