@@ -8,7 +8,6 @@ left to others, who hand over sockets, a TLS context and uvicorn's options.
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from typing import TYPE_CHECKING
 
@@ -115,8 +114,6 @@ class HttpServer:
 
 def _most_connections() -> int:
     """How many connections this process may have open at once."""
-    if os.name != "posix":
-        return 512 - SPARE_DESCRIPTORS
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
