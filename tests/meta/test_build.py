@@ -1,8 +1,9 @@
-"""What building says where it cannot work."""
+"""What building says where it cannot work, and that all who build agree on what for."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -13,6 +14,11 @@ import setuptools.command.build_ext, Cython.Build
 sys.platform = "win32"
 runpy.run_path("setup.py")
 """
+
+
+def text_of(path: str) -> str:
+    with open(os.path.join(REPOSITORY, path), encoding="utf-8") as file:
+        return file.read()
 
 
 def test_windows_gets_a_clear_message() -> None:
@@ -27,3 +33,19 @@ def test_windows_gets_a_clear_message() -> None:
     assert built.returncode == 1
     assert "setup.py: fastrpc runs on Linux and macOS; on Windows, use it inside WSL" in built.stderr
     assert "Traceback" not in built.stderr
+
+
+def test_the_same_pythons_are_named_everywhere() -> None:
+    named = text_of("pyproject.toml")
+    versions = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', named)
+    assert versions
+    assert f'requires-python = ">={versions[0]}"' in named
+    build = " ".join(f"cp{version.replace('.', '')}-*" for version in versions)
+    assert f'[tool.cibuildwheel]\nbuild = "{build}"' in named
+    listed = ", ".join(f'"{version}"' for version in versions)
+    assert f"VERSIONS = ({listed})" in text_of(".ci/wheels/build_wheels.py")
+    assert f"for version in {' '.join(versions)}; do" in text_of(".ci/run")
+    for path in ("README.md", "docs/stability.md"):
+        assert f"{versions[0]} to {versions[-1]}" in text_of(path), path
+    # The release has one wheel of each for Linux and macOS, two processors, and Linux with two C libraries.
+    assert f'wc -l)" = {6 * len(versions)}' in text_of(".github/workflows/release.yml")
