@@ -111,7 +111,7 @@ def build_wheel(sdist: str, version: str, platform: Platform, output: str, epoch
     headers = pythons.headers(version, platform.triplet)
     with tempfile.TemporaryDirectory(prefix="fastrpc-wheel-") as folder:
         with tarfile.open(sdist) as archive:
-            archive.extractall(folder, filter="data")
+            archive.extractall(folder)
         (source,) = (os.path.join(folder, name) for name in os.listdir(folder))
         built = os.path.join(folder, "built")
         run(

@@ -198,7 +198,7 @@ def core_tests(wheel: Wheel, python: str, folder: str) -> str:
     extra = "all" if "all" not in NOT_THERE.get(wheel.platform.tag, ()) else "http,schema"
     install(python, folder, f"{wheel.path}[{extra}]", *TEST_PACKAGES)
     with tarfile.open(f"{wheel.path.partition('-cp')[0]}.tar.gz") as sdist:
-        sdist.extractall(folder, filter="data")
+        sdist.extractall(folder)
     (source,) = glob.glob(os.path.join(folder, "fastrpc_mcp-*"))
     for name in ("tests", "docs", "examples", "README.md", "pyproject.toml"):
         shutil.move(os.path.join(source, name), folder)
