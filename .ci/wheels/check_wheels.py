@@ -178,7 +178,8 @@ def use(wheel: Wheel, python: str, folder: str, with_tests: bool) -> Iterator[st
 def install(python: str, folder: str, *wanted: str) -> None:
     uv = os.path.join(os.path.dirname(sys.executable), "uv")
     cache = os.path.join(REPOSITORY, ".cache", "uv")
-    output([uv, "pip", "install", "--quiet", "--python", python, *wanted], folder, UV_CACHE_DIR=cache)
+    command = [uv, "--system-certs", "pip", "install", "--quiet", "--python", python, *wanted]
+    output(command, folder, UV_CACHE_DIR=cache)
 
 
 def pipelined(python: str, folder: str) -> str:
