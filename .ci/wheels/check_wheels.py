@@ -67,7 +67,7 @@ class Wheel:
             raise Wrong(f"{self.name}: the platform is none of {', '.join(build_wheels.PLATFORMS)}")
         self.version = f"3.{parts['python'][3:]}"
         self.platform = build_wheels.PLATFORMS[parts["platform"]]
-        self.emulated = self.platform.triplet.startswith("aarch64")
+        self.emulated = self.platform.machine == "aarch64"
 
 
 def wrong_contents(wheel: Wheel) -> Iterator[str]:
@@ -99,8 +99,8 @@ def wrong_contents(wheel: Wheel) -> Iterator[str]:
 
 
 def wrong_machine(wheel: Wheel, name: str, head: bytes) -> Iterator[str]:
-    machine = MACHINES["aarch64" if wheel.platform.triplet.startswith("aarch64") else "x86_64"]
-    if head[:4] != b"\x7fELF" or int.from_bytes(head[18:20], "little") != machine:
+    machine = int.from_bytes(head[18:20], "little")
+    if head[:4] != b"\x7fELF" or machine != MACHINES[wheel.platform.machine]:
         yield f"{name} is not for {wheel.platform.triplet}"
 
 
@@ -224,7 +224,7 @@ def check(wheel: Wheel, contents_only: bool, with_tests: bool) -> None:
     if contents_only:
         return
     python = pythons.interpreter(wheel.version, wheel.platform.triplet)
-    folder = tempfile.mkdtemp(prefix="fastrpc-check-")
+    folder = tempfile.mkdtemp(prefix="fastrpc-check-")  # stays where something is wrong, to be looked at
     for works in use(wheel, python, folder, with_tests):
         print(f"  {works}", flush=True)
     shutil.rmtree(folder)

@@ -3,6 +3,7 @@
     python .ci/wheels/pythons.py headers 3.13 aarch64-linux-gnu       Python.h and the target's pyconfig.h
     python .ci/wheels/pythons.py interpreter 3.13 x86_64-linux-musl   an executable that runs here
     python .ci/wheels/pythons.py list                                 what is offered, and what is there
+    python .ci/wheels/pythons.py own                                  the versions that need no making here
 
 They are made from CPython's own source archives, as Debian's and Ubuntu's mirrors have them, by CPython's
 own configure and make: with gcc for this machine, with zig (PyPI's `ziglang`) for the other two targets. Of
@@ -248,6 +249,8 @@ def main(arguments: list[str]) -> int:
     try:
         if arguments == ["list"]:
             show_all()
+        elif arguments == ["own"]:
+            print(*filter(machines_own, VERSIONS))
         elif len(arguments) == 3 and arguments[0] in ("headers", "interpreter"):
             action = headers if arguments[0] == "headers" else interpreter
             print(action(arguments[1], arguments[2]))
