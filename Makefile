@@ -8,9 +8,13 @@ STAMP := $(VENV)/.built
 SPREAD ?= -n auto --dist loadfile
 WHEELS_VENV := .cache/wheels
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
+STUBBED := $(subst /,.,$(basename $(wildcard fastrpc/_core/*.pyi)))
 COMPILED := setup.py pyproject.toml $(wildcard $(addprefix fastrpc/_core/*,.pyx .pxd .h .c))
 
-.PHONY: run test test-unit conformance lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels clean
+.PHONY: help run test test-fast test-unit coverage conformance lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels clean
+
+help:                    ## show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: $(STAMP)            ## build, then show a real client talking to a real server
 	$(BIN)/fastrpc demo
@@ -19,16 +23,23 @@ test: $(STAMP)           ## everything: unit, property, tools, real processes
 	$(BIN)/python -m pytest tests -m "not alone" $(SPREAD)
 	$(BIN)/python -m pytest tests -m alone
 
-test-unit: $(STAMP)      ## the fast parts only
+test-fast: $(STAMP)      ## the unit tests, in under a minute: for while you write
+	$(BIN)/python -m pytest tests/unit -m "not alone" $(SPREAD)
+
+test-unit: $(STAMP)      ## all tests but those of real processes
 	$(BIN)/python -m pytest tests/unit tests/property tests/tools tests/meta $(SPREAD)
+
+coverage: $(STAMP)       ## which lines of Python the tests run, and fail below the bar in pyproject.toml
+	$(BIN)/python -m pytest tests -m "not alone" $(SPREAD) --cov --cov-report=term --cov-report=html:.cache/coverage
 
 conformance: $(STAMP)    ## the protocol's official conformance suite, over HTTP
 	$(BIN)/python tests/conformance/run.py
 
-lint: $(STAMP)           ## ruff, mypy --strict, cython-lint
+lint: $(STAMP)           ## ruff, mypy --strict, the stubs against what is compiled, cython-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet fastrpc tools tests benchmarks setup.py
 	$(BIN)/mypy
+	$(BIN)/stubtest --ignore-disjoint-bases --allowlist .ci/stubtest.txt $(STUBBED)
 	cd .ci/wheels && $(abspath $(BIN))/mypy --config-file ../../pyproject.toml *.py
 	PATH="$(BIN):$$PATH" cython-lint fastrpc/_core
 

@@ -73,7 +73,7 @@ cdef enum:
     SEEN_ARGUMENTS = 2
     SEEN_META = 4
 
-KIND_NAMES = ("request", "notification", "response", "batch", "ignored", "invalid", "broken")
+cdef tuple KIND_NAMES = ("request", "notification", "response", "batch", "ignored", "invalid", "broken")
 
 cdef const char* VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 cdef const char* CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"

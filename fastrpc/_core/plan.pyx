@@ -32,7 +32,9 @@ cdef enum:
     QUICK_NANOSECONDS = 200_000
     SLOW_NANOSECONDS = 1_000_000
 
-KINDS = {"str": c'"', "int": c"l", "float": c"d", "bool": c"t", "object": c"{", "array": c"[", "json": c"*"}
+cdef dict KINDS = {
+    "str": c'"', "int": c"l", "float": c"d", "bool": c"t", "object": c"{", "array": c"[", "json": c"*",
+}
 
 REQUIRED = object()              # stands for the default of a parameter that has none
 MISFIT = object()
