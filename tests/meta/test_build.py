@@ -44,6 +44,7 @@ def test_the_same_pythons_are_named_everywhere() -> None:
     assert f'[tool.cibuildwheel]\nbuild = "{build}"' in named
     listed = ", ".join(f'"{version}"' for version in versions)
     assert f"VERSIONS = ({listed})" in text_of(".ci/wheels/pythons.py")
+    assert f"python: [{listed}]" in text_of(".github/workflows/tests.yml")
     assert "--versions $versions" in text_of(".ci/run")  # those of pythons.py that the machine has
     for path in ("README.md", "docs/stability.md"):
         assert f"{versions[0]} to {versions[-1]}" in text_of(path), path
