@@ -1,8 +1,9 @@
 """Builds what is compiled: the Cython modules of ``fastrpc/_core`` and the process reaper.
 
-Everything else is in ``pyproject.toml``. Three things happen here that it cannot say: simdjson's two
+Everything else is in ``pyproject.toml``. Four things happen here that it cannot say: simdjson's two
 files are found beside the installed ``pysimdjson`` (nothing is vendored), ``tools/`` is packaged as
-``fastrpc.tools``, and ``reaper.c`` becomes a small program rather than a module. Environment:
+``fastrpc.tools``, ``reaper.c`` becomes a small program rather than a module, and the links of README.md
+are made absolute for PyPI's page. Environment:
 ``FASTRPC_DEBUG=1`` builds without optimisation, ``FASTRPC_SANITIZE=1`` with ASan and UBSan;
 ``FASTRPC_REAPER_CC`` is another compiler for the reaper, since not every C library can be linked statically.
 """
@@ -10,6 +11,7 @@ files are found beside the installed ``pysimdjson`` (nothing is vendored), ``too
 import glob
 import importlib.util
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -125,6 +127,23 @@ class BuildCore(build_ext):
         return [*outputs, os.path.join(folder, "reaper")]
 
 
+def long_description() -> str:
+    """Return README.md with its relative links made absolute: PyPI has no files beside the text.
+
+    They lead to the tag of this version, so that an old release's page does not show newer documents.
+    """
+    with open("pyproject.toml", encoding="utf-8") as file:  # tomllib is newer than CPython 3.10
+        project = file.read()
+    repository = re.search(r'^Repository = "https://github\.com/(.+)"$', project, re.MULTILINE)[1]
+    version = re.search(r'^version = "(.+)"$', project, re.MULTILINE)[1]
+    with open("README.md", encoding="utf-8") as file:
+        readme = file.read()
+    pictures = f"https://raw.githubusercontent.com/{repository}/v{version}/"
+    pages = f"https://github.com/{repository}/blob/v{version}/"
+    readme = re.sub(r"(!\[[^]]*\]\()(?!https?:)", rf"\g<1>{pictures}", readme)
+    return re.sub(r"((?<!!)\[[^]]*\]\()(?!https?:|#)", lambda found: found[1] + pages, readme)
+
+
 packages = [
     *find_packages(include=["fastrpc", "fastrpc.*"]),
     "fastrpc.tools",
@@ -132,6 +151,8 @@ packages = [
 ]
 
 setup(
+    long_description=long_description(),
+    long_description_content_type="text/markdown",
     packages=packages,
     scripts=["fastrpc/cli/fastrpc", "fastrpc/cli/fastrpc-mcp"],
     package_dir={"fastrpc.tools": "tools"},

@@ -109,15 +109,19 @@ class Context:
         return DONE
 
     def debug(self, data: Any, logger: str | None = None) -> Done:
+        """Send a log message of the level `debug`; see `log`."""
         return self.log(data, "debug", logger)
 
     def info(self, data: Any, logger: str | None = None) -> Done:
+        """Send a log message of the level `info`; see `log`."""
         return self.log(data, "info", logger)
 
     def warning(self, data: Any, logger: str | None = None) -> Done:
+        """Send a log message of the level `warning`; see `log`."""
         return self.log(data, "warning", logger)
 
     def error(self, data: Any, logger: str | None = None) -> Done:
+        """Send a log message of the level `error`; see `log`."""
         return self.log(data, "error", logger)
 
     def close_stream(self) -> Done:

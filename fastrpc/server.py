@@ -93,6 +93,7 @@ class Server:
 
     @property
     def tools(self) -> Registry:
+        """The tools of this server, in the order in which they are listed."""
         return self.catalogue.tools
 
     if TYPE_CHECKING:

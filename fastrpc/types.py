@@ -65,6 +65,7 @@ class Text(Content):
         self.text = text
 
     def to_block(self) -> dict[str, Any]:
+        """Return the block: `type`, `text`, and `annotations` and `_meta` or None."""
         return {"type": "text", "text": self.text, "annotations": self.annotations, "_meta": self.meta}
 
 
@@ -98,6 +99,7 @@ class _Media(Content):
             return cls(file.read(), found)
 
     def to_block(self) -> dict[str, Any]:
+        """Return the block: `type`, the data in base64, `mimeType`, and `annotations` and `_meta` or None."""
         return {
             "type": self.kind,
             "data": _base64(self.data),
@@ -171,6 +173,7 @@ class EmbeddedResource(Content):
         self.mime_type = mime_type
 
     def to_block(self) -> dict[str, Any]:
+        """Return the block: `type`, the `resource` with its text or base64 blob, `annotations`, `_meta`."""
         resource = {
             "uri": self.uri,
             "mimeType": self.mime_type,
@@ -216,6 +219,7 @@ class ResourceLink(Content):
         self.icons = icons
 
     def to_block(self) -> dict[str, Any]:
+        """Return the block: `type`, `uri`, `name`, and what else is known of it; members may be None."""
         return {
             "type": "resource_link",
             "uri": self.uri,
@@ -240,6 +244,7 @@ class Block(Content):
         self.block = block
 
     def to_block(self) -> dict[str, Any]:
+        """Return the block as it was given."""
         return self.block
 
 

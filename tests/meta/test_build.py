@@ -50,3 +50,34 @@ def test_the_same_pythons_are_named_everywhere() -> None:
         assert f"{versions[0]} to {versions[-1]}" in text_of(path), path
     # The release has one wheel of each for Linux and macOS, two processors, and Linux with two C libraries.
     assert f'wc -l)" = {6 * len(versions)}' in text_of(".github/workflows/release.yml")
+
+
+def test_the_links_of_pypis_page_lead_to_files_of_this_version(tmp_path) -> None:
+    built = subprocess.run(
+        [sys.executable, "setup.py", "--quiet", "egg_info", "--egg-base", tmp_path],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    metadata = (tmp_path / "fastrpc_mcp.egg-info" / "PKG-INFO").read_text(encoding="utf-8")
+    for label in ("Repository", "Documentation", "Changelog", "Issues"):
+        assert f"\nProject-URL: {label}, https://" in metadata
+    page = metadata.partition("\n\n")[2]
+    project = text_of("pyproject.toml")
+    repository = re.search(r'^Repository = "https://github\.com/(.+)"$', project, re.MULTILINE)[1]
+    version = re.search(r'^version = "(.+)"$', project, re.MULTILINE)[1]
+    roots = {
+        "!": f"https://raw.githubusercontent.com/{repository}/v{version}/",
+        "": f"https://github.com/{repository}/blob/v{version}/",
+    }
+    links = re.findall(r"(!?)\[[^]]*\]\(([^)]+)\)", page)
+    ours = [
+        (kind, target.removeprefix(roots[kind])) for kind, target in links if target.startswith(roots[kind])
+    ]
+    assert {kind for kind, _ in ours} == {"", "!"}
+    for _, path in ours:
+        assert os.path.exists(os.path.join(REPOSITORY, path)), path
+    assert all(target.startswith("https://") for _, target in links)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import re
 import shlex
@@ -230,6 +231,12 @@ def test_every_public_name_is_exported_and_documented() -> None:
         assert f"`{name}" in manual, f"docs/api.md does not tell of {name}"
         if name != "__version__":
             assert value.__doc__, f"{name} has no docstring"
+        if isinstance(value, type):
+            described = Exception if issubclass(value, BaseException) else object
+            for member, what in inspect.getmembers(value):
+                if not member.startswith("_") and not hasattr(described, member):
+                    known = not (callable(what) or isinstance(what, property)) or what.__doc__
+                    assert known, f"{name}.{member} has no docstring"
 
 
 def test_what_documents_import_is_public() -> None:
