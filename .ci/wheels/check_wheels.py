@@ -43,6 +43,7 @@ TEST_PACKAGES = [
     "pytest",
     "pytest-timeout",
     "pytest-xdist",
+    "pyyaml",
 ]
 EXTRAS = ("schema", "http", "tools", "all")
 NOT_THERE = {"musllinux_1_2_x86_64": ("tools", "all")}  # playwright has no wheel for musl

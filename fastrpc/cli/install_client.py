@@ -2,7 +2,9 @@
 take it out again.
 
 The program is named by its whole path, since desktop programs do not have a shell's PATH. Everything else in
-the file stays as it is; a copy of it is made. Which clients, which files: `_client_files`.
+the file stays as it is; a copy of it is made. Which clients there are: `_clients`. A server over HTTP is
+entered by its URL where the client can reach it so, else by a `fastrpc bridge` that the client starts. No token
+is ever written.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ import os
 import shutil
 import sys
 
-from fastrpc.cli import parse, parser
-from fastrpc.cli._client_files import CLIENTS, read, write
+from fastrpc.cli import nearest, parse, parser
+from fastrpc.cli._client_files import read, write
+from fastrpc.cli._client_formats import Client, ServerEntry
+from fastrpc.cli._clients import CLIENTS
 from fastrpc.cli._extras import extras
 from fastrpc.cli._json_text import NotJson
 from fastrpc.errors import UsageError
@@ -20,7 +24,6 @@ from fastrpc.errors import UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from typing import Any
 
 EXAMPLES = """\
   fastrpc install-client claude-code              the agent's tools
@@ -28,38 +31,27 @@ EXAMPLES = """\
   fastrpc install-client vscode --print           show it, write nothing
   fastrpc install-client codex --remove           take it out again
   fastrpc install-client vscode --file .vscode/mcp.json
+  fastrpc install-client cursor --http https://mcp.example.com/mcp --token-env MCP_TOKEN
+  fastrpc install-client zed --http http://127.0.0.1:8000/mcp --token-file token
 """
 
 
 def main(arguments: list[str]) -> int:
     """Do so and say what was done; return 0."""
-    names = "|".join(CLIENTS)
-    options = parser("install-client", f"{names} [TARGET…] [option…]", EXAMPLES)
-    options.add_argument("client", metavar="CLIENT", help=names.replace("|", ", "))
-    options.add_argument(
-        "targets", metavar="TARGET", nargs="*", help="what to serve; the agent's tools if none"
-    )
-    options.add_argument("--name", help="the server's name there (fastrpc, or the first target's)")
-    options.add_argument("--cwd", metavar="DIR", help="the folder that the server works in")
-    options.add_argument(
-        "--env", metavar="NAME=VALUE", action="append", default=[], help="a variable for the server"
-    )
-    options.add_argument("--file", help="another file of the client's, such as a project's")
-    options.add_argument("--print", action="store_true", help="show what would be entered, and write nothing")
-    options.add_argument("--remove", action="store_true", help="take the server out again")
-    chosen = parse(options, arguments, "install-client")
-    if chosen.client not in CLIENTS:
-        raise UsageError(f"client: expected one of {', '.join(CLIENTS)}; got {chosen.client!r}")
+    chosen = _options(arguments)
     client = CLIENTS[chosen.client]
     name = chosen.name or _name_of(chosen.targets)
     path = os.path.abspath(chosen.file) if chosen.file else client.path()
     if chosen.print:
         print(f"# {client.title}: {path}")
-        print(client.shown(name, _entry(chosen)), end="")
+        print(client.shown(name, _entry(client, chosen)), end="")
         return 0
     before = read(path)
     try:
-        after = client.take(before, name) if chosen.remove else client.put(before, name, _entry(chosen))
+        if chosen.remove:
+            after = client.take(before, name)
+        else:
+            after = client.put(before, name, _entry(client, chosen))
     except NotJson as error:
         raise UsageError(f"{path}: {error}; nothing was changed") from None
     if after == before:
@@ -73,6 +65,41 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _options(arguments: list[str]) -> Namespace:
+    """Parse the arguments. Raises UsageError, also for options that do not go together."""
+    names = "|".join(CLIENTS)
+    options = parser("install-client", "CLIENT [TARGET…] [option…]", EXAMPLES)
+    options.add_argument("client", metavar="CLIENT", help=names.replace("|", ", "))
+    options.add_argument(
+        "targets", metavar="TARGET", nargs="*", help="what to serve; the agent's tools if none"
+    )
+    options.add_argument("--name", help="the server's name there (fastrpc, or the first target's)")
+    options.add_argument("--cwd", metavar="DIR", help="the folder that the server works in")
+    options.add_argument(
+        "--env", metavar="NAME=VALUE", action="append", default=[], help="a variable for the server"
+    )
+    options.add_argument("--http", metavar="URL", help="a server that is served over HTTP, at this address")
+    options.add_argument("--token-env", metavar="NAME", help="its token is in this variable of the client's")
+    options.add_argument("--token-file", metavar="FILE", help="its token is the first line of this file")
+    options.add_argument("--file", help="another file of the client's, such as a project's")
+    options.add_argument("--print", action="store_true", help="show what would be entered, and write nothing")
+    options.add_argument("--remove", action="store_true", help="take the server out again")
+    chosen = parse(options, arguments, "install-client")
+    if chosen.client not in CLIENTS:
+        hint = nearest(chosen.client, CLIENTS)
+        raise UsageError(f"client: expected one of {', '.join(CLIENTS)}; got {chosen.client!r}{hint}")
+    if chosen.http is not None and (chosen.targets or chosen.cwd or chosen.env):
+        given = "a target" if chosen.targets else "--cwd" if chosen.cwd else "--env"
+        raise UsageError(
+            f"--http names a server that runs already: {given} is for one that the client starts"
+        )
+    if chosen.http is None and (chosen.token_env or chosen.token_file):
+        raise UsageError(f"{'--token-env' if chosen.token_env else '--token-file'} needs --http too")
+    if chosen.token_env and chosen.token_file:
+        raise UsageError("--token-env and --token-file exclude each other")
+    return chosen
+
+
 def _name_of(targets: list[str]) -> str:
     """Return the name of what is served: that of the file or module, without its ending."""
     if not targets:
@@ -81,18 +108,55 @@ def _name_of(targets: list[str]) -> str:
     return os.path.splitext(os.path.basename(place))[0] or "fastrpc"
 
 
-def _entry(chosen: Namespace) -> dict[str, Any]:
-    """Return how the client is to start the server."""
+def _entry(client: Client, chosen: Namespace) -> ServerEntry:
+    """Return how the client is to reach the server."""
+    if chosen.http is not None:
+        return _remote_entry(client, chosen)
     command, *first = _program()
     arguments = [*first, "serve", *map(_anywhere, chosen.targets)]
     if chosen.cwd:
         if not os.path.isdir(chosen.cwd):
             raise UsageError(f"--cwd: {chosen.cwd!r} is no folder")
         arguments += ["--cwd", os.path.abspath(chosen.cwd)]
-    entry: dict[str, Any] = {"command": command, "args": arguments}
-    if chosen.env:
-        entry["env"] = dict(map(_variable, chosen.env))
-    return entry
+    return ServerEntry(command, arguments, dict(map(_variable, chosen.env)))
+
+
+def _remote_entry(client: Client, chosen: Namespace) -> ServerEntry:
+    """Return how the client is to reach a server over HTTP: by itself, or through `fastrpc bridge`, which
+    reads the token from a file and speaks over standard input and output."""
+    url = _checked_url(chosen.http)
+    if chosen.token_env:
+        if not chosen.token_env.isidentifier():
+            raise UsageError(f"--token-env: expected the name of a variable, got {chosen.token_env!r}")
+        if not client.variable:
+            raise UsageError(f"{client.title} reads no token from the environment: give --token-file FILE")
+    elif chosen.token_file or not client.remote:
+        command, *first = _program()
+        arguments = [*first, "bridge", url]
+        if chosen.token_file:
+            if not os.path.isfile(chosen.token_file):
+                raise UsageError(f"--token-file: {chosen.token_file!r} is no file")
+            arguments += ["--token-file", os.path.abspath(chosen.token_file)]
+        return ServerEntry(command, arguments)
+    return ServerEntry(url=url, token_variable=chosen.token_env or "")
+
+
+def _checked_url(url: str) -> str:
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname)
+        with_secret = parts.username is not None
+    except ValueError:
+        sound = with_secret = False
+    if with_secret:
+        raise UsageError(
+            "--http: no name or password in the address; --token-env and --token-file are for secrets"
+        )
+    if not sound:
+        raise UsageError(f"--http: expected a URL such as http://127.0.0.1:8000/mcp, got {url!r}")
+    return url
 
 
 def _program() -> list[str]:

@@ -1,0 +1,303 @@
+"""How a server is written into a client's configuration: as JSON, TOML or YAML.
+
+A text goes in and a changed one comes out; nothing here touches files. Everything but the one entry stays as
+it was written, line endings too; a form that cannot be changed so is refused. Linear in the text's length.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+from fastrpc.cli import _json_text
+from fastrpc.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+BLOCK_LINE = re.compile(r"\s|#|---\s|\.\.\.\s|[^\s:{\[-][^:]*:(?:\s|$)")
+"""How a line begins in a file that is one mapping, written as a block."""
+UNSAFE = "the file has a form that cannot be changed safely; take --print and change it yourself"
+
+
+class ServerEntry:
+    """How a client reaches a server: by a command with its arguments and variables, or by a URL.
+
+    `token_variable` names the environment variable of the client that holds the token for `url`.
+    """
+
+    __slots__ = ("args", "command", "env", "token_variable", "url")
+
+    def __init__(
+        self,
+        command: str = "",
+        args: list[str] | None = None,
+        env: dict[str, str] | None = None,
+        url: str = "",
+        token_variable: str = "",
+    ) -> None:
+        self.command = command
+        self.args = args or []
+        self.env = env or {}
+        self.url = url
+        self.token_variable = token_variable
+
+
+class Client:
+    """One client: its name for people, its file (a function, as it depends on the environment), the section
+    of servers in it, and what makes the client read it again. The subclasses know the file's format.
+
+    `remote` says whether the client reaches servers by URL itself; `variable` is how its file refers to an
+    environment variable, "" where it cannot.
+    """
+
+    remote = True
+    variable = ""
+
+    def __init__(self, title: str, path: Callable[[], str], section: str, again: str) -> None:
+        self.title = title
+        self.path = path
+        self.section = section
+        self.again = again
+
+    def put(self, text: str, name: str, entry: ServerEntry) -> str:
+        """Return a file's text with a server in it. Raises UsageError for a text that cannot be read."""
+        return _with_its_line_endings(text, lambda plain: self._put(plain, name, entry))
+
+    def take(self, text: str, name: str) -> str:
+        """Return a file's text without a server. Raises UsageError for a text that cannot be read."""
+        return _with_its_line_endings(text, lambda plain: self._take(plain, name))
+
+    def shown(self, name: str, entry: ServerEntry) -> str:
+        """Return what is to be put into a file, for a person to paste."""
+        raise NotImplementedError
+
+    def _put(self, text: str, name: str, entry: ServerEntry) -> str:
+        raise NotImplementedError
+
+    def _take(self, text: str, name: str) -> str:
+        raise NotImplementedError
+
+
+def _with_its_line_endings(text: str, change: Callable[[str], str]) -> str:
+    """Change a text whose lines end in CR LF as one whose lines end in LF, and give it its endings back."""
+    if "\r\n" not in text or text.count("\r\n") != text.count("\n"):
+        return change(text)
+    return change(text.replace("\r\n", "\n")).replace("\n", "\r\n")
+
+
+# --- JSON -------------------------------------------------------------------------------------------------
+
+
+class JsonClient(Client):
+    """A client whose file is JSON, with comments and trailing commas perhaps.
+
+    `local` and `remote_entry` return the entry of a server: ``local(entry)``, ``remote_entry(url, headers)``.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        path: Callable[[], str],
+        section: str,
+        again: str,
+        local: Callable[[ServerEntry], dict[str, Any]] | None = None,
+        remote_entry: Callable[[str], dict[str, Any]] | None = None,
+        variable: str = "",
+    ) -> None:
+        super().__init__(title, path, section, again)
+        self.local = local or command_entry
+        self.remote_entry = remote_entry
+        self.remote = remote_entry is not None
+        self.variable = variable
+
+    def _put(self, text: str, name: str, entry: ServerEntry) -> str:
+        changed = _json_text.put(text, self.section, name, self._entry(entry))
+        return _checked_json(text, changed, self.section, name)
+
+    def _take(self, text: str, name: str) -> str:
+        return _checked_json(text, _json_text.take(text, self.section, name), self.section, name)
+
+    def shown(self, name: str, entry: ServerEntry) -> str:
+        servers = {self.section: {name: self._entry(entry)}}
+        return json.dumps(servers, ensure_ascii=False, indent=2) + "\n"
+
+    def _entry(self, entry: ServerEntry) -> dict[str, Any]:
+        if not entry.url:
+            return self.local(entry)
+        assert self.remote_entry is not None
+        found = self.remote_entry(entry.url)
+        if entry.token_variable:
+            found["headers"] = {"Authorization": "Bearer " + self.variable.format(entry.token_variable)}
+        return found
+
+
+def command_entry(entry: ServerEntry) -> dict[str, Any]:
+    """Return the entry that most clients want: `command`, `args` and `env`."""
+    found: dict[str, Any] = {"command": entry.command, "args": entry.args}
+    if entry.env:
+        found["env"] = entry.env
+    return found
+
+
+def _checked_json(before: str, after: str, section: str, name: str) -> str:
+    """Return a changed text if nothing else in it has changed."""
+    old = _json_text.parse(before).plain if before.strip("\ufeff \t\r\n") else {}
+    new = _json_text.parse(after).plain
+    if _without(old, section, name) != _without(new, section, name):
+        raise UsageError(UNSAFE)
+    return after
+
+
+def _without(document: Any, section: str, name: str) -> Any:
+    """Return a document without one server, and without a section that is empty then."""
+    servers = {key: value for key, value in document.get(section, {}).items() if key != name}
+    rest = {key: value for key, value in document.items() if key != section}
+    return {**rest, section: servers} if servers else rest
+
+
+# --- TOML -------------------------------------------------------------------------------------------------
+
+
+class TomlClient(Client):
+    """Codex: each server is a table, with a table of its environment behind it."""
+
+    variable = "{}"
+
+    def _put(self, text: str, name: str, entry: ServerEntry) -> str:
+        rest = self._take(text, name)
+        return (rest.rstrip("\n") + "\n\n" if rest.strip() else "") + self.shown(name, entry)
+
+    def _take(self, text: str, name: str) -> str:
+        key = rf"(?:{re.escape(name)}|\"{re.escape(name)}\"|'{re.escape(name)}')"
+        header = re.compile(rf"[ \t]*\[\s*{self.section}\s*\.\s*{key}\s*(?:\.[^\]]*)?\]")
+        kept, ours = [], False
+        for line in text.splitlines(keepends=True):
+            if line.lstrip().startswith("["):
+                ours = header.match(line) is not None
+            if not ours:
+                kept.append(line)
+        changed = "".join(kept)
+        if changed != text:
+            changed = changed.rstrip("\n") + "\n" if changed.strip() else ""
+        _check_toml(text, changed, self.section, name)
+        return changed
+
+    def shown(self, name: str, entry: ServerEntry) -> str:
+        table = f"{self.section}.{name if re.fullmatch('[A-Za-z0-9_-]+', name) else json.dumps(name)}"
+        if entry.url:
+            members: dict[str, Any] = {"url": entry.url}
+            if entry.token_variable:
+                members["bearer_token_env_var"] = entry.token_variable
+        else:
+            members = {"command": entry.command, "args": entry.args}
+        lines = [f"[{table}]"]
+        # A JSON string or list of strings is one of TOML too, but for characters beyond 16 bits in \u form.
+        lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in members.items()]
+        if entry.env:
+            lines.append(f"\n[{table}.env]")
+            lines += [
+                f"{json.dumps(key)} = {json.dumps(value, ensure_ascii=False)}"
+                for key, value in entry.env.items()
+            ]
+        return "\n".join(lines) + "\n"
+
+
+def _check_toml(before: str, after: str, section: str, name: str) -> None:
+    """Raise UsageError if anything else has changed. CPython 3.10 cannot read TOML: there nobody looks."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+
+        try:
+            old = tomllib.loads(before)
+        except tomllib.TOMLDecodeError as error:
+            raise UsageError(f"the file is no TOML: {error}") from None
+        try:
+            new = tomllib.loads(after)
+        except tomllib.TOMLDecodeError:
+            raise UsageError(UNSAFE) from None
+        if _without(old, section, name) != _without(new, section, name) or name in new.get(section, {}):
+            raise UsageError(UNSAFE)
+
+
+# --- YAML -------------------------------------------------------------------------------------------------
+
+
+class YamlClient(Client):
+    """Goose: each server is a block in the mapping `extensions`. Only whole lines are added and removed, in
+    a section that is written as a block; other forms are refused, since nothing here reads YAML as a whole."""
+
+    def _put(self, text: str, name: str, entry: ServerEntry) -> str:
+        lines = self._take(text, name).splitlines(keepends=True)
+        if lines and not lines[-1].endswith("\n"):
+            lines[-1] += "\n"
+        begin, end = self._block(lines)
+        if begin is None:
+            return "".join([*lines, f"{self.section}:\n", *_yaml_entry(name, entry, "  ")])
+        lines[begin - 1] = re.sub(r":[ \t]*(\{\}|~|null)", ":", lines[begin - 1], count=1)
+        while end > begin and _is_gap(lines[end - 1]):
+            end -= 1
+        return "".join(
+            [*lines[:end], *_yaml_entry(name, entry, _child_indent(lines[begin:end])), *lines[end:]]
+        )
+
+    def _take(self, text: str, name: str) -> str:
+        lines = text.splitlines(keepends=True)
+        begin, end = self._block(lines)
+        if begin is None:
+            return text
+        indent = _child_indent(lines[begin:end])
+        key = rf"(?:{re.escape(name)}|{re.escape(json.dumps(name, ensure_ascii=False))}|'{re.escape(name)}')"
+        header = re.compile(rf"{indent}{key}[ \t]*:(?:[ \t\n]|$)")
+        first = next((at for at in range(begin, end) if header.match(lines[at])), None)
+        if first is None:
+            return text
+        after = first + 1
+        while after < end and (lines[after].startswith(f"{indent} ") or not lines[after].strip()):
+            after += 1
+        while _is_gap(lines[after - 1]):
+            after -= 1
+        return "".join([*lines[:first], *lines[after:]])
+
+    def _block(self, lines: list[str]) -> tuple[int | None, int]:
+        """Return where the lines of the section begin and end; None if the file has no such section."""
+        found = [at for at, line in enumerate(lines) if line.startswith(f"{self.section}:")]
+        if not found:
+            if not all(BLOCK_LINE.match(line) for line in lines):
+                raise UsageError(UNSAFE)
+            return None, len(lines)
+        inline = lines[found[0]].partition(":")[2].partition("#")[0].strip()
+        if len(found) > 1 or inline not in ("", "{}", "~", "null") or any("\t" in line for line in lines):
+            raise UsageError(UNSAFE)
+        begin = end = found[0] + 1
+        while end < len(lines) and (lines[end].startswith(" ") or _is_gap(lines[end])):
+            end += 1
+        return begin, end
+
+    def shown(self, name: str, entry: ServerEntry) -> str:
+        return "".join([f"{self.section}:\n", *_yaml_entry(name, entry, "  ")])
+
+
+def _yaml_entry(name: str, entry: ServerEntry, indent: str) -> list[str]:
+    """Return the lines of a server. Values are JSON, which is YAML too."""
+    members: dict[str, Any] = {"name": name, "enabled": True, "timeout": 300}
+    if entry.url:
+        members.update(type="streamable_http", uri=entry.url)
+    else:
+        members.update(type="stdio", cmd=entry.command, args=entry.args, envs=entry.env)
+    lines = [f"{indent}{json.dumps(name, ensure_ascii=False)}:\n"]
+    lines += [f"{indent}  {key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in members.items()]
+    return lines
+
+
+def _child_indent(lines: list[str]) -> str:
+    """Return the indentation of a block's members, that of the first one."""
+    first = next((line for line in lines if not _is_gap(line)), "  -")
+    return first[: len(first) - len(first.lstrip(" "))]
+
+
+def _is_gap(line: str) -> bool:
+    return not line.strip() or line.lstrip().startswith("#")

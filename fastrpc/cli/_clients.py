@@ -1,0 +1,143 @@
+"""The clients that `fastrpc install-client` knows: where each keeps its servers, and what it calls the parts.
+
+A client is one entry of `CLIENTS`. The forms of files are in `_client_formats`, reading and writing them in
+`_client_files`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fastrpc.cli._client_formats import Client, JsonClient, ServerEntry, TomlClient, YamlClient, command_entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+NEW_SESSION = "start a new session"
+NOTICES = "it notices by itself"
+
+
+def _home(*parts: str) -> str:
+    return os.path.join(os.path.expanduser("~"), *parts)
+
+
+def _settings(*parts: str) -> str:
+    """Return a path in the folder for settings that most programs use on Linux, and some on macOS."""
+    return os.path.join(os.environ.get("XDG_CONFIG_HOME") or _home(".config"), *parts)
+
+
+def _programs(*parts: str) -> str:
+    """Return a path in the folder where desktop programs keep their settings."""
+    if sys.platform == "darwin":
+        return _home("Library", "Application Support", *parts)
+    return _settings(*parts)
+
+
+def _within(variable: str, default: str, name: str) -> str:
+    """Return a file's path in the folder that a variable names, else in the default one."""
+    return os.path.join(os.environ.get(variable) or default, name)
+
+
+def _opencode_file() -> str:
+    """Return opencode's file: the one with comments in its name, if that is there."""
+    named = os.environ.get("OPENCODE_CONFIG")
+    with_comments = _settings("opencode", "opencode.jsonc")
+    return named or (
+        with_comments if os.path.exists(with_comments) else _settings("opencode", "opencode.json")
+    )
+
+
+def _typed(entry: ServerEntry) -> dict[str, Any]:
+    return {"type": "stdio", **command_entry(entry)}
+
+
+def _opencode_entry(entry: ServerEntry) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": "local", "command": [entry.command, *entry.args], "enabled": True}
+    if entry.env:
+        found["environment"] = entry.env
+    return found
+
+
+CLIENTS: dict[str, Client] = {
+    "claude-code": JsonClient(
+        "Claude Code",
+        lambda: _within("CLAUDE_CONFIG_DIR", _home(), ".claude.json"),
+        "mcpServers",
+        NEW_SESSION,
+        _typed,
+        lambda url: {"type": "http", "url": url},
+        "${{{}}}",
+    ),
+    "claude-desktop": JsonClient(
+        "Claude Desktop",
+        lambda: _programs("Claude", "claude_desktop_config.json"),
+        "mcpServers",
+        "quit it and start it again",
+    ),
+    "vscode": JsonClient(
+        "VS Code",
+        lambda: _programs("Code", "User", "mcp.json"),
+        "servers",
+        NOTICES,
+        _typed,
+        lambda url: {"type": "http", "url": url},
+        "${{env:{}}}",
+    ),
+    "cursor": JsonClient(
+        "Cursor",
+        lambda: _home(".cursor", "mcp.json"),
+        "mcpServers",
+        NOTICES,
+        remote_entry=lambda url: {"url": url},
+        variable="${{env:{}}}",
+    ),
+    "codex": TomlClient(
+        "Codex", lambda: _within("CODEX_HOME", _home(".codex"), "config.toml"), "mcp_servers", NEW_SESSION
+    ),
+    "gemini": JsonClient(
+        "Gemini CLI",
+        lambda: _home(".gemini", "settings.json"),
+        "mcpServers",
+        NEW_SESSION,
+        remote_entry=lambda url: {"httpUrl": url},
+        variable="${{{}}}",
+    ),
+    "opencode": JsonClient(
+        "opencode",
+        _opencode_file,
+        "mcp",
+        NEW_SESSION,
+        _opencode_entry,
+        lambda url: {"type": "remote", "url": url, "enabled": True},
+        "{{env:{}}}",
+    ),
+    "goose": YamlClient("goose", lambda: _settings("goose", "config.yaml"), "extensions", NEW_SESSION),
+    "zed": JsonClient(
+        "Zed",
+        lambda: _settings("zed", "settings.json"),
+        "context_servers",
+        NOTICES,
+        lambda entry: {"source": "custom", **command_entry(entry)},
+        lambda url: {"url": url},
+    ),
+    "windsurf": JsonClient(
+        "Windsurf",
+        lambda: _home(".codeium", "windsurf", "mcp_config.json"),
+        "mcpServers",
+        "press Refresh in its list of servers",
+        remote_entry=lambda url: {"serverUrl": url},
+        variable="${{env:{}}}",
+    ),
+    "cline": JsonClient(
+        "Cline",
+        lambda: _programs(
+            *("Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings"),
+            "cline_mcp_settings.json",
+        ),
+        "mcpServers",
+        NOTICES,
+        remote_entry=lambda url: {"type": "streamableHttp", "url": url},
+    ),
+}
