@@ -19,8 +19,8 @@ commands:
 {commands}
 
 options:
-  --help      show this, or 'fastrpc COMMAND --help' for one command
-  --version   show the version
+  -h, --help            show this; 'fastrpc help COMMAND' or 'fastrpc COMMAND --help' for one command
+  -V, --version         show the version
 
 examples:
   fastrpc serve                        serve the agent's tools to an MCP client
@@ -61,14 +61,17 @@ def _other_command(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from fastrpc.cli import COMMANDS, nearest, toolset_commands, unknown_option, version
+    from fastrpc.cli import COMMANDS, OTHER_WORDS, toolset_commands, version
+    from fastrpc.command_line import suggestion, unknown_option
 
     if not arguments:
         raise UsageError(f"a command is needed: {', '.join(COMMANDS)} (see 'fastrpc --help')")
     word = arguments[0]
+    if word == "help" and len(arguments) > 1:
+        return main([*arguments[1:], "--help"])
     if word in ("--help", "-h", "help"):
         commands = {**COMMANDS, **{name: text for name, (text, _) in toolset_commands().items()}}
-        listed = "\n".join(f"  {name:<13} {text}" for name, text in commands.items())
+        listed = "\n".join(f"  {name:<21} {text}" for name, text in commands.items())
         print(HELP.format(commands=listed), end="")
         return 0
     if word in ("--version", "-V"):
@@ -84,7 +87,9 @@ def _dispatch(arguments: list[str]) -> int:
         others = toolset_commands()
         if word not in others:
             known = [*COMMANDS, *others]
-            hint = nearest(word, known) or f"; the commands are {', '.join(known)}"
+            if word in OTHER_WORDS:
+                raise UsageError(f"unknown command {word!r}; here it is 'fastrpc {OTHER_WORDS[word]}'")
+            hint = suggestion(word, known) or f"; the commands are {', '.join(known)}"
             raise UsageError(f"unknown command {word!r}{hint}")
         command = others[word][1]
     try:

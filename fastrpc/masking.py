@@ -13,7 +13,7 @@ import os
 import re
 
 MASK = "****"
-NAMES = "token|secret|password|passwd|api[-_]?key|credential|private[-_]?key"
+NAMES = "(?<!progress)token|secret|password|passwd|api[-_]?key|credential|private[-_]?key"
 IN_ENVIRONMENT = re.compile(rf"(?:{NAMES}|_key$|_auth$)", re.IGNORECASE)
 SHORTEST = 8
 """Values of the environment that are shorter are found in every text by chance."""

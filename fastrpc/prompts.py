@@ -8,7 +8,7 @@ and costs no import for plain types. Calling it, and the JSON of what it returns
 
 from __future__ import annotations
 
-from fastrpc.catalogue.handlers import Handler, clean_docstring, docstring_of, is_unbound_method
+from fastrpc.catalogue.handlers import Handler, clean_docstring, docstring_of, is_unbound_method, made
 from fastrpc.errors import DefinitionError
 from fastrpc.types import checked_meta
 from fastrpc.versions import known
@@ -120,4 +120,4 @@ def prompt_of(thing: Any, options: dict[str, Any]) -> Prompt:
         if options:
             raise DefinitionError(f"{thing.name}: a Prompt has its options already; add the function instead")
         return thing
-    return Prompt(thing, **options)
+    return made(Prompt, thing, options)

@@ -8,7 +8,7 @@ tools of plain types. Running tools is left to the dispatcher; nothing here know
 
 from __future__ import annotations
 
-from fastrpc.catalogue.handlers import Handler, clean_docstring, docstring_of
+from fastrpc.catalogue.handlers import Handler, clean_docstring, docstring_of, made
 from fastrpc.errors import DefinitionError
 from fastrpc.schema import describe
 from fastrpc.versions import known
@@ -228,7 +228,7 @@ def merged(schema: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
 
 
 def tool_with(function: Any, options: dict[str, Any]) -> Any:
-    mark = Tool(function, **options)
+    mark = made(Tool, function, options)
     try:
         setattr(function, MARK, mark)
     except AttributeError:
@@ -245,7 +245,7 @@ def tool_of(tool: Any, options: dict[str, Any]) -> Tool:
         return tool
     mark = getattr(tool, MARK, None)
     if options or mark is None:
-        return Tool(tool, **options)
+        return made(Tool, tool, options)
     found: Tool = mark
     return found.bound_to(tool) if hasattr(tool, "__self__") else found
 

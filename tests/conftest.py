@@ -32,7 +32,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DATA = os.environ.get("FASTRPC_DATA_DIR") or os.path.join(os.path.dirname(REPOSITORY), "shared", "data")
 RECORDER = pytest.StashKey[Any]()
-pytest_plugins = ["skips"]
+pytest_plugins = ["skips", "command_line"]
 
 
 @pytest.fixture(scope="session")

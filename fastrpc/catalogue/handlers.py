@@ -7,16 +7,18 @@ function is left to `fastrpc.calls`.
 
 from __future__ import annotations
 
-from fastrpc.errors import DefinitionError
+from fastrpc.errors import DefinitionError, resembling
 from fastrpc.schema import describe
 from fastrpc.schema.annotations import UnresolvedName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Literal
+    from typing import Any, Literal, TypeVar
 
     from fastrpc.schema import Signature
+
+    Made = TypeVar("Made", bound="Handler")
 
     Run = Literal["auto", "inline", "thread"]
 
@@ -107,12 +109,32 @@ class Handler:
 
     def error(self, problem: str) -> DefinitionError:
         """Return the error that tells whoever decorated the function what is wrong, and where."""
-        code = getattr(self.function, "__code__", None)
-        place = f" ({code.co_filename.rpartition('/')[2]}, line {code.co_firstlineno})" if code else ""
-        return DefinitionError(f"{self.name}{place}: {problem}")
+        return DefinitionError(f"{self.name}{_line_of(self.function)}: {problem}")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
+
+
+def made(kind: type[Made], thing: Any, options: dict[str, Any]) -> Made:
+    """Return ``kind(thing, **options)``. Raises DefinitionError for an option that it does not have, with the
+    one that was meant."""
+    known: dict[str, None] = {}
+    for each in kind.__mro__:
+        code = getattr(each.__dict__.get("__init__"), "__code__", None)
+        if code is not None:
+            first = code.co_argcount
+            known.update(dict.fromkeys(code.co_varnames[first : first + code.co_kwonlyargcount]))
+    for option in options:
+        if option not in known:
+            near = resembling(option, known, 1)
+            hint = f"did you mean {near[0]}=?" if near else f"the options are {', '.join(known)}"
+            raise DefinitionError(f"{name_of(thing)}{_line_of(thing)}: there is no option {option}=; {hint}")
+    return kind(thing, **options)
+
+
+def _line_of(function: Any) -> str:
+    code = getattr(function, "__code__", None)
+    return f" ({code.co_filename.rpartition('/')[2]}, line {code.co_firstlineno})" if code else ""
 
 
 # ----------------------------------------------------------------------------- facts about functions

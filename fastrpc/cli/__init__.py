@@ -1,21 +1,21 @@
 """The command line: one module a command, and what they share.
 
 A command is a module here with ``main(arguments) -> int``, imported when it is called for. `serve`
-is a start-up path and parses its few options by hand; the others take `parser`, which brings
-argparse. A user's mistake is a `UsageError` raised where it is found; `fastrpc.__main__` turns it
-into one line and exit code 2. Importing this module imports nothing that a server does not need anyway.
+is a start-up path and parses its few options by hand; the others take `parser`, of
+`fastrpc.command_line`, which brings argparse. A user's mistake is a `UsageError` raised where it is found;
+`fastrpc.__main__` turns it into one line and exit code 2. Importing this module imports nothing that a server
+does not need anyway.
 """
 
 from __future__ import annotations
 
-from fastrpc.errors import UsageError, resembling
 from fastrpc.log import say as say  # for the commands too
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
+    from fastrpc.command_line import CommandParser
     from fastrpc.config import Configuration
 
 COMMANDS = {
@@ -28,13 +28,19 @@ COMMANDS = {
     "selftest": "check the tools against their contract",
     "install-client": "enter this server in a client's configuration",
     "config": "show every setting, its value and where it came from",
+    "completion": "print a script that completes commands and options in a shell",
 }
 
-
-def nearest(word: str, candidates: Iterable[str]) -> str:
-    """Return ``; did you mean 'x'?`` for a misspelled word, or nothing."""
-    near = resembling(word, candidates, 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+OTHER_WORDS = {
+    **dict.fromkeys(("run", "start"), "serve FILE"),
+    **dict.fromkeys(("list", "ls"), "tools"),
+    "inspect": "tools --json",
+    **dict.fromkeys(("install", "add"), "install-client"),
+    **dict.fromkeys(("new", "init", "create"), "dev FILE"),
+    **dict.fromkeys(("settings", "env"), "config"),
+    **dict.fromkeys(("check", "test"), "selftest"),
+}
+"""What other programs call a command, and what it is called here."""
 
 
 def version() -> str:
@@ -87,37 +93,9 @@ def _late(toolset: str, place: str) -> Callable[[list[str]], int]:
     return main
 
 
-def parser(command: str, arguments: str, examples: str) -> ArgumentParser:
-    """Return an argparse parser for a command whose complaints are a `UsageError`, one line each."""
-    from argparse import ArgumentParser, RawDescriptionHelpFormatter
+def parser(command: str, arguments: str, examples: str) -> CommandParser:
+    """Return the parser of one of `COMMANDS`."""
+    from fastrpc.command_line import CommandParser
 
-    class Parser(ArgumentParser):
-        def error(self, message: str) -> None:  # type: ignore[override]
-            raise UsageError(f"{message} (see 'fastrpc {command} --help')")
-
-    return Parser(
-        prog=f"fastrpc {command}",
-        usage=f"fastrpc {command} {arguments}".rstrip(),
-        description=f"{COMMANDS[command][0].upper()}{COMMANDS[command][1:]}.",
-        epilog=f"examples:\n{examples}",
-        formatter_class=RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-
-
-def unknown_option(option: str, options: Iterable[str], command: str = "") -> UsageError:
-    """Return the complaint about an option that does not exist."""
-    name = option.partition("=")[0]
-    hint = nearest(name, options) or f" (see 'fastrpc {command} --help')".replace("  ", " ")
-    return UsageError(f"unknown option {name!r}{hint}")
-
-
-def parse(parser: ArgumentParser, arguments: list[str], command: str) -> Namespace:
-    """Parse a command's arguments; what is left over is named, with the option that was meant."""
-    options, rest = parser.parse_known_intermixed_args(arguments)
-    if not rest:
-        return options
-    if rest[0].startswith("-"):
-        known = [option for action in parser._actions for option in action.option_strings]
-        raise unknown_option(rest[0], known, command)
-    raise UsageError(f"one argument too many: {rest[0]!r} (see 'fastrpc {command} --help')")
+    description = COMMANDS[command]
+    return CommandParser(command, arguments, f"{description[0].upper()}{description[1:]}.", examples)

@@ -228,7 +228,7 @@ def _check_toml(before: str, after: str, section: str, name: str) -> None:
 
 class YamlClient(Client):
     """Goose: each server is a block in the mapping `extensions`. Only whole lines are added and removed, in
-    a section that is written as a block; other forms are refused, since nothing here reads YAML as a whole."""
+    a section that is written as a block; other forms are refused, as nothing here reads YAML as a whole."""
 
     def _put(self, text: str, name: str, entry: ServerEntry) -> str:
         lines = self._take(text, name).splitlines(keepends=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from fastrpc.cli import configuration, parse, parser, say, version
+from fastrpc.cli import configuration, parser, say, version
 from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
@@ -90,7 +90,7 @@ def _parse(arguments: list[str]) -> Namespace:
     )
     options.add_argument("--log-level", metavar="LEVEL", choices=LOG_LEVELS, help="on stderr (warning)")
     options.add_argument("--trace", metavar="FILE", help="append both directions of the wire to FILE")
-    return parse(options, arguments, "bridge")
+    return options.parse(arguments)
 
 
 def _checked(function: Any) -> Any:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 
-from fastrpc.cli import nearest, parse, parser, say
+from fastrpc.cli import parser, say
+from fastrpc.command_line import suggestion
 from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
@@ -32,7 +33,7 @@ def main(arguments: list[str]) -> int:
     options.add_argument("--json", help="all arguments as one JSON object; - reads it from stdin")
     options.add_argument("--target", action="append", default=[], help="not the agent's tools but these")
     options.add_argument("--time-limit", type=float, default=600.0, metavar="SECONDS", help="give up (600)")
-    chosen = parse(options, arguments, "call")
+    chosen = options.parse(arguments)
     if chosen.tool is None:
         raise UsageError("a tool's name is needed (see 'fastrpc tools')")
     given = _whole(chosen.json, chosen.pairs)
@@ -52,7 +53,7 @@ def _converse(client: Any, tool: str, given: dict[str, Any] | None, pairs: list[
     client.initialize()
     descriptors = {descriptor["name"]: descriptor for descriptor in client.list_tools()}
     if tool not in descriptors:
-        hint = nearest(tool, descriptors) or f"; there is {', '.join(descriptors) or 'none'}"
+        hint = suggestion(tool, descriptors) or f"; there is {', '.join(descriptors) or 'none'}"
         raise UsageError(f"no tool {tool!r}{hint}")
     if given is None:
         given = typed(pairs, tool, descriptors[tool].get("inputSchema", {}))
@@ -101,7 +102,7 @@ def typed(pairs: list[str], tool: str, schema: dict[str, Any]) -> dict[str, Any]
         if key in arguments:
             raise UsageError(f"{key!r} is given twice")
         if key not in properties and not is_open:
-            hint = nearest(key, properties) or f"; it has {', '.join(properties) or 'none'}"
+            hint = suggestion(key, properties) or f"; it has {', '.join(properties) or 'none'}"
             raise UsageError(f"{tool} has no argument {key!r}{hint}")
         arguments[key] = value_of(key, text, kinds_of(properties.get(key, {})))
     return arguments

@@ -5,7 +5,7 @@ Reads the same sources as `serve` and changes nothing. Warnings go to stderr.
 
 from __future__ import annotations
 
-from fastrpc.cli import configuration, parse, parser
+from fastrpc.cli import configuration, parser
 
 EXAMPLES = """\
   fastrpc config
@@ -18,7 +18,7 @@ def main(arguments: list[str]) -> int:
     """Print all settings; return 0."""
     options = parser("config", "[--json]", EXAMPLES)
     options.add_argument("--json", action="store_true", help="as JSON, for programs")
-    chosen = parse(options, arguments, "config")
+    chosen = options.parse(arguments)
     settings = configuration()
     if chosen.json:
         import json

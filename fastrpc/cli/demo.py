@@ -13,7 +13,7 @@ import os
 import sys
 import time
 
-from fastrpc.cli import configuration, parse, parser, say
+from fastrpc.cli import configuration, parser, say
 from fastrpc.cli._client import Answer, Client, ConversationFailed, encode, sheltered_environment
 from fastrpc.cli._contract import load_companion, load_contract
 
@@ -35,7 +35,7 @@ BOLD, DIM, GREEN, BLUE, RED = "1", "2", "32", "34", "31"
 
 def main(arguments: list[str]) -> int:
     """Play the whole conversation; return 0 when every step went as it should, else 1."""
-    parse(parser("demo", "", EXAMPLES), arguments, "demo")
+    parser("demo", "", EXAMPLES).parse(arguments)
     toolset = configuration()["FASTRPC_TOOLSET"]
     from tempfile import TemporaryDirectory
 

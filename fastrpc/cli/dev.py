@@ -15,7 +15,7 @@ import signal
 import subprocess
 import time
 
-from fastrpc.cli import parse, parser, say
+from fastrpc.cli import parser, say
 from fastrpc.cli._client import server_command
 from fastrpc.cli._dev_session import ENDED, PROBE, RELOADED, Session, kinds_of, read
 from fastrpc.cli._dev_wire import FROM_CLIENT, TO_CLIENT, shown
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     """Serve until the client is gone; return 0, 1 if the file could not be served at all."""
     options = parser("dev", "FILE", EXAMPLES)
     options.add_argument("file", metavar="FILE", help="file.py, or file.py:attribute")
-    target = parse(options, arguments, "dev").file
+    target = options.parse(arguments).file
     path = target if os.path.isfile(target) else target.rpartition(":")[0]
     if not os.path.isfile(path):
         raise UsageError(f"{target}: no such file; dev takes file.py or file.py:attribute")

@@ -3,8 +3,8 @@ take it out again.
 
 The program is named by its whole path, since desktop programs do not have a shell's PATH. Everything else in
 the file stays as it is; a copy of it is made. Which clients there are: `_clients`. A server over HTTP is
-entered by its URL where the client can reach it so, else by a `fastrpc bridge` that the client starts. No token
-is ever written.
+entered by its URL where the client can reach it so, else by a `fastrpc bridge` that it starts. No token is
+ever written.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import os
 import shutil
 import sys
 
-from fastrpc.cli import nearest, parse, parser
+from fastrpc.cli import parser
 from fastrpc.cli._client_files import read, write
 from fastrpc.cli._client_formats import Client, ServerEntry
 from fastrpc.cli._clients import CLIENTS
 from fastrpc.cli._extras import extras
 from fastrpc.cli._json_text import NotJson
+from fastrpc.command_line import suggestion
 from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
@@ -84,9 +85,9 @@ def _options(arguments: list[str]) -> Namespace:
     options.add_argument("--file", help="another file of the client's, such as a project's")
     options.add_argument("--print", action="store_true", help="show what would be entered, and write nothing")
     options.add_argument("--remove", action="store_true", help="take the server out again")
-    chosen = parse(options, arguments, "install-client")
+    chosen = options.parse(arguments)
     if chosen.client not in CLIENTS:
-        hint = nearest(chosen.client, CLIENTS)
+        hint = suggestion(chosen.client, CLIENTS)
         raise UsageError(f"client: expected one of {', '.join(CLIENTS)}; got {chosen.client!r}{hint}")
     if chosen.http is not None and (chosen.targets or chosen.cwd or chosen.env):
         given = "a target" if chosen.targets else "--cwd" if chosen.cwd else "--env"

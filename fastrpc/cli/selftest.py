@@ -8,7 +8,7 @@ Modules that only an extra's packages let in are counted and named as left out, 
 
 from __future__ import annotations
 
-from fastrpc.cli import configuration, parse, parser
+from fastrpc.cli import configuration, parser
 from fastrpc.cli._assemble import load_toolset
 from fastrpc.cli._contract import differences, find_module, load_contract
 from fastrpc.cli._extras import extras
@@ -48,7 +48,7 @@ class Report:
 
 def main(arguments: list[str]) -> int:
     """Run all checks; return 0 when all of them hold, else 1."""
-    parse(parser("selftest", "", EXAMPLES), arguments, "selftest")
+    parser("selftest", "", EXAMPLES).parse(arguments)
     toolset = configuration()["FASTRPC_TOOLSET"]
     report = Report()
     check_imports(report, toolset)

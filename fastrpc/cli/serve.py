@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fastrpc.cli import configuration, say, unknown_option
+from fastrpc.cli import configuration, say
 from fastrpc.cli._assemble import assemble
 from fastrpc.errors import UsageError
 from fastrpc.transports import stdio
@@ -30,7 +30,7 @@ options:
   --max-in-flight N     refuse calls beyond N at a time
   --log-level LEVEL     debug, info, warning, error or critical, on stderr (warning)
   --trace FILE          append both directions of the wire to FILE, secrets masked
-  --help                show this
+  -h, --help            show this
 
 over HTTP:
   --http HOST:PORT      serve at this address; port 0: any; unix:PATH: a Unix socket
@@ -104,7 +104,7 @@ def main(arguments: list[str]) -> int:
 
         follow_roots(server, settings, lambda: load(given, options=texts))
     if at_terminal:
-        _greet(arguments)
+        _greet(targets)
     server.run(drain_seconds=settings["FASTRPC_DRAIN_SECONDS"], trace=trace)
     return 0
 
@@ -123,6 +123,8 @@ def split_arguments(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
         else:
             name, equals, text = argument.partition("=")
             if name not in OPTIONS:
+                from fastrpc.command_line import unknown_option
+
                 raise unknown_option(argument, (*OPTIONS, "--help"), "serve")
             if name in FLAGS and not equals:
                 options[name] = "1"
@@ -177,21 +179,22 @@ def _check_writable(path: str) -> None:
         raise UsageError(f"--trace {path}: {error.strerror}") from None
 
 
-def _greet(arguments: list[str]) -> None:
+def _greet(targets: list[str]) -> None:
     """Tell a person at a terminal what this is: they expected a prompt, not silence."""
-    import json
     import shlex
+    from shutil import which
 
-    command = _own_command()
-    shown = shlex.join([*command, "serve", *arguments])
-    entry = {"command": command[0], "args": [*command[1:], "serve", *arguments]}
+    program = "fastrpc" if which("fastrpc") else shlex.join(_own_command())
+    named = "".join(f" {shlex.quote(target)}" for target in targets)
+    given = "".join(f" --target {shlex.quote(target)}" for target in targets)
     say(
         "fastrpc waits for an MCP client on standard input, one JSON message a line. Ctrl-D ends it.\n"
-        "A client starts it by itself. To connect Claude Code:\n"
-        f"  claude mcp add fastrpc -- {shown}\n"
-        "or put this into a client's configuration file:\n"
-        f"  {json.dumps({'mcpServers': {'fastrpc': entry}}, ensure_ascii=False)}\n"
-        "To try the tools by hand: fastrpc demo, fastrpc tools, fastrpc call TOOL key=value"
+        "A client starts it by itself, once it stands in the client's configuration:\n"
+        f"  {program} install-client claude-code{named}\n"
+        f"('{program} install-client --help' names the other clients; --print shows the entry.)\n"
+        "To try the tools by hand:\n"
+        f"  {program} tools{named}\n"
+        f"  {program} call TOOL key=value{given}"
     )
 
 

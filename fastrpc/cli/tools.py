@@ -5,7 +5,7 @@ Loads the tools as `serve` does, in this process; no session, nothing is called.
 
 from __future__ import annotations
 
-from fastrpc.cli import configuration, parse, parser
+from fastrpc.cli import configuration, parser
 from fastrpc.cli._assemble import assemble
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
     options = parser("tools", "[--json] [TARGET…]", EXAMPLES)
     options.add_argument("targets", metavar="TARGET", nargs="*", help="file.py, module or module:attribute")
     options.add_argument("--json", action="store_true", help="the exact descriptors, as JSON")
-    chosen = parse(options, arguments, "tools")
+    chosen = options.parse(arguments)
     server = assemble(chosen.targets, configuration())
     tools = list(server.tools)
     if chosen.json:

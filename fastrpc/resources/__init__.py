@@ -8,7 +8,7 @@ serves a URI, and the JSON of what it returns, is left to `fastrpc.methods.resou
 
 from __future__ import annotations
 
-from fastrpc.catalogue.handlers import Handler, clean_docstring, docstring_of, is_unbound_method
+from fastrpc.catalogue.handlers import Handler, clean_docstring, docstring_of, is_unbound_method, made
 from fastrpc.errors import DefinitionError, ResourceNotFound
 from fastrpc.schema import Signature, describe
 from fastrpc.types import annotations_of, checked_meta
@@ -525,14 +525,14 @@ def is_template(uri: str) -> bool:
 
 def resource_of(thing: Any, options: dict[str, Any]) -> Resource:
     """Return a `Resource`, or what it makes of a function and options."""
-    return thing if isinstance(thing, Resource) and not options else Resource(thing, **options)
+    return thing if isinstance(thing, Resource) and not options else made(Resource, thing, options)
 
 
 def template_of(thing: Any, options: dict[str, Any]) -> ResourceTemplate:
     """Return a `ResourceTemplate`, or what it makes of a function and options."""
     if isinstance(thing, ResourceTemplate) and not options:
         return thing
-    return ResourceTemplate(thing, **options)
+    return made(ResourceTemplate, thing, options)
 
 
 def provider_of(thing: Any, options: dict[str, Any]) -> Provider:

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,152 +14,10 @@ import textwrap
 import time
 
 import pytest
+from command_line import SECONDS, names, run, session
 
 from fastrpc.cli.call import typed
 from fastrpc.errors import UsageError
-
-SECONDS = 60
-COMMANDS = ["serve", "dev", "bridge", "tools", "call", "demo", "selftest", "install-client", "config"]
-
-WORDS = '''
-import os
-import sys
-from fastrpc import tool
-
-@tool(effect="read")
-def word_count(text: str, times: int = 1, loud: bool = False, words: list[str] | None = None) -> str:
-    """Count words.
-
-    A second paragraph."""
-    count = (len(text.split()) + len(words or [])) * times
-    return f"{count}!" if loud else str(count)
-
-@tool(effect="exec")
-def fail(reason: str) -> str:
-    """Fail."""
-    raise ValueError(reason)
-
-@tool(effect="read")
-def where() -> str:
-    """Say where the server works, what its log level is, and which modules it has."""
-    return "\\n".join([os.getcwd(), os.environ.get("FASTRPC_LOG_LEVEL", ""), *sys.modules])
-'''
-
-TOOLSET = {
-    "__init__.py": '"""A toolset."""\n__all__ = ["first", "second"]\n',
-    "first.py": '''
-        from typing import Annotated
-        from fastrpc import tool
-
-        @tool(name="First", effect="read")
-        def first(text: Annotated[str, "What to say"] = "nothing") -> str:
-            """Say it."""
-            return f"said {text}"
-    ''',
-    "second.py": '''
-        from typing import Annotated
-        from fastrpc import tool
-
-        @tool(name="Second-One", effect="exec")
-        def second(count: Annotated[int, "How often"]) -> str:
-            """Do it."""
-            return "done " * count
-    ''',
-    "_contract.py": """
-        CONTRACT = {
-            "First": {
-                "module": "first", "effect": "read", "description": "Say it.",
-                "parameters": {"text": {"type": "string", "required": False, "description": "What to say"}},
-                "example": {"arguments": {"text": "hi"}, "is_error": False, "says": "said hi"},
-            },
-            "Second-One": {
-                "module": "second", "effect": "exec", "description": "Do it.",
-                "parameters": {"count": {"type": "integer", "required": True, "description": "How often"}},
-            },
-            "Third": {"module": "third", "effect": "read", "description": "Later.", "parameters": {}},
-        }
-    """,
-    "_demo.py": """
-        def play(conversation):
-            conversation.title("A title")
-            conversation.call("First", {"text": "hello"}, says="said hello")
-    """,
-}
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """Return an empty working directory; the environment has no settings and another home folder."""
-    for name in list(os.environ):
-        if name.startswith(("FASTRPC_", "TOOL", "SKILL_", "STREAMING", "MODEL")):
-            monkeypatch.delenv(name)
-    (tmp_path / "home").mkdir()
-    (tmp_path / "work").mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path / "work"
-
-
-@pytest.fixture
-def words(place):
-    path = place / "words.py"
-    path.write_text(WORDS)
-    return str(path)
-
-
-@pytest.fixture
-def toolset(place, monkeypatch):
-    """Return the folder of a toolset that is configured, importable, and keeps its contract."""
-    folder = place.parent / "site" / "chest"
-    folder.mkdir(parents=True)
-    for name, text in TOOLSET.items():
-        (folder / name).write_text(textwrap.dedent(text))
-    paths = [str(folder.parent), os.environ.get("PYTHONPATH", "")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # edits within a second must count
-    monkeypatch.setenv("FASTRPC_TOOLSET", "chest")
-    return folder
-
-
-def run(place, *arguments: str, text: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "fastrpc", *arguments]
-    return subprocess.run(
-        command,
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        cwd=place,
-        env={**os.environ, **environ},
-    )
-
-
-def session(place, arguments: list[str], *requests: tuple[str, dict], **environ: str):
-    """Shake hands, send all requests at once, close stdin; return the results by order, stderr and code."""
-    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    messages = [{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}]
-    messages.append({"jsonrpc": "2.0", "method": "notifications/initialized"})
-    for number, (method, params) in enumerate(requests, 1):
-        messages.append({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-    done = run(place, "serve", *arguments, text="".join(json.dumps(m) + "\n" for m in messages), **environ)
-    answers = {message["id"]: message for message in map(json.loads, done.stdout.splitlines())}
-    assert sorted(answers) == list(range(len(requests) + 1)), done.stderr
-    assert done.returncode == 0, done.stderr
-    return [answers[number] for number in sorted(answers)], done.stderr
-
-
-def names(answer: dict) -> list[str]:
-    return [tool["name"] for tool in answer["result"]["tools"]]
-
-
-def assert_mistake(done: subprocess.CompletedProcess[str], said: str) -> None:
-    """A user's mistake: exit code 2, nothing on stdout, exactly one line on stderr that says what."""
-    assert done.returncode == 2, done
-    assert done.stdout == ""
-    assert done.stderr.startswith("fastrpc: ")
-    assert done.stderr.count("\n") == 1, done.stderr
-    assert said in done.stderr
-
 
 # --- the command itself -------------------------------------------------------------------------------
 
@@ -167,71 +26,6 @@ def test_the_version_is_the_packages_own(place):
     import fastrpc
 
     assert run(place, "--version").stdout == f"fastrpc {fastrpc.__version__}\n"
-
-
-def test_help_names_every_command_and_each_command_has_help_with_examples(place):
-    whole = run(place, "--help")
-    assert whole.returncode == 0
-    assert "examples:" in whole.stdout
-    for command in COMMANDS:
-        assert f"\n  {command} " in whole.stdout
-        one = run(place, command, "--help")
-        assert one.returncode == 0
-        assert one.stderr == ""
-        assert one.stdout.startswith(f"usage: fastrpc {command}")
-        assert f"  fastrpc {command}" in one.stdout.partition("examples:")[2]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (
-            [],
-            "a command is needed: serve, dev, bridge, tools, call, demo, selftest, install-client, config",
-        ),
-        (["srve"], "unknown command 'srve'; did you mean 'serve'?"),
-        (["zzzz"], "unknown command 'zzzz'; the commands are serve"),
-        (["--versoin"], "did you mean '--version'?"),
-        (["serve", "--trase", "x"], "unknown option '--trase'; did you mean '--trace'?"),
-        (["serve", "--log-levle=info"], "unknown option '--log-levle'; did you mean '--log-level'?"),
-        (["serve", "--name"], "--name needs a value"),
-        (
-            ["serve", "--drain-seconds", "soon"],
-            "--drain-seconds: expected a number of seconds, 0 or more, got 'soon'",
-        ),
-        (["serve", "--drain-seconds=nan"], "--drain-seconds: expected a number of seconds"),
-        (["serve", "--max-in-flight", "0"], "--max-in-flight: expected a whole number from 1 up"),
-        (["serve", "--log-level", "loud"], "--log-level: expected one of debug"),
-        (["serve", "--cwd", "/no/such/folder"], "--cwd /no/such/folder: No such file or directory"),
-        (["serve", "--trace", "/no/such/folder/x"], "--trace /no/such/folder/x: No such file"),
-        (["serve", "missing.py"], "missing.py"),
-        (["serve", "no_such_module_anywhere"], "no_such_module_anywhere"),
-        (["serve", "words.py", "words.py"], "word_count"),
-        (["tools", "missing.py"], "missing.py"),
-        (["tools", "--jsno"], "did you mean '--json'?"),
-        (["config", "more"], "one argument too many: 'more'"),
-        (["call"], "a tool's name is needed"),
-        (["call", "fail", "--json", "{", "--target", "words.py"], "--json: "),
-        (["call", "fail", "--json", "[1]", "--target", "words.py"], "--json: expected an object, got list"),
-        (["call", "fail", "--json", "{}", "reason=x", "--target", "words.py"], "either --json or key=value"),
-        (["call", "fial", "reason=x", "--target", "words.py"], "no tool 'fial'; did you mean 'fail'?"),
-        (
-            ["call", "fail", "raeson=x", "--target", "words.py"],
-            "no argument 'raeson'; did you mean 'reason'?",
-        ),
-        (["call", "fail", "reason", "--target", "words.py"], "expected key=value, got 'reason'"),
-        (["call", "word_count", "text=x", "times=many", "--target", "words.py"], "times: expected integer"),
-        (["call", "fail", "reason=x", "--target", "missing.py"], "missing.py"),
-    ],
-)
-def test_a_users_mistake_is_one_line_and_exit_code_2(place, words, arguments, said):
-    assert_mistake(run(place, *arguments), said)
-
-
-@pytest.mark.parametrize("code", ["def broken(", "import no_such_module", "1/0", "x = 1"])
-def test_a_target_that_cannot_be_loaded_is_one_line_and_exit_code_2(place, code):
-    (place / "broken.py").write_text(code)
-    assert_mistake(run(place, "serve", "broken.py"), "broken.py")
 
 
 def test_a_reader_that_goes_away_is_no_traceback(place):
@@ -377,7 +171,7 @@ def test_on_a_terminal_serve_says_what_it_waits_for_and_how_to_connect(place, wo
         )
         os.close(theirs)
         assert process.stderr is not None
-        said = [process.stderr.readline() for _ in range(6)]
+        said = [process.stderr.readline() for _ in range(7)]
         time.sleep(0.2)
         os.write(ours, b"\x04")
         out, rest = process.communicate(timeout=SECONDS)
@@ -387,10 +181,15 @@ def test_on_a_terminal_serve_says_what_it_waits_for_and_how_to_connect(place, wo
     assert rest == ""
     assert process.returncode == 0
     assert "waits for an MCP client on standard input" in said[0]
-    assert re.fullmatch(rf"  claude mcp add fastrpc -- .*serve {re.escape(words)}\n", said[2])
-    entry = json.loads(said[4])["mcpServers"]["fastrpc"]
-    assert entry["args"][-2:] == ["serve", words]
-    assert os.path.isabs(entry["command"])
+    install, tools, call = (shlex.split(said[line])[-len(command) :] for line, command in (
+        (2, ["install-client", "claude-code", words]),
+        (5, ["tools", words]),
+        (6, ["call", "TOOL", "key=value", "--target", words]),
+    ))  # fmt: skip
+    assert install == ["install-client", "claude-code", words]
+    assert run(place, *install, "--print").returncode == 0
+    assert "word_count" in run(place, *tools).stdout
+    assert run(place, "call", "word_count", "text=a b", *call[3:]).stdout == "2\n"
 
 
 # --- tools, call, config ------------------------------------------------------------------------------

@@ -62,6 +62,7 @@ LAYERS = {
     "fastrpc.server": 7,
     "fastrpc.compat": 8,
     "fastrpc.cli": 8,
+    "fastrpc.command_line": 3,
     "fastrpc.testing": 8,
     "fastrpc.__main__": 8,
 }
@@ -199,7 +200,7 @@ def test_nothing_in_the_framework_names_a_tool() -> None:
 
 def test_tools_use_public_names_only() -> None:
     allowed = {"fastrpc"} | {f"fastrpc.{name}" for name in fastrpc.__all__}
-    modules = ("fastrpc.ask", "fastrpc.checking_proxy", "fastrpc.processes")
+    modules = ("fastrpc.ask", "fastrpc.checking_proxy", "fastrpc.command_line", "fastrpc.processes")
     for path in sources("tools"):
         for name in imports_of(path):
             module = name.rpartition(".")[0]

@@ -31,6 +31,7 @@ from fastrpc.masking import masked, masked_line
         ("PGPASSWORD=s3cret psql", "PGPASSWORD=**** psql"),
         ("login(password='s3 cret', name='me')", "login(password=****, name='me')"),
         ("tool --api-key s3cret --verbose", "tool --api-key **** --verbose"),
+        ('{"progressToken":"p-1","token":"s3cret"}', '{"progressToken":"p-1","token":"****"}'),
     ],
 )
 def test_a_secret_is_masked_and_what_stands_around_it_stays(text: str, expected: str) -> None:
@@ -82,6 +83,7 @@ LONG = {
 }
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("piece", LONG)
 def test_no_text_takes_long(piece: str) -> None:
     began = time.monotonic()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fastrpc import Server
 from fastrpc.catalogue import Catalogue
 from fastrpc.errors import ArgumentError, DefinitionError, UsageError
 from fastrpc.registry import Tool, collect, load_target, tool
@@ -497,3 +498,36 @@ def test_what_is_shown_besides_changes_nothing_of_what_is_accepted() -> None:
     assert signature.bind({}) == [1]
     assert signature.bind({"size": 10}) == [10]
     assert extra == {"properties": {"size": {"maximum": 9}}, "required": ["size"], "$comment": "more"}
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("efect", r"there is no option efect=; did you mean effect=\?"),
+        ("timeoutSeconds", r"did you mean timeout_seconds=\?"),
+        ("zzz", r"there is no option zzz=; the options are name, description, title, effect"),
+    ],
+)
+def test_an_option_that_does_not_exist_is_named_with_the_one_that_was_meant(option: str, said: str) -> None:
+    server = Server("x")
+
+    def work() -> str:
+        return ""
+
+    for decorate in (tool, server.tool):
+        with pytest.raises(DefinitionError, match=rf"^work \(test_registry\.py, line \d+\): .*{said}"):
+            decorate(**{option: "read"})(work)
+
+
+def test_prompts_and_resources_name_a_misspelled_option_too() -> None:
+    server = Server("x")
+
+    def work() -> str:
+        return ""
+
+    with pytest.raises(DefinitionError, match=r"no option titel=; did you mean title=\?"):
+        server.prompt(titel="x")(work)
+    with pytest.raises(DefinitionError, match=r"no option mimetype=; did you mean mime_type=\?"):
+        server.resource("a://b", mimetype="x")(work)
+    with pytest.raises(DefinitionError, match=r"no option sise=; did you mean size=\?"):
+        server.resource("a://b", sise=1)(work)

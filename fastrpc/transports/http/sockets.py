@@ -47,7 +47,9 @@ class Address:
         elif ":" in host:
             colon = ""  # an IPv6 address without its brackets: which colon is the port's?
         if not (colon and host and port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536):
-            raise UsageError(f"http: expected HOST:PORT, [IPV6]:PORT or unix:PATH, got {text!r:.120}")
+            number = text.lstrip(":")
+            hint = f"; did you mean 127.0.0.1:{number}?" if number.isdigit() and len(number) < 6 else ""
+            raise UsageError(f"http: expected HOST:PORT, [IPV6]:PORT or unix:PATH, got {text!r:.120}{hint}")
         return cls(host, int(port))
 
     @property

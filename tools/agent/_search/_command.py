@@ -14,6 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._asking import Outcome
 
+EXAMPLES = """\
+  fastrpc search-check
+  FASTRPC_SEARCH_ENGINES=wikipedia fastrpc search-check prime numbers
+"""
 QUERY = "open source"
 HEADINGS = ("engine", "outcome", "results", "ms", "breaker", "reason")
 
@@ -40,19 +44,16 @@ def main(arguments: list[str]) -> int:
 
 
 def _query(arguments: list[str]) -> str:
-    from argparse import ArgumentParser
+    from fastrpc.command_line import CommandParser
 
-    class Parser(ArgumentParser):
-        def error(self, message: str) -> None:  # type: ignore[override]
-            raise UsageError(f"{message} (see 'fastrpc search-check --help')")
-
-    parser = Parser(
-        prog="fastrpc search-check",
-        description="Ask each search engine and print what came. Exit code 1 when none works.",
-        allow_abbrev=False,
+    parser = CommandParser(
+        "search-check",
+        "[QUERY…]",
+        "Ask each search engine and print what came. Exit code 1 when none works.",
+        EXAMPLES,
     )
     parser.add_argument("query", nargs="*", metavar="QUERY", help=f"what to search for (default: {QUERY})")
-    words = " ".join(" ".join(parser.parse_args(arguments).query).split())
+    words = " ".join(" ".join(parser.parse(arguments).query).split())
     return words or QUERY
 
 

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from sqlite3 import Connection, Row
 
+EXAMPLES = """\
+  fastrpc state                     what there is
+  fastrpc state --clean             remove what nobody needs any more
+  fastrpc state --clean --tasks     and this project's tasks
+"""
 LONGEST_TEXT = 60
 
 
@@ -30,16 +35,13 @@ def main(arguments: list[str]) -> int:
 
 
 def _options(arguments: list[str]) -> Namespace:
-    from argparse import ArgumentParser
+    from fastrpc.command_line import CommandParser
 
-    class Parser(ArgumentParser):
-        def error(self, message: str) -> None:  # type: ignore[override]
-            raise UsageError(f"{message} (see 'fastrpc state --help')")
-
-    parser = Parser(
-        prog="fastrpc state",
-        description="Show or clear what the agent's tools keep on disk.",
-        allow_abbrev=False,
+    parser = CommandParser(
+        "state",
+        "[--show | --clean [--tasks | --all]]",
+        "Show or clear what the agent's tools keep on disk.",
+        EXAMPLES,
     )
     does = parser.add_mutually_exclusive_group()
     does.add_argument("--show", action="store_true", help="list what is there (so without an option, too)")
@@ -49,7 +51,7 @@ def _options(arguments: list[str]) -> Namespace:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--tasks", action="store_true", help="with --clean: this project's tasks, too")
     what.add_argument("--all", action="store_true", help="with --clean: the tasks of all projects, too")
-    options = parser.parse_args(arguments)
+    options = parser.parse(arguments)
     if (options.tasks or options.all) and not options.clean:
         raise UsageError("--tasks and --all say what --clean removes; add --clean")
     return options

@@ -1,0 +1,79 @@
+"""The parser of every command but `serve`, toolsets' too: one style of help, one line for a mistake.
+
+`CommandParser` is argparse with help in this project's form; its mistakes are a `UsageError`, which becomes
+one line on stderr and exit code 2. Imported by a command when it runs, never by a server.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, HelpFormatter, RawDescriptionHelpFormatter
+
+from fastrpc.errors import UsageError, resembling
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterable
+
+HELP_COLUMN = 24
+WIDTH = 100
+
+
+def suggestion(word: str, candidates: Iterable[str]) -> str:
+    """Return ``; did you mean 'x'?`` for a misspelled word, or "" where nothing is near it.
+
+    The dashes of options do not count, or any two would resemble each other.
+    """
+    bare = {candidate.lstrip("-"): candidate for candidate in candidates}
+    near = resembling(word.lstrip("-"), bare, 1)
+    return f"; did you mean {bare[near[0]]!r}?" if near and bare[near[0]] != word else ""
+
+
+class _Formatter(RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        HelpFormatter.__init__(self, prog, max_help_position=HELP_COLUMN, width=WIDTH)
+
+
+class CommandParser(ArgumentParser):
+    """A parser for ``fastrpc COMMAND``.
+
+    `arguments` is what stands behind the command in the usage, `description` one sentence, `examples` lines
+    that begin with two spaces.
+    """
+
+    def __init__(self, command: str, arguments: str, description: str, examples: str) -> None:
+        self.command = command
+        super().__init__(
+            prog=f"fastrpc {command}",
+            usage=f"fastrpc {command} {arguments}".rstrip(),
+            description=description,
+            epilog=f"examples:\n{examples}",
+            formatter_class=_Formatter,
+            allow_abbrev=False,
+            add_help=False,
+        )
+        self._positionals.title = "arguments"
+        self.add_argument("-h", "--help", action="help", help="show this")
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        raise UsageError(f"{message} (see 'fastrpc {self.command} --help')")
+
+    def parse(self, arguments: list[str]) -> Namespace:
+        """Parse a command's arguments; what is left over is named, with the option that was meant.
+
+        Raises UsageError; leaves with SystemExit after ``--help``.
+        """
+        options, rest = self.parse_known_intermixed_args(arguments)
+        if not rest:
+            return options
+        if rest[0].startswith("-"):
+            known = [option for action in self._actions for option in action.option_strings]
+            raise unknown_option(rest[0], known, self.command)
+        raise UsageError(f"one argument too many: {rest[0]!r} (see 'fastrpc {self.command} --help')")
+
+
+def unknown_option(option: str, options: Iterable[str], command: str = "") -> UsageError:
+    """Return the complaint about an option that does not exist."""
+    name = option.partition("=")[0]
+    where = " ".join(["fastrpc", *([command] if command else []), "--help"])
+    return UsageError(f"unknown option {name!r}{suggestion(name, options) or f' (see {where!r})'}")

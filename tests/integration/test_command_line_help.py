@@ -1,0 +1,100 @@
+"""Help has one form for every command, and a mistake is one line that says what was meant."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from command_line import assert_mistake, run
+
+from fastrpc.cli import COMMANDS
+
+
+def test_help_names_every_command_and_each_command_has_help_with_examples(place):
+    whole = run(place, "--help")
+    assert whole.returncode == 0
+    assert "examples:" in whole.stdout
+    for command in COMMANDS:
+        assert f"\n  {command} " in whole.stdout
+        one = run(place, command, "--help")
+        assert one.returncode == 0
+        assert one.stderr == ""
+        assert one.stdout.startswith(f"usage: fastrpc {command}")
+        assert f"  fastrpc {command}" in one.stdout.partition("examples:")[2]
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "state", "search-check"])
+def test_the_help_of_every_command_has_one_form(place, command):
+    shown = run(place, command, "--help").stdout
+    assert run(place, "help", command).stdout == shown
+    usage, *_, examples = shown.split("\n\n")
+    assert usage.startswith(f"usage: fastrpc {command}")
+    assert "\n  -h, --help " in shown
+    assert re.search(r"\n  -h, --help +show this\n", shown)
+    assert examples.startswith("examples:\n  ")
+    assert not [line for line in shown.splitlines() if len(line) > 110]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            [],
+            "a command is needed: serve, dev, bridge, tools, call, demo, selftest, install-client, config,",
+        ),
+        (["srve"], "unknown command 'srve'; did you mean 'serve'?"),
+        (["zzzz"], "unknown command 'zzzz'; the commands are serve"),
+        (["run", "shop.py"], "unknown command 'run'; here it is 'fastrpc serve FILE'"),
+        (["list"], "unknown command 'list'; here it is 'fastrpc tools'"),
+        (["inspect"], "unknown command 'inspect'; here it is 'fastrpc tools --json'"),
+        (["install"], "unknown command 'install'; here it is 'fastrpc install-client'"),
+        (["new"], "unknown command 'new'; here it is 'fastrpc dev FILE'"),
+        (["help", "srve"], "unknown command 'srve'; did you mean 'serve'?"),
+        (["config", "--show"], "unknown option '--show' (see 'fastrpc config --help')"),
+        (["state", "--shwo"], "unknown option '--shwo'; did you mean '--show'?"),
+        (
+            ["serve", "words.py", "--http", "8000"],
+            "HOST:PORT, [IPV6]:PORT or unix:PATH, got '8000'; did you mean 127.0.0.1:8000?",
+        ),
+        (["serve", "words.py", "--http", ":80"], "got ':80'; did you mean 127.0.0.1:80?"),
+        (["--versoin"], "did you mean '--version'?"),
+        (["serve", "--trase", "x"], "unknown option '--trase'; did you mean '--trace'?"),
+        (["serve", "--log-levle=info"], "unknown option '--log-levle'; did you mean '--log-level'?"),
+        (["serve", "--name"], "--name needs a value"),
+        (
+            ["serve", "--drain-seconds", "soon"],
+            "--drain-seconds: expected a number of seconds, 0 or more, got 'soon'",
+        ),
+        (["serve", "--drain-seconds=nan"], "--drain-seconds: expected a number of seconds"),
+        (["serve", "--max-in-flight", "0"], "--max-in-flight: expected a whole number from 1 up"),
+        (["serve", "--log-level", "loud"], "--log-level: expected one of debug"),
+        (["serve", "--cwd", "/no/such/folder"], "--cwd /no/such/folder: No such file or directory"),
+        (["serve", "--trace", "/no/such/folder/x"], "--trace /no/such/folder/x: No such file"),
+        (["serve", "missing.py"], "missing.py"),
+        (["serve", "no_such_module_anywhere"], "no_such_module_anywhere"),
+        (["serve", "words.py", "words.py"], "word_count"),
+        (["tools", "missing.py"], "missing.py"),
+        (["tools", "--jsno"], "did you mean '--json'?"),
+        (["config", "more"], "one argument too many: 'more'"),
+        (["call"], "a tool's name is needed"),
+        (["call", "fail", "--json", "{", "--target", "words.py"], "--json: "),
+        (["call", "fail", "--json", "[1]", "--target", "words.py"], "--json: expected an object, got list"),
+        (["call", "fail", "--json", "{}", "reason=x", "--target", "words.py"], "either --json or key=value"),
+        (["call", "fial", "reason=x", "--target", "words.py"], "no tool 'fial'; did you mean 'fail'?"),
+        (
+            ["call", "fail", "raeson=x", "--target", "words.py"],
+            "no argument 'raeson'; did you mean 'reason'?",
+        ),
+        (["call", "fail", "reason", "--target", "words.py"], "expected key=value, got 'reason'"),
+        (["call", "word_count", "text=x", "times=many", "--target", "words.py"], "times: expected integer"),
+        (["call", "fail", "reason=x", "--target", "missing.py"], "missing.py"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_exit_code_2(place, words, arguments, said):
+    assert_mistake(run(place, *arguments), said)
+
+
+@pytest.mark.parametrize("code", ["def broken(", "import no_such_module", "1/0", "x = 1"])
+def test_a_target_that_cannot_be_loaded_is_one_line_and_exit_code_2(place, code):
+    (place / "broken.py").write_text(code)
+    assert_mistake(run(place, "serve", "broken.py"), "broken.py")
