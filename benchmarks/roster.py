@@ -25,12 +25,12 @@ SETTINGS = ("FASTRPC_", "TOOL_", "TOOLS", "SKILL_", "ADDITIONAL_SKILLS")
 OWN = ("c", "c-ready", "fastrpc", "python-loop", "bare")
 SDKS = tuple(sdks.PEERS)
 
-# What a server is asked for: the tools of these names; the list of thirteen that `fastrpc serve` gives; as little
-# as it needs to answer initialize; the tool Bash; the wire of 2026-07-28; a start to the list of the thirteen; one
-# of `fastrpc serve`, the same over HTTP; echo over HTTP, stateless and in JSON, as an ASGI application in
-# another's server.
+# What a server is asked for: the tools of these names; the list of thirteen that `fastrpc serve` gives, also for
+# its memory; as little as it needs to answer initialize; the tool Bash; the wire of 2026-07-28; a start to the
+# list of the thirteen; one of `fastrpc serve`, the same over HTTP; echo over HTTP, stateless and in JSON, as an
+# ASGI application in another's server.
 ECHO, PAYLOAD, SLEEP, SLEEP_SYNC = "echo", "payload", "sleep", "sleep_sync"
-LIST, START, SHELL, MODERN = "list", "start", "shell", "modern"
+LIST, SERVE, START, SHELL, MODERN = "list", "serve", "start", "shell", "modern"
 START_LIST, START_SERVE, START_HTTP = "start-list", "start-serve", "start-http"
 HTTP, HTTP_ASGI = "http", "http-asgi"
 MANY_TOOLS = (10, 100, 1000)
@@ -87,7 +87,8 @@ def peer_of(name: str, python: str) -> Peer:
     server = build.build("server", offline=True)
     if name == "c-ready":
         return Peer(name, {LIST: [server, "--ready-list"]})
-    return Peer(name, {asked: [server] for asked in (ECHO, PAYLOAD, SLEEP, LIST, START, START_LIST, SHELL)})
+    asked_for = (ECHO, PAYLOAD, SLEEP, LIST, SERVE, START, START_LIST, SHELL)
+    return Peer(name, dict.fromkeys(asked_for, [server]))
 
 
 def sdk(name: str) -> Peer:
@@ -116,7 +117,7 @@ def fastrpc(python: str) -> Peer:
     echo = os.path.join(SERVERS, "echo.py")
     commands = {asked: [python, echo] for asked in (ECHO, PAYLOAD, SLEEP, SLEEP_SYNC, START, MODERN)}
     commands |= {
-        asked: [*command_line(python), "serve"] for asked in (LIST, SHELL, START_LIST, START_SERVE)
+        asked: [*command_line(python), "serve"] for asked in (LIST, SERVE, SHELL, START_LIST, START_SERVE)
     }
     commands |= {many(tools): [python, os.path.join(SERVERS, "many.py"), str(tools)] for tools in MANY_TOOLS}
     if has_http(python):

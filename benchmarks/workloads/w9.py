@@ -9,7 +9,7 @@ idle with its thirteen tools and its event loop, and over 200,000 lists of those
 
 from __future__ import annotations
 
-from roster import LIST, SLEEP, Peer
+from roster import SERVE, SLEEP, Peer
 from workloads.row import Column, Options, Result, Row, run_client
 
 COLUMNS = (
@@ -62,8 +62,8 @@ ROWS = (
     row("W9", "memory behind initialize", "start_mb", "MB", 1000, 16.0, 11.0),
     row("W9-loop", "memory with the event loop", "loop_mb", "MB", 1000, 32.0, 24.0),
     row("W9-calls", "growth over 1,000,000 calls", "growth_bytes_per_call", "bytes/call", 1_000_000, 0.5),
-    row("W9-serve", "`fastrpc serve`: memory behind initialize", "start_mb", "MB", 1000, 16.0, 11.0, LIST),
-    row("W9-serve-loop", "`fastrpc serve`: memory when idle", "loop_mb", "MB", 1000, 32.0, 24.0, LIST),
+    row("W9-serve", "`fastrpc serve`: memory behind initialize", "start_mb", "MB", 1000, 16.0, 11.0, SERVE),
+    row("W9-serve-loop", "`fastrpc serve`: memory when idle", "loop_mb", "MB", 1000, 32.0, 24.0, SERVE),
     row(
         "W9-serve-lists",
         "`fastrpc serve`: growth over 200,000 lists",
@@ -71,6 +71,6 @@ ROWS = (
         "bytes/call",
         200_000,
         0.5,
-        server=LIST,
+        server=SERVE,
     ),
 )

@@ -20,7 +20,10 @@ roster = pytest.importorskip("roster", reason="the benchmarks are not here")
 import descriptors  # noqa: E402
 from workloads import ROWS, w3  # noqa: E402
 
-OF_THE_COMMAND = (roster.LIST, roster.SHELL, roster.START_LIST, roster.START_SERVE, roster.START_HTTP)
+OF_THE_COMMAND = (
+    *(roster.LIST, roster.SERVE, roster.SHELL),
+    *(roster.START_LIST, roster.START_SERVE, roster.START_HTTP),
+)
 OF_A_USERS_FILE = (roster.ECHO, roster.PAYLOAD, roster.SLEEP, roster.SLEEP_SYNC, roster.START, roster.MODERN)
 BUILT = os.path.exists(os.path.join(BENCHMARKS, ".cache", "build", "server"))
 needs_the_reference = pytest.mark.skipif(not BUILT, reason="not built: python benchmarks/build.py")
