@@ -1,10 +1,10 @@
-"""What `fastrpc serve` lists, and so what every server lists in W3: its thirteen tools, for a user without skills.
+"""What `fastrpc serve` lists for a user without skills of his own, and so what every server lists in W3.
 
     python benchmarks/descriptors.py          write servers/descriptors.json anew, after a tool has changed
     python benchmarks/descriptors.py --check  fail if it is not what fastrpc lists
 
-The C reference and the plain loop list this file (`build.py` compiles it in), so that all send the same bytes. A
-test holds it against the real server. Costs one start of it.
+The C reference has the file compiled in (`build.py`) and the plain loop reads it, so that all send the same
+bytes. A test holds it against the real server. Costs one start of it.
 """
 
 from __future__ import annotations

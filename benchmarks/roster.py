@@ -17,18 +17,18 @@ from peers import build as sdks
 HERE = os.path.dirname(os.path.abspath(__file__))
 REPOSITORY = os.path.dirname(HERE)
 SERVERS = os.path.join(HERE, "servers")
-# Where `fastrpc serve` keeps its state, and the home and working folder of a user who has set nothing up: what
-# is measured must not depend on whose machine it is.
+# Where `fastrpc serve` keeps its state, and the home and working folder of a user who has set nothing up:
+# what is measured must not depend on whose machine it is.
 STATE, HOME, WORK = (os.path.join(HERE, ".cache", name) for name in ("state", "home", "work"))
 SETTINGS = ("FASTRPC_", "TOOL_", "TOOLS", "SKILL_", "ADDITIONAL_SKILLS")
 
 OWN = ("c", "c-ready", "fastrpc", "python-loop", "bare")
 SDKS = tuple(sdks.PEERS)
 
-# What a server is asked for: the tools of these names; the list of thirteen that `fastrpc serve` gives, also for
-# its memory; as little as it needs to answer initialize; the tool Bash; the wire of 2026-07-28; a start to the
-# list of the thirteen; one of `fastrpc serve`, the same over HTTP; echo over HTTP, stateless and in JSON, as an
-# ASGI application in another's server.
+# What a server is asked for: the tools of these names; the list of thirteen that `fastrpc serve` gives, the
+# memory that this takes; as little as it needs to answer initialize; the tool Bash; the wire of 2026-07-28; a
+# start to the list of the thirteen; one of `fastrpc serve`, the same over HTTP; echo over HTTP, stateless and in
+# JSON, as an ASGI application in another's server.
 ECHO, PAYLOAD, SLEEP, SLEEP_SYNC = "echo", "payload", "sleep", "sleep_sync"
 LIST, SERVE, START, SHELL, MODERN = "list", "serve", "start", "shell", "modern"
 START_LIST, START_SERVE, START_HTTP = "start-list", "start-serve", "start-http"
@@ -88,7 +88,7 @@ def peer_of(name: str, python: str) -> Peer:
     if name == "c-ready":
         return Peer(name, {LIST: [server, "--ready-list"]})
     asked_for = (ECHO, PAYLOAD, SLEEP, LIST, SERVE, START, START_LIST, SHELL)
-    return Peer(name, dict.fromkeys(asked_for, [server]))
+    return Peer(name, {asked: [server] for asked in asked_for})
 
 
 def sdk(name: str) -> Peer:
@@ -110,8 +110,8 @@ def sdk(name: str) -> Peer:
 def fastrpc(python: str) -> Peer:
     """Return fastrpc as `python` imports it, from this repository where it is not installed.
 
-    What calls `echo`, `payload` and `sleep` is a file of a user's own, as SDKs are used too; lists, the shell and
-    starts are those of the command `fastrpc serve`, which a client is configured with.
+    `echo`, `payload` and `sleep` are served by a file of a user's own, as SDKs serve them too; lists, the
+    shell and starts are those of the command `fastrpc serve`, which a client is configured with.
     """
     question = "import fastrpc, os, sys; print(os.path.dirname(fastrpc.__file__), fastrpc.__version__)"
     echo = os.path.join(SERVERS, "echo.py")

@@ -1,8 +1,8 @@
 """W3: every session begins with `tools/list`: thirteen tools, one list at a time and 256 in flight.
 
-fastrpc's is the list of `fastrpc serve`, the command that a client is configured with. All peers list the same,
-member for member, compared before the clock starts. The C reference writes it for every call; `c-ready` copies
-the bytes, is shown, and has no bar.
+fastrpc's is the list of `fastrpc serve`, the command that a client is configured with. All peers list the
+same, member for member, compared before the clock starts. The C reference writes it for every call; `c-ready`
+copies the bytes, is shown, and has no bar.
 """
 
 from __future__ import annotations
