@@ -1,8 +1,8 @@
 """Builds the C reference and the load client into `benchmarks/.cache/build`.
 
 The reference has `servers/descriptors.json` compiled in, which it lists. yyjson comes from the source archive
-of the PyPI package `yyjson`, fetched once through pip into `benchmarks/.cache` and unpacked there; nothing of it
-is kept in the repository. Costs about ten seconds the first time, nothing when all is up to date.
+of the PyPI package `yyjson`, fetched once through pip into `benchmarks/.cache` and unpacked there; nothing of
+it is kept in the repository. Costs about ten seconds the first time, nothing when all is up to date.
 
     python benchmarks/build.py               fetch what is missing, build what is out of date, print the paths
     python benchmarks/build.py --offline     the same without the network

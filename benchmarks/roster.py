@@ -27,8 +27,8 @@ SDKS = tuple(sdks.PEERS)
 
 # What a server is asked for: the tools of these names; the list of thirteen that `fastrpc serve` gives, the
 # memory that this takes; as little as it needs to answer initialize; the tool Bash; the wire of 2026-07-28; a
-# start to the list of the thirteen; one of `fastrpc serve`, the same over HTTP; echo over HTTP, stateless and in
-# JSON, as an ASGI application in another's server.
+# start to the list of the thirteen; one of `fastrpc serve`, the same over HTTP; echo over HTTP, stateless and
+# in JSON, as an ASGI application in another's server.
 ECHO, PAYLOAD, SLEEP, SLEEP_SYNC = "echo", "payload", "sleep", "sleep_sync"
 LIST, SERVE, START, SHELL, MODERN = "list", "serve", "start", "shell", "modern"
 START_LIST, START_SERVE, START_HTTP = "start-list", "start-serve", "start-http"
