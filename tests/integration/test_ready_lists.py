@@ -147,3 +147,35 @@ def test_a_list_of_a_session_over_http_asks_no_file_system(
         for _ in range(LISTS):
             assert ask() == tools
         assert set(notes.more()) <= {"dispatch tools/list"}
+
+
+WATCHING = """
+import os
+from fastrpc import Server
+
+app = Server("watching")
+
+@app.tool(run="inline")
+def place() -> str:
+    "as it was"
+    return "here"
+
+def look() -> None:
+    text = "changed" if os.path.exists("changed") else "as it was"
+    if app.tools.get("place").description != text:
+        app.tools.get("place").description = text
+        app.tools.changed()
+
+app.watch(look, every_seconds=0.05)
+"""
+
+
+def test_a_server_that_needs_the_loop_for_nothing_else_tells_of_a_change_to_a_silent_client(
+    tmp_path: Any,
+) -> None:
+    with serve(WATCHING, folder=str(tmp_path)) as server:
+        server.initialize()
+        assert server.request("tools/list")["result"]["tools"][0]["description"] == "as it was"
+        (tmp_path / "changed").touch()
+        assert server.answer()["method"] == "notifications/tools/list_changed"
+        assert server.request("tools/list")["result"]["tools"][0]["description"] == "changed"
