@@ -1,8 +1,8 @@
 """Builds the C reference and the load client into `benchmarks/.cache/build`.
 
-yyjson comes from the source archive of the PyPI package `yyjson`, fetched once through pip into
-`benchmarks/.cache` and unpacked there; nothing of it is kept in the repository. Costs about ten seconds
-the first time, nothing when all is up to date.
+The reference has `servers/descriptors.json` compiled in, which it lists. yyjson comes from the source archive
+of the PyPI package `yyjson`, fetched once through pip into `benchmarks/.cache` and unpacked there; nothing of
+it is kept in the repository. Costs about ten seconds the first time, nothing when all is up to date.
 
     python benchmarks/build.py               fetch what is missing, build what is out of date, print the paths
     python benchmarks/build.py --offline     the same without the network
@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CACHE = os.path.join(HERE, ".cache")
@@ -25,6 +26,7 @@ YYJSON = "yyjson==4.0.6"
 FLAGS = ["-std=gnu11", "-O3", "-Wall", "-Wextra", "-Werror"]
 SANITIZE = ["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
 SANITIZE += ["-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
+DESCRIPTORS = os.path.join(HERE, "servers", "descriptors.json")
 PROGRAMS = {"server": os.path.join(HERE, "reference"), "client": os.path.join(HERE, "client")}
 
 
@@ -89,6 +91,14 @@ def unpack(archive: str, folder: str) -> None:
         shutil.rmtree(unfinished)
 
 
+def write_descriptors(path: str) -> None:
+    """Write the descriptors as the inside of an array of C, with the member that holds them around."""
+    with open(DESCRIPTORS, "rb") as file:
+        text = b'{"tools":%b}' % file.read()
+    with open(path, "w", encoding="ascii") as file:
+        file.write(",".join(map(str, text)) + "\n")
+
+
 def build(program: str, *, offline: bool = False, sanitize: bool = False) -> str:
     """Build `server` or `client` if it is out of date and return its path.
 
@@ -98,13 +108,16 @@ def build(program: str, *, offline: bool = False, sanitize: bool = False) -> str
     yyjson = yyjson_sources(offline)
     target = os.path.join(CACHE, "build", program + ("-sanitized" if sanitize else ""))
     sources = [*sorted(glob.glob(os.path.join(folder, "*.c"))), os.path.join(yyjson, "yyjson.c")]
-    inputs = [*sources, *glob.glob(os.path.join(folder, "*.h")), os.path.abspath(__file__)]
+    inputs = [*sources, *glob.glob(os.path.join(folder, "*.h")), os.path.abspath(__file__), DESCRIPTORS]
     if os.path.exists(target) and os.path.getmtime(target) > max(map(os.path.getmtime, inputs)):
         return target
     os.makedirs(os.path.dirname(target), exist_ok=True)
     unfinished = f"{target}.{os.getpid()}"
     flags = SANITIZE if sanitize else FLAGS
-    done = subprocess.run([compiler(), *flags, "-I", yyjson, *sources, "-o", unfinished])
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(target)) as generated:
+        write_descriptors(os.path.join(generated, "descriptors.inc"))
+        includes = ["-I", yyjson, "-I", generated]
+        done = subprocess.run([compiler(), *flags, *includes, *sources, "-o", unfinished])
     if done.returncode:
         raise DoesNotCompile(f"{os.path.relpath(folder)} does not compile")
     os.replace(unfinished, target)

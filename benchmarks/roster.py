@@ -17,16 +17,20 @@ from peers import build as sdks
 HERE = os.path.dirname(os.path.abspath(__file__))
 REPOSITORY = os.path.dirname(HERE)
 SERVERS = os.path.join(HERE, "servers")
-STATE = os.path.join(HERE, ".cache", "state")  # of `fastrpc serve`: never the user's own
+# Where `fastrpc serve` keeps its state, and the home and working folder of a user who has set nothing up:
+# what is measured must not depend on whose machine it is.
+STATE, HOME, WORK = (os.path.join(HERE, ".cache", name) for name in ("state", "home", "work"))
+SETTINGS = ("FASTRPC_", "TOOL_", "TOOLS", "SKILL_", "ADDITIONAL_SKILLS")
 
 OWN = ("c", "c-ready", "fastrpc", "python-loop", "bare")
 SDKS = tuple(sdks.PEERS)
 
-# What a server is asked for: the tools of these names; the thirteen descriptors; as little as it needs to
-# answer initialize; the tool Bash; the wire of 2026-07-28; a start of the thirteen; one of `fastrpc serve`,
-# the same over HTTP; echo over HTTP, stateless and in JSON, as an ASGI application in another's server.
+# What a server is asked for: the tools of these names; the list of thirteen that `fastrpc serve` gives, the
+# memory that this takes; as little as it needs to answer initialize; the tool Bash; the wire of 2026-07-28; a
+# start to the list of the thirteen; one of `fastrpc serve`, the same over HTTP; echo over HTTP, stateless and
+# in JSON, as an ASGI application in another's server.
 ECHO, PAYLOAD, SLEEP, SLEEP_SYNC = "echo", "payload", "sleep", "sleep_sync"
-LIST, START, SHELL, MODERN = "list", "start", "shell", "modern"
+LIST, SERVE, START, SHELL, MODERN = "list", "serve", "start", "shell", "modern"
 START_LIST, START_SERVE, START_HTTP = "start-list", "start-serve", "start-http"
 HTTP, HTTP_ASGI = "http", "http-asgi"
 MANY_TOOLS = (10, 100, 1000)
@@ -51,6 +55,7 @@ class Peer:
     commands: dict[str, list[str]]  # for each thing that it can be asked for
     missing: str = ""
     environment: dict[str, str] | None = None
+    folder: str | None = None  # where it is started; None: here
     from_wheel: bool = True
     warm_up: float = 0.2
     most_starts: int = 1000
@@ -64,6 +69,8 @@ def many(tools: int) -> str:
 
 def peer_of(name: str, python: str) -> Peer:
     """Return the peer of that name; `python` runs what is written in Python and is not an SDK's."""
+    found = shutil.which(python)
+    python = os.path.abspath(found) if found else python
     if name in SDKS:
         return sdk(name)
     if name == "fastrpc":
@@ -80,7 +87,8 @@ def peer_of(name: str, python: str) -> Peer:
     server = build.build("server", offline=True)
     if name == "c-ready":
         return Peer(name, {LIST: [server, "--ready-list"]})
-    return Peer(name, {asked: [server] for asked in (ECHO, PAYLOAD, SLEEP, LIST, START, START_LIST, SHELL)})
+    asked_for = (ECHO, PAYLOAD, SLEEP, LIST, SERVE, START, START_LIST, SHELL)
+    return Peer(name, {asked: [server] for asked in asked_for})
 
 
 def sdk(name: str) -> Peer:
@@ -100,33 +108,40 @@ def sdk(name: str) -> Peer:
 
 
 def fastrpc(python: str) -> Peer:
-    """Return fastrpc as `python` imports it, from this repository where it is not installed."""
+    """Return fastrpc as `python` imports it, from this repository where it is not installed.
+
+    `echo`, `payload` and `sleep` are served by a file of a user's own, as SDKs serve them too; lists, the
+    shell and starts are those of the command `fastrpc serve`, which a client is configured with.
+    """
     question = "import fastrpc, os, sys; print(os.path.dirname(fastrpc.__file__), fastrpc.__version__)"
-    echo, thirteen = (os.path.join(SERVERS, name) for name in ("echo.py", "thirteen.py"))
+    echo = os.path.join(SERVERS, "echo.py")
     commands = {asked: [python, echo] for asked in (ECHO, PAYLOAD, SLEEP, SLEEP_SYNC, START, MODERN)}
-    commands |= {asked: [python, thirteen] for asked in (LIST, START_LIST)}
-    commands |= {asked: [*command_line(python), "serve"] for asked in (SHELL, START_SERVE)}
+    commands |= {
+        asked: [*command_line(python), "serve"] for asked in (LIST, SERVE, SHELL, START_LIST, START_SERVE)
+    }
     commands |= {many(tools): [python, os.path.join(SERVERS, "many.py"), str(tools)] for tools in MANY_TOOLS}
     if has_http(python):
         http = [python, os.path.join(SERVERS, "http_echo.py"), PORT, TOKEN]
         commands |= {HTTP: http, HTTP_ASGI: [*http, "--asgi"]}
         commands[START_HTTP] = [*command_line(python), "serve", "--http", f"127.0.0.1:{PORT}", "--no-auth"]
+    for folder in (HOME, WORK):
+        os.makedirs(folder, exist_ok=True)
     problem = ""
     for path in (None, REPOSITORY):
-        environment = {**os.environ, "FASTRPC_STATE_DIR": STATE}
-        environment.pop("FASTRPC_TOKEN", None)  # with --no-auth it is an error
+        environment = {name: text for name, text in os.environ.items() if not name.startswith(SETTINGS)}
+        environment |= {"FASTRPC_STATE_DIR": STATE, "HOME": HOME}
         if path is not None:
             environment["PYTHONPATH"] = path
         asked = subprocess.run(
             [python, "-c", question], cwd=os.sep, env=environment, capture_output=True, text=True, timeout=60
         )
         if asked.returncode == 0:
-            folder, _, version = asked.stdout.strip().rpartition(" ")
+            place, _, version = asked.stdout.strip().rpartition(" ")
             source = "installed" if path is None else "repository, through PYTHONPATH"
-            if path is None and folder.startswith(REPOSITORY) and "site-packages" not in folder:
+            if path is None and place.startswith(REPOSITORY) and "site-packages" not in place:
                 source = "editable install"
             facts = {"version": version, "source": source}
-            return Peer("fastrpc", commands, "", environment, source == "installed", facts=facts)
+            return Peer("fastrpc", commands, "", environment, WORK, source == "installed", facts=facts)
         problem = (asked.stderr.strip().splitlines() or ["no answer"])[-1]
     return Peer("fastrpc", commands, f"not built: {problem}")
 

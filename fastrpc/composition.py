@@ -89,7 +89,7 @@ class _Mounted:
         self.source.watchers.append(self.changed)
 
     def changed(self, kind: str) -> None:
-        """The other server has changed: show what is new, drop what is gone."""
+        """The other server has changed: show what is new or described otherwise, drop what is gone."""
         originals = {id(original): original for original in self.source}
         gone = [key for key in self.shown if key not in originals]
         new = {
@@ -99,10 +99,17 @@ class _Mounted:
         }
         if not gone and not new and not originals:
             return
+        self._describe_anew()
         self.target.replace([self.shown[key][1].key for key in gone], [shown for _, shown in new.values()])
         for key in gone:
             del self.shown[key]
         self.shown.update(new)
+
+    def _describe_anew(self) -> None:
+        """Take over the descriptions: what a server watches may change them in place."""
+        for original, shown in self.shown.values():
+            if hasattr(original, "description"):
+                shown.description = original.description
 
     def copy_of(self, original: Any) -> Any:
         """Return the entry as this server shows it."""

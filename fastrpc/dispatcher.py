@@ -198,9 +198,10 @@ class Dispatcher:
             self._answer(id, result, None)
 
     def quiet(self) -> bool:
-        """The client has paused for the first time: get ready, and say whether the loop will be needed."""
-        self.connection.take_plans(self.service.plans)
-        return self.session.state != NEW and self.service.needs_loop()
+        """The client has paused: get ready, and say whether the loop will be needed."""
+        if self.connection.plans is not self.service.plans:
+            self.connection.take_plans(self.service.plans)
+        return self.service.needs_loop()
 
     def assume(self, version: str) -> None:
         """Serve requests of a version without a handshake, for a client of which nothing is known."""
@@ -495,10 +496,19 @@ class Dispatcher:
         self.watch()
 
     def watch(self) -> None:
-        """If a loop serves the connection, have it call what watches for changes; from whatever thread."""
+        """If a loop serves the connection, have it call what watches for changes; else forget lists that are
+        ready, so that the next one does. From whatever thread.
+        """
         loop = self.loop
         if loop is not None:
             self.post(lambda: self.service.watch_in(loop))
+        else:
+            self.connection.forget_lists()
+
+    def begin_loop(self) -> None:
+        """Ask for the event loop, if the transport has not begun it: something is to happen by itself."""
+        if self.loop is None and self.connection.call_in_loop is not None:
+            self.connection.call_in_loop(lambda: None)
 
     @property
     def questions(self) -> Questions:

@@ -269,10 +269,11 @@ class Server:
     # --- watching and telling -------------------------------------------------------------------------
 
     def watch(self, function: Callable[[], object], every_seconds: float = 2.0) -> None:
-        """Call a function before each list of tools and, while a client is connected, every few seconds.
+        """Call a function every few seconds while a client is connected.
 
         For what must be noticed: a folder that has changed, a time that has come. It is called on the thread
-        that serves a connection and must be quick. See `fastrpc.service.watching`.
+        that serves a connection and must be quick. A list of tools does not wait for it, unless no event
+        loop runs yet. See `fastrpc.service.watching`.
         """
         if self.watching is None:
             from fastrpc.service.watching import Watch

@@ -47,7 +47,7 @@ __attribute__((noreturn)) static void usage(const char *problem) {
             "  --wire handshake|modern    modern: 2026-07-28, no handshake, an envelope in every request\n"
             "  --piece N                  the server can read at most N bytes at once\n"
             "  --size N --letters any|ascii       echo: texts of N bytes\n"
-            "  --tools N                  list: how many it must hold\n"
+            "  --tools N                  list, memory: how many tools a list must hold; memory then asks for lists\n"
             "  --tool NAME                shell, sleepers, memory: what the tool is called\n"
             "  --shell TEXT --printed N   shell: the command, and how many bytes x it prints\n"
             "  --sleepers N --ms N        sleepers: calls at once; memory: 0 for none\n"

@@ -17,6 +17,7 @@ enum request main_request(void) {
     case TOOL_LISTS: return LIST;
     case PAYLOAD_CALLS: return PAYLOAD;
     case SHELL_CALLS: return SHELL;
+    case MEMORY: return options.tools ? LIST : ECHO;
     default: return ECHO;
     }
 }

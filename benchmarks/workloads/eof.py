@@ -54,6 +54,7 @@ def started(peer: Peer) -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        cwd=peer.folder,
         env=peer.environment,
     )
 

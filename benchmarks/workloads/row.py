@@ -98,6 +98,7 @@ def run_client(row: Row, peer: Peer, more: list[str]) -> Result:
     try:
         done = subprocess.run(
             [*client, "--", *peer.commands[row.server]],
+            cwd=peer.folder,
             env=peer.environment,
             capture_output=True,
             text=True,

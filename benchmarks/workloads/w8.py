@@ -1,11 +1,11 @@
 """W8: a desktop client starts a dozen servers: from spawn to the answer of `initialize`, and of `tools/list`.
 
 The server is started anew each time, from a warm cache. `W8` starts a file that imports nothing but fastrpc,
-`W8-serve` the command `fastrpc serve`; `W8-list` waits for the list of the thirteen tools as well, from a
-file that describes them; `W8-http` starts `fastrpc serve --http` and waits until `GET /readyz` is answered:
-shown, no bar. Ratios are to `python -c pass`, spawn to exit, of the same Python: less than that
-no Python server can need. They get a verdict only for fastrpc from a wheel: the import hook of an editable
-install slows the bare Python too, and so flatters the ratio.
+`W8-serve` the command `fastrpc serve`; `W8-list` starts that too and waits for the list of its thirteen tools
+as well; `W8-http` starts `fastrpc serve --http` and waits until `GET /readyz` is answered: shown, no bar.
+Ratios are to `python -c pass`, spawn to exit, of the same Python: less than that no Python server can need.
+They get a verdict only for fastrpc from a wheel: the import hook of an editable install slows the bare Python
+too, and so flatters the ratio.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ ROWS = (
     ),
     Row(
         "W8-list",
-        "spawn to the answer of tools/list, thirteen tools",
+        "`fastrpc serve`: spawn to the answer of tools/list, thirteen tools",
         measure_list,
         "list_ms",
         "ms",

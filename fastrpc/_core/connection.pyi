@@ -35,6 +35,8 @@ class Connection:
         """Say that an answer was written outside of a pump, so that somebody sends it."""
     def take_plans(self, plans: dict[str, Plan]) -> None:
         """Take new plans, after the tools have changed, and forget lists of the old ones."""
+    def forget_lists(self) -> None:
+        """Have the dispatcher asked for the next list."""
     def take_list(self, result: bytes, modern: bool) -> None:
         """Keep the first page of the tools, to answer with it from now on."""
     def receive(self, line: bytes) -> None:

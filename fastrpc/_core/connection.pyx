@@ -251,6 +251,10 @@ cdef class Connection:
         self.plans = plans
         self.last = None
         self.known = False
+        self.forget_lists()
+
+    def forget_lists(self):
+        """Have the dispatcher asked for the next list."""
         self.legacy_list = self.modern_list = None
 
     def take_list(self, bytes result, bint modern):

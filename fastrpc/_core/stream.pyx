@@ -142,7 +142,8 @@ cdef class Stream:
     cdef int sink
     cdef readonly bint at_end            # the input has ended
     cdef bint wants_loop
-    cdef bint quiet_asked
+    cdef bint heard                      # the client has sent something
+    cdef int quiet_moments               # that have been made use of
     cdef bint flush_is_due
     cdef bint reading                    # the loop watches the input
     cdef bint writing                    # the loop watches the output, which is full
@@ -194,6 +195,7 @@ cdef class Stream:
             count = read(self.input, room, available)
             if count > 0:
                 self.framer.filled(count)
+                self.heard = True
                 look_until = 0
                 if count >= READ_SIZE and not self.wide:
                     self.make_room()
@@ -320,10 +322,12 @@ cdef class Stream:
                 return LOOP
 
     cdef int sleep(self, bint blocked, int signals) except -1:
-        """Wait for the descriptors. The first quiet moment is used to get ready for what may come."""
+        """Wait for the descriptors. A quiet moment before the client has sent anything is used to get ready
+        for what may come, the first one behind that to begin the loop, if it will be needed."""
         cdef pollfd watched[3]
         cdef int count
-        cdef int timeout = -1 if self.quiet_asked or blocked else QUIET_MILLISECONDS
+        cdef int moments = 2 if self.heard else 1
+        cdef int timeout = QUIET_MILLISECONDS if self.quiet_moments < moments and not blocked else -1
         watched[0].fd = self.sink if blocked else self.input
         watched[0].events = POLLOUT if blocked else POLLIN
         watched[1].fd = signals
@@ -336,9 +340,9 @@ cdef class Stream:
             PyErr_CheckSignals()
         if self.waiting:
             return LOOP
-        if count == 0 and not self.quiet_asked:
-            self.quiet_asked = True
-            if self.connection.dispatcher.quiet():
+        if count == 0:
+            self.quiet_moments = moments
+            if self.connection.dispatcher.quiet() and self.heard:
                 return LOOP
         return IDLE
 

@@ -19,10 +19,10 @@ def list_tools(dispatcher: Dispatcher, request: Request) -> bytes:
     """Return a page of the tools, in the order in which they were added."""
     service = dispatcher.service
     service.load()
-    watched = service.look()
+    current = service.look(dispatcher)
     cursor = cursor_of(request.params)
     result = service.list_page("tools", list(service.catalogue.tools), request.version, cursor)
-    if cursor is None and not watched:  # or the connection would answer by itself from now on
+    if cursor is None and current:  # the connection answers by itself from now on
         dispatcher.connection.take_list(result, request.version == MODERN)
     return result
 

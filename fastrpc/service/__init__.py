@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fastrpc.dispatcher import Dispatcher, Request
     from fastrpc.registry import Tool
     from fastrpc.service.lifespan import Lifespan
+    from fastrpc.service.watching import Watch
 
 LIST_TTL_MS = 60_000
 """For how long a 2026-07-28 client may keep a list (caching hint ``ttlMs``)."""
@@ -335,9 +336,13 @@ class Service:
             self._workers.leave()
 
     def needs_loop(self) -> bool:
-        """Whether some tool cannot be called without an event loop, as things stand."""
+        """Whether some tool cannot be called, or something not be watched, without an event loop."""
         plans = self.plans.values()
-        return self.lifespan is not None or any(plan.tool.is_async or not plan.inline for plan in plans)
+        return (
+            self.lifespan is not None
+            or any(plan.tool.is_async or not plan.inline for plan in plans)
+            or any(watch.needed for watch in self._watches())
+        )
 
     def list_page(self, member: str, entries: Sequence[Any], version: str, cursor: str | None) -> bytes:
         """Return a page of a list, as the JSON of its result. Raises InvalidParams for a strange cursor.
@@ -360,14 +365,21 @@ class Service:
             result["nextCursor"] = following
         return to_json(result | self.caching(version))[:-1] + self.results.ending(version)
 
-    def look(self) -> bool:
-        """Call what watches for changes, on this server and those that are mounted; False if nothing does."""
-        watches = list(self._watches())
-        for watch in watches:
-            watch.look()
-        return bool(watches)
+    def look(self, dispatcher: Dispatcher) -> bool:
+        """Have what watches for changes called before a list, unless an event loop does so from time to time.
 
-    def _watches(self) -> Iterator[Any]:
+        Returns whether the list may be given again without coming here. The first list needs no loop, so that
+        a script that asks for no more pays for none; the second one has the connection begin it.
+        """
+        waiting = [watch for watch in self._watches() if watch.needed]
+        if any(watch.looked for watch in waiting):
+            dispatcher.begin_loop()
+        for watch in waiting:
+            watch.look()
+        return not waiting
+
+    def _watches(self) -> Iterator[Watch]:
+        """What watches for changes, on this server and those that are mounted."""
         if self.server.watching is not None:
             yield self.server.watching
         for mounted in self.mounts:
@@ -379,7 +391,7 @@ class Service:
             watch.begin(loop)
 
     def watch_soon(self) -> None:
-        """Begin to watch in the loop of some connection."""
+        """Begin to watch in the loop of some connection; where none runs each list calls what watches."""
         for dispatcher in list(self.dispatchers):
             dispatcher.watch()
 

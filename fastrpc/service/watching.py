@@ -1,8 +1,10 @@
 """Functions that look from time to time whether something outside has changed: a folder, a file, a clock.
 
-Each is called before every list, when the event loop begins to run, and every few seconds from then on,
-always on the thread that serves a connection; never while no client is there. One that fails is logged, once
-until it works again, and called on. A server that watches nothing does not import this.
+Each is called when the event loop begins to run and every few seconds from then on, always on the thread
+that serves a connection; never while no client is there. A list that is asked for meanwhile does not call
+them: it is as old as their last call. Only a list that comes before there is a loop calls them itself. One
+that fails is logged, once until it works again, and called on. A server that watches nothing does not
+import this.
 """
 
 from __future__ import annotations
@@ -24,6 +26,13 @@ class Watch:
         self._failing: set[Callable[[], object]] = set()
         self.loop: AbstractEventLoop | None = None
         """The loop that calls them, if one does."""
+        self.looked = False
+        """Whether somebody has had to call them for want of a loop."""
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is a function to call, and no loop that does it."""
+        return bool(self._every) and (self.loop is None or self.loop.is_closed())
 
     def add(self, function: Callable[[], object], every_seconds: float) -> None:
         self.remove(function)
@@ -39,7 +48,8 @@ class Watch:
             timer.cancel()
 
     def look(self) -> None:
-        """Call each function now."""
+        """Call each function now, since no loop does."""
+        self.looked = True
         for function in list(self._every):
             self._call(function)
 
@@ -47,6 +57,7 @@ class Watch:
         """Call each function now and from time to time, in this loop; unless another one does so already."""
         if self.loop is None or self.loop.is_closed():
             self.loop = loop
+            self.looked = False
             for function in list(self._every):
                 self._tick(function)
 

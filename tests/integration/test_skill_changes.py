@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from stdio import MODERN_META, Process, serve
+from http_processes import Serving, request
+from stdio import MODERN_META, SECONDS, Process, serve
 
 TOLD = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 
@@ -60,11 +61,74 @@ def test_a_client_that_says_nothing_is_told_within_a_few_seconds(server: Process
     assert "deploy" not in catalogue(server)
 
 
-def test_a_list_is_never_older_than_the_folder(server: Process, folders: Any) -> None:
+def listed(ask: Callable[[], str], text: str) -> None:
+    """Ask for lists until one has a text: a second later, or a few on a busy machine."""
+    deadline = time.monotonic() + SECONDS
+    while text not in ask():
+        assert time.monotonic() < deadline, f"no list has {text!r}"
+        time.sleep(0.05)
+
+
+def test_the_first_list_is_no_older_than_the_folder(server: Process, folders: Any) -> None:
     server.initialize()
-    for number in range(5):
+    put(folders, "first", "New.")
+    assert catalogue(server).endswith("- first: New.")
+
+
+def test_a_skill_is_in_the_lists_soon_after_it_is_there(server: Process, folders: Any) -> None:
+    server.initialize()
+    for number in range(3):
         put(folders, f"skill-{number}", "New.")
-        assert catalogue(server).endswith(f"- skill-{number}: New.")
+        listed(lambda: catalogue(server), f"- skill-{number}: New.")
+
+
+def test_a_client_that_never_pauses_sees_a_new_skill(server: Process, folders: Any) -> None:
+    server.initialize()
+    put(folders, "early", "New.")
+    deadline = time.monotonic() + SECONDS
+    while "- early: New." not in catalogue(server):
+        pass
+    put(folders, "late", "New.")
+    while "- late: New." not in catalogue(server):
+        assert time.monotonic() < deadline
+
+
+def test_a_client_that_begins_late_is_told(server: Process, folders: Any) -> None:
+    time.sleep(1.0)  # the server has started meanwhile, and had its quiet moment
+    server.initialize()
+    time.sleep(0.5)
+    put(folders, "deploy", "To production.")
+    assert server.answer(6) == TOLD
+
+
+def test_a_list_of_2026_07_28_has_a_new_skill_though_nobody_listens(server: Process, folders: Any) -> None:
+    def ask() -> str:
+        tools = server.request("tools/list", {"_meta": MODERN_META})["result"]["tools"]
+        return next(str(tool["description"]) for tool in tools if tool["name"] == "InvokeSkill")
+
+    ask()
+    time.sleep(0.5)
+    for number in range(2):
+        put(folders, f"skill-{number}", "New.")
+        listed(ask, f"- skill-{number}: New.")
+
+
+def test_a_list_over_http_has_a_new_skill(folders: Any) -> None:
+    environment = {"HOME": str(folders / "home"), "FASTRPC_STATE_DIR": str(folders / "state")}
+    options = ("serve", "--http", "127.0.0.1:0")
+    with Serving(*options, folder=folders / "work", **environment) as served:
+        session = served.session()
+
+        def stateless() -> str:
+            return served.modern("tools/list", {}).body.decode()
+
+        def of_session() -> str:
+            return session.send(request("tools/list", {})).body.decode()
+
+        for number, ask in enumerate((stateless, of_session)):
+            assert f"skill-{number}" not in ask()
+            put(folders, f"skill-{number}", "New.")
+            listed(ask, f"- skill-{number}: New.")
 
 
 def test_what_reads_as_before_is_not_announced(server: Process, folders: Any) -> None:
@@ -84,9 +148,11 @@ def test_the_description_follows_the_mtime_alone(server: Process, folders: Any) 
     assert "steady: First." in catalogue(server)
     put(folders, "steady", "Other.")
     os.utime(skill / "SKILL.md", ns=(stamp, stamp))
+    put(folders, "marker", "The folders have been looked at.")
+    listed(lambda: catalogue(server), "- marker: The folders have been looked at.")
     assert "steady: First." in catalogue(server)
     os.utime(skill / "SKILL.md", ns=(stamp + 1, stamp + 1))
-    assert "steady: Other." in catalogue(server)
+    listed(lambda: catalogue(server), "steady: Other.")
 
 
 def test_a_subscriber_of_2026_07_28_is_told(server: Process, folders: Any) -> None:

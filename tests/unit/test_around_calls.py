@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from in_memory import with_client
+from stdio import MODERN_META, encode
 
 from fastrpc import Context, Server, ToolError, ToolResult
 from fastrpc.hooks import ToolCall
 from fastrpc.testing import Client
+from fastrpc.transports.memory import MemoryTransport
 from fastrpc.versions import LEGACY_VERSIONS, MODERN, VERSIONS
 
 
@@ -49,8 +53,8 @@ def texts(result: Any) -> list[str]:
 # --- watching -----------------------------------------------------------------------------------------
 
 
-def test_what_watches_is_called_before_each_list_and_may_change_it() -> None:
-    app = various()
+def counting(app: Server) -> list[int]:
+    """Have a server watch once an hour, with a function that writes into a description; return its calls."""
     looks: list[int] = []
 
     def look() -> None:
@@ -59,14 +63,60 @@ def test_what_watches_is_called_before_each_list_and_may_change_it() -> None:
         app.tools.changed()
 
     app.watch(look, every_seconds=3600)
+    return looks
+
+
+def test_a_list_does_not_call_what_watches_when_a_loop_does() -> None:
+    app = various()
+    looks = counting(app)
 
     async def conversation(client: Client) -> None:
-        before = len(looks)
-        for more in (1, 2, 3):
-            described = (await client.tools())[0]["description"]
-            assert described == f"seen {before + more} times"
+        for _ in range(3):
+            assert (await client.tools())[0]["description"] == "seen 1 times"
+        assert len(looks) == 1  # when the loop began
 
     with_client(app, conversation)
+
+
+def lists_without_a_loop(app: Server) -> Iterator[str]:
+    """Yield the description of the first tool from one list after the other, on a wire of 2026-07-28."""
+    lines: list[bytes] = []
+    wire = MemoryTransport(app.connect().connection, lines.append)
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": MODERN_META}}
+    while True:
+        wire.send(encode(message)[:-1])
+        yield json.loads(lines.pop())["result"]["tools"][0].get("description", "")
+
+
+def test_without_a_loop_each_list_calls_what_watches() -> None:
+    app = various()
+    counting(app)
+    lists = lists_without_a_loop(app)
+    assert [next(lists) for _ in range(3)] == ["seen 1 times", "seen 2 times", "seen 3 times"]
+
+
+def test_a_list_that_is_ready_is_made_anew_when_something_begins_to_watch_and_no_loop_runs() -> None:
+    app = various()
+    lists = lists_without_a_loop(app)
+    before = [next(lists) for _ in range(3)]
+    assert "seen" not in "".join(before)
+    counting(app)
+    assert next(lists) == "seen 1 times"
+
+
+def test_a_list_calls_what_watches_once_the_client_whose_loop_did_has_left() -> None:
+    app = various()
+    looks = counting(app)
+    lists = lists_without_a_loop(app)
+    assert next(lists) == "seen 1 times"
+
+    async def conversation(client: Client) -> None:
+        assert (await client.tools())[0]["description"] == "seen 2 times"
+        assert [next(lists) for _ in range(3)] == ["seen 2 times"] * 3
+
+    with_client(app, conversation)
+    assert [next(lists), next(lists)] == ["seen 3 times", "seen 4 times"]
+    assert len(looks) == 4
 
 
 def test_what_watches_is_called_while_a_client_is_there_and_not_afterwards() -> None:
@@ -152,11 +202,18 @@ def test_a_mounted_server_watches_too() -> None:
     async def conversation(client: Client) -> None:
         while len(looks) < 3:
             await asyncio.sleep(0.01)
-        seen = len(looks)
-        await client.tools()
-        assert len(looks) > seen
 
     with_client(outer, conversation)
+
+
+def test_without_a_loop_a_list_calls_what_watches_on_a_mounted_server_too() -> None:
+    inner, outer = various(), Server("outer")
+    outer.mount(inner, "in")
+    looks = counting(inner)
+    lists = lists_without_a_loop(outer)
+    for count in (1, 2, 3):
+        next(lists)
+        assert len(looks) == count
 
 
 def test_a_server_that_watches_nothing_does_not_import_it() -> None:

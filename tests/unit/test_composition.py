@@ -193,6 +193,30 @@ def test_what_is_added_and_removed_later_shows_and_clients_are_told() -> None:
     with_client(app, conversation)
 
 
+def test_a_description_that_is_changed_later_shows_in_every_outer_server() -> None:
+    inner, middle, outer = Server("inner"), Server("middle"), Server("outer")
+
+    @inner.tool
+    def look() -> str:
+        """Before."""
+        return "seen"
+
+    middle.mount(inner, "in")
+    outer.mount(middle, "out")
+
+    async def conversation(client: Client) -> None:
+        assert (await client.tools())[0]["description"] == "Before."
+        inner.tools.get("look").description = "Behind."
+        inner.tools.changed()
+        assert (await client.tools())[0] == {
+            "name": "out_in_look",
+            "description": "Behind.",
+            "inputSchema": {"type": "object", "properties": {}},
+        }
+
+    with_client(outer, conversation)
+
+
 def test_a_late_addition_whose_name_is_taken_is_refused_everywhere() -> None:
     other, app = Server("other"), Server("t")
     app.add_tool(lambda: "mine", name="o_x")

@@ -1,5 +1,5 @@
 """What plan mode and callbacks share: what each keeps of a server, and at its start when to take over what
-dead servers have left, and from whom. Costs a look before each list until the event loop runs and the
+dead servers have left, and from whom. Costs a look every two seconds until the event loop runs and the
 folder is known; asyncio comes with the loop.
 """
 

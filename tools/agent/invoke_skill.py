@@ -1,6 +1,6 @@
 """The tool InvokeSkill: gives back the instructions of a skill, arguments put in, and where its files lie.
 
-Its description ends with the catalogue of skills. `attach` has the server look every two seconds whether a
+Its description ends with the catalogue of skills. `attach` has the server look once a second whether a
 folder has changed; clients are told only when the catalogue reads differently. What is a skill, and where
 from: `_skills`. The text of a skill is not cut.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NAME = "InvokeSkill"
 DESCRIPTION = "Invoke a skill by name for reusable workflows"
 RESULT_LIMIT = 4 * 1024 * 1024  # characters, when arguments stand in many places
-LOOK_SECONDS = 2.0
+LOOK_SECONDS = 1.0
 
 # `$ARGUMENTS`, or `$1` to `$99`; a backslash before the dollar sign keeps it.
 PLACEHOLDER = r"(\\?)\$(?:(ARGUMENTS)(?![A-Za-z0-9_])|([1-9][0-9]?)(?![0-9]))"
