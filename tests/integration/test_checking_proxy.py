@@ -272,8 +272,8 @@ def test_a_name_that_resolves_differently_later_is_connected_to_where_it_was_che
 
     async def run() -> None:
         async with (
-            Listener().on(OUTSIDE) as outside,
-            Listener().on("127.0.0.1", port=outside.port) as canary,
+            Listener().on("127.0.0.1") as canary,  # first: connections take ports there, not on the other
+            Listener().on(OUTSIDE, port=canary.port) as outside,
             CheckingProxy(allow=[OUTSIDE], resolve=resolve) as proxy,
         ):
             request = request_of.format(outside.port)
@@ -292,8 +292,8 @@ def test_of_several_addresses_only_the_public_ones_are_tried() -> None:
 
     async def run() -> None:
         async with (
-            Listener().on(OUTSIDE) as outside,
-            Listener().on("127.0.0.1", "::1", port=outside.port) as canary,
+            Listener().on("127.0.0.1", "::1") as canary,
+            Listener().on(OUTSIDE, port=canary.port) as outside,
             CheckingProxy(allow=[OUTSIDE], resolve=resolve) as proxy,
         ):
             assert status_of(await ask(proxy, f"GET http://many.test:{outside.port}/")) == 200
