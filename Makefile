@@ -65,8 +65,9 @@ bench-guard: $(STAMP)    ## fail when a figure has got worse than the committed 
 	$(MEASURED)/bin/python -m pip install --quiet '.[http]'
 	$(BIN)/python benchmarks/guard.py --python $(MEASURED)/bin/python $(GUARD_OPTIONS)
 
-soak: $(STAMP)           ## the long form of the leak check
+soak: $(STAMP)           ## the long form of the leak check, and of the attacks over HTTP
 	FASTRPC_LEAK_MESSAGES=1000000 $(BIN)/python -m pytest tests/integration/test_leaks.py
+	$(BIN)/python tests/soak/attack_http.py
 
 wheels: $(WHEELS_VENV)/.made  ## Linux wheels for every CPython, from the sdist, in dist/; choose with WHEELS="--help"
 	rm -f dist/fastrpc_mcp-*

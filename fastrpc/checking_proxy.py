@@ -21,14 +21,13 @@ import socket
 import struct
 from base64 import b64encode
 from hmac import compare_digest
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from secrets import token_urlsafe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
     from collections.abc import Awaitable, Callable, Iterable
-    from ipaddress import IPv4Address, IPv6Address
 
     Address = IPv4Address | IPv6Address
     Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -93,6 +92,7 @@ STATUS = re.compile(r"HTTP/1\.[01] ([1-9][0-9]{2})(?: |\Z)")
 AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]{1,255}))(?::([0-9]{1,5}))?\Z")
 BARE_V6 = re.compile(r"([0-9A-Fa-f:.]{2,45}):([0-9]{1,5})\Z")
 """As httpcore asks for tunnels to IPv6 addresses: without brackets. They are checked like all else."""
+NUMBER = re.compile(r"0[xX](?P<hexadecimal>[0-9A-Fa-f]*)\Z|(?P<decimal>[0-9]+)\Z")
 HOP_BY_HOP = {
     "connection",
     "proxy-connection",
@@ -274,8 +274,12 @@ class CheckingProxy:
         if "#" in path or (cut and cut[0] == "\\"):
             raise Refused(400, "Bad address")
         authority = rest[:end]
-        if authority.count(":") > 1 and authority[0] != "[":  # httpcore again; its host header is right
-            authority = "".join(value for name, value in headers if name == "host")
+        if (
+            authority.count(":") > 1 and authority[0] != "["
+        ):  # httpcore again; its host header has the brackets
+            bare, authority = authority, "".join(value for name, value in headers if name == "host")
+            if re.sub(r"[][]", "", authority) != bare:
+                raise Refused(400, "Bad address")
         host, port = _authority(authority, 80)
         length = _length_of(headers)
         body_reader, body_writer = await self._connect(host, port)
@@ -452,12 +456,55 @@ async def _head(reader: StreamReader) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _authority(text: str, port: int | None) -> tuple[str, int]:
-    """Return host and port of ``host:port``. Raises Refused for a user, a zone, what is not ASCII."""
+    """Return host and port of ``host:port``, the host as browsers read it (URL Standard, host parsing).
+
+    Raises Refused for a user, a zone, what is not ASCII, and what only looks like an address.
+    """
     bare = BARE_V6.match(text) if port is None and text.count(":") > 1 else None
     match = AUTHORITY.match(f"[{bare[1]}]:{bare[2]}" if bare else text)
     if match is None or (match[3] is None and port is None) or not 0 < int(match[3] or port or 0) < 65536:
         raise Refused(400, "Bad address")
-    return match[1] or match[2], int(match[3] or port or 0)
+    host = _v6(match[1]) if match[1] else _name_or_v4(match[2])
+    if host is None:
+        raise Refused(400, "Bad address")
+    return host, int(match[3] or port or 0)
+
+
+def _v6(text: str) -> str | None:
+    try:
+        return str(IPv6Address(text))
+    except ValueError:
+        return None
+
+
+def _name_or_v4(text: str) -> str | None:
+    """Return a name as it is, what ends in a number as the IPv4 address that it is, None if it is none.
+
+    Resolvers have rules of their own: they take ``0x7f.1`` for an address and look ``1.2.3.08`` up as a name.
+    """
+    labels = text.removesuffix(".").split(".")
+    if NUMBER.match(labels[-1]) is None:
+        return text
+    numbers = [_number(label) for label in labels]
+    *parts, last = numbers
+    if len(numbers) > 4 or any(part is None or part > 255 for part in parts):
+        return None
+    if last is None or last >= 256 ** (5 - len(numbers)):
+        return None
+    return str(IPv4Address(sum((part or 0) << 8 * (3 - place) for place, part in enumerate(parts)) + last))
+
+
+def _number(label: str) -> int | None:
+    """Return what a part of an IPv4 address stands for, written in decimal, octal or hexadecimal."""
+    match = NUMBER.match(label)
+    if match is None:
+        return None
+    if match["hexadecimal"] is not None:
+        return int(match["hexadecimal"] or "0", 16)
+    try:
+        return int(label, 8 if label[0] == "0" else 10)
+    except ValueError:  # an 8 or 9 behind a 0
+        return None
 
 
 def _length_of(headers: list[tuple[str, str]]) -> int:

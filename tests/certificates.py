@@ -8,7 +8,12 @@ import os
 
 
 def for_localhost(folder: str | os.PathLike[str], *addresses: str) -> tuple[str, str]:
-    """Write a certificate for localhost and these addresses, signed by itself; return its file and its key's.
+    """Write a certificate for localhost and these addresses, as `for_host` does."""
+    return for_host(folder, "localhost", *addresses)
+
+
+def for_host(folder: str | os.PathLike[str], host: str, *addresses: str) -> tuple[str, str]:
+    """Write a certificate for a name and addresses, signed by itself; return its file and its key's.
 
     ``locked.pem`` beside them is the same key under a password.
     """
@@ -17,7 +22,7 @@ def for_localhost(folder: str | os.PathLike[str], *addresses: str) -> tuple[str,
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
     others = [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
     now, day = datetime.datetime.now(datetime.timezone.utc), datetime.timedelta(days=1)
     made = (
@@ -28,7 +33,7 @@ def for_localhost(folder: str | os.PathLike[str], *addresses: str) -> tuple[str,
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - day)
         .not_valid_after(now + day)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost"), *others]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host), *others]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

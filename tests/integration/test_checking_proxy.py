@@ -11,6 +11,7 @@ import contextlib
 import os
 import shutil
 import socket
+import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import AsyncIterator
@@ -272,8 +273,8 @@ def test_a_name_that_resolves_differently_later_is_connected_to_where_it_was_che
 
     async def run() -> None:
         async with (
-            Listener().on(OUTSIDE) as outside,
-            Listener().on("127.0.0.1", port=outside.port) as canary,
+            Listener().on("127.0.0.1") as canary,  # first: connections take ports there, not on the other
+            Listener().on(OUTSIDE, port=canary.port) as outside,
             CheckingProxy(allow=[OUTSIDE], resolve=resolve) as proxy,
         ):
             request = request_of.format(outside.port)
@@ -292,14 +293,30 @@ def test_of_several_addresses_only_the_public_ones_are_tried() -> None:
 
     async def run() -> None:
         async with (
-            Listener().on(OUTSIDE) as outside,
-            Listener().on("127.0.0.1", "::1", port=outside.port) as canary,
+            Listener().on("127.0.0.1", "::1") as canary,
+            Listener().on(OUTSIDE, port=canary.port) as outside,
             CheckingProxy(allow=[OUTSIDE], resolve=resolve) as proxy,
         ):
             assert status_of(await ask(proxy, f"GET http://many.test:{outside.port}/")) == 200
             assert (outside.hits, canary.hits) == (1, 0)
 
     asyncio.run(run())
+
+
+@linux_only
+def test_a_real_name_server_whose_answers_change_leads_nowhere_else() -> None:
+    """Through the system's resolver: answers in turn, at random, mixed, of IPv6, an alias of localhost."""
+    script = os.path.join(os.path.dirname(__file__), "..", "soak", "attack_names.py")
+    command = ["unshare", "--map-root-user", "--net", "--mount", "--pid", "--fork"]
+    if shutil.which("unshare") is None or subprocess.run([*command, "true"], capture_output=True).returncode:
+        if os.environ.get("CI") and os.geteuid() == 0:
+            pytest.fail("CI has to have namespaces: a name server of the test's has port 53 in one")
+        pytest.skip("no namespaces here: a name server of the test's needs port 53 in one")
+    done = subprocess.run(
+        [*command, sys.executable, script, "40"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].endswith("none to this machine")
 
 
 # --- whom it serves, and how much -------------------------------------------------------------------------

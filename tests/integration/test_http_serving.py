@@ -296,8 +296,8 @@ def said_to(port: int, sent: bytes) -> bytes:
 
 def test_a_tls_handshake_that_does_not_come_is_given_up(folder: Any, certificate: tuple[str, str]) -> None:
     code = (
-        "import sys; from fastrpc.transports.http import stopping\n"
-        "assert stopping.HANDSHAKE_SECONDS <= 10; stopping.HANDSHAKE_SECONDS = 0.3\n"
+        "import sys; from fastrpc.transports.http import handshakes\n"
+        "assert handshakes.HANDSHAKE_SECONDS <= 10; handshakes.HANDSHAKE_SECONDS = 0.3\n"
         "from fastrpc.__main__ import main; sys.exit(main())"
     )
     arguments = ["serve", "tools.py", *LOCAL, *tls_options(certificate)]
@@ -306,6 +306,55 @@ def test_a_tls_handshake_that_does_not_come_is_given_up(folder: Any, certificate
             assert silent.recv(1) == b""
         assert server.stop() == 0
     assert server.stderr.count("\n") == 1, server.stderr
+
+
+def serve_with_few_files(folder: Any, certificate: tuple[str, str]) -> Serving:
+    """Serve over TLS in a process that may open 128 files."""
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))\n"
+        "from fastrpc.__main__ import main; sys.exit(main())"
+    )
+    arguments = ["serve", "tools.py", *LOCAL, *tls_options(certificate)]
+    context = ssl.create_default_context(cafile=certificate[0])
+    return Serving(*arguments, command=[sys.executable, "-c", code], folder=folder, tls=context)
+
+
+def test_connections_that_never_speak_tls_shut_nobody_out(folder: Any, certificate: tuple[str, str]) -> None:
+    """More of them come than the server may open files, and each may be silent for ten seconds."""
+    silent = []
+    with serve_with_few_files(folder, certificate) as server:
+        for number in range(160):
+            silent.append(socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS))
+            if number % 2:
+                silent[-1].sendall(b"\x16\x03\x01\x02\x00\x01")  # a greeting has begun
+            if number % 20 == 19:
+                assert server.call("echo", text="hello") == "hello"
+        assert "child" in server.call("inherited")  # a tool that starts a program finds files, too
+        for connection in silent:
+            connection.close()
+        assert server.stop() == 0
+    assert server.stderr.count("\n") == 1, server.stderr
+
+
+def test_who_has_spoken_tls_is_not_closed_for_who_has_not(folder: Any, certificate: tuple[str, str]) -> None:
+    with serve_with_few_files(folder, certificate) as server:
+        call = server.begin_call("wait", seconds=1)
+        server.has_begun(1)
+        silent = [socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) for _ in range(160)]
+        assert answer_of(call).text == "waited"
+        assert server.stop() == 0  # and the end does not wait for them
+        for connection in silent:
+            connection.close()
+
+
+def test_a_tls_client_cannot_have_the_handshake_repeated(certificate: tuple[str, str]) -> None:
+    from fastrpc.transports.http.settings import Settings
+
+    settings = Settings("127.0.0.1:0", token=TOKEN, tls_cert=certificate[0], tls_key=certificate[1])
+    context = settings.context()
+    assert context is not None
+    assert context.options & ssl.OP_NO_RENEGOTIATION
+    assert context.options & ssl.OP_NO_COMPRESSION
 
 
 def test_a_key_that_does_not_fit_or_is_locked_is_a_mistake(folder: Any, certificate: tuple[str, str]) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from fastrpc.transports.http import handshakes
 from fastrpc.transports.http.hot_path import HotPath
 from fastrpc.transports.http.limits import Limits, Watch
 from fastrpc.transports.http.protocol import Protocol
@@ -55,6 +56,7 @@ class HttpServer:
         self.sockets = sockets
         self.limits = limits or Limits()
         self.limits.connections = min(self.limits.connections, _most_connections())
+        self._handshakes = 0 if tls is None else handshakes.fit(self.limits)
         self._hot = hot
         self._front = front or app
         self._tls = tls
@@ -93,6 +95,7 @@ class HttpServer:
             self._front,
             drain_seconds=self._drain_seconds,
             tls=self._tls,
+            handshakes=self._handshakes,
             led=self._led,
             on_ready=self._on_ready,
         )

@@ -96,6 +96,7 @@ class Settings:
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.options |= ssl.OP_NO_RENEGOTIATION  # OpenSSL before 3.0 lets clients ask for it, at our cost
         context.set_alpn_protocols(["http/1.1"])
         certificate, key = self.tls
         for option, path in (("tls_cert", certificate), ("tls_key", key)):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from fastrpc.transports.http.handshakes import Handshakes
 from fastrpc.transports.http.signals import heeded
 
 if TYPE_CHECKING:
@@ -32,15 +33,14 @@ if TYPE_CHECKING:
 LAST_SECONDS = 1.0
 """How long what is said last may take to go out."""
 TICK_SECONDS = 1.0
-HANDSHAKE_SECONDS = 10.0
-"""For TLS: nothing of a connection is seen before, so no other limit holds."""
 
 
 class StoppingServer(uvicorn.Server):
     """uvicorn's server for one application. `on_ready` is called when connections are taken.
 
-    With `led` another process says when it is enough (`hurry`): signals then begin the end and do no more.
-    One to the whole group, as terminals and systemd send them, comes here and there, and is one signal.
+    With `tls` there may be so many `handshakes` at once. With `led` another process says when it is enough
+    (`hurry`): signals then begin the end and do no more. One to the whole group, as terminals and systemd
+    send them, comes here and there, and is one signal.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class StoppingServer(uvicorn.Server):
         *,
         drain_seconds: float,
         tls: ssl.SSLContext | None = None,
+        handshakes: int = 0,
         led: bool = False,
         on_ready: Callable[[], object] | None = None,
     ) -> None:
@@ -57,6 +58,7 @@ class StoppingServer(uvicorn.Server):
         self._app = app
         self._led = led
         self._tls = tls
+        self._most_handshakes = handshakes
         self._drain_seconds = drain_seconds
         self._on_ready = on_ready
         self._loop = asyncio.get_running_loop()
@@ -95,17 +97,18 @@ class StoppingServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self.lifespan.startup()
-        timeout = None if self._tls is None else HANDSHAKE_SECONDS
-        self.servers = [
-            await self._loop.create_server(
-                self._new_connection,
-                sock=listener,
-                backlog=self.config.backlog,
-                ssl=self._tls,
-                ssl_handshake_timeout=timeout,
-            )
-            for listener in sockets or ()
-        ]
+        if self._tls is not None:
+            handshakes = Handshakes(self._tls, self._new_connection, self._most_handshakes)
+            for listener in sockets or ():
+                handshakes.listen(listener)
+            self.servers: list[Any] = [handshakes]
+        else:
+            self.servers = [
+                await self._loop.create_server(
+                    self._new_connection, sock=listener, backlog=self.config.backlog
+                )
+                for listener in sockets or ()
+            ]
         self.started = True
         if self._on_ready is not None:
             self._on_ready()
