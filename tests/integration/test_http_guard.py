@@ -165,7 +165,7 @@ def application() -> HttpApp:
 def routes() -> list[str]:
     """Every route that there is, from the application itself, and some that are none."""
     app = application()
-    return [*app.routes, *app.open_routes, "/", "/nowhere", "//mcp", "/mcp/", "*"]
+    return [*app.routes, *app.open_routes, "/", "/nowhere", "//mcp", "/mcp/"]
 
 
 def check_everywhere(server: Running, place: tuple[str, ...], expected: int | None) -> None:
@@ -254,6 +254,65 @@ def test_every_route_but_the_open_ones_needs_a_token(local: Running) -> None:
         for method in METHODS:
             answer = local.ask(method, path)
             assert answer.status == 401, (method, path, answer.status)
+
+
+# --- the request target (RFC 9112, 3.2) --------------------------------------------------------------------
+
+TARGETS: list[tuple[str, str, int]] = [
+    # absolute form: its authority counts, not Host
+    ("http://localhost/mcp", "localhost", 200),
+    ("HTTP://LOCALHOST:1/mcp", "localhost", 200),
+    ("https://[::1]:8000/mcp?x=/y", "localhost", 200),
+    ("http://mcp.test:8443/mcp", "localhost", 200),
+    ("http://localhost/mcp", "evil.test", 200),
+    ("http://evil.test/mcp", "localhost", 421),
+    ("http://mcp.test/mcp", "mcp.test:8443", 421),
+    ("http://localhost.evil.test/mcp", "localhost", 421),
+    ("http://localhost@evil.test/mcp", "localhost", 400),
+    ("http://evil.test@localhost/mcp", "localhost", 400),
+    ("http://evil.test#@localhost/mcp", "localhost", 400),
+    ("http:///mcp", "localhost", 400),
+    ("ftp://localhost/mcp", "localhost", 400),
+    ("ws://localhost/mcp", "localhost", 400),
+    ("http://localhost", "localhost", 404),
+    ("http://evil.test", "localhost", 421),
+    ("http://localhost?x", "localhost", 404),
+    # but a Host that is none is a broken request all the same (3.2)
+    ("http://localhost/mcp", "a b", 400),
+    ("http://localhost/mcp", "", 400),
+    # neither a path nor an address, and what is for OPTIONS only
+    ("localhost:80", "localhost", 400),
+    ("mcp", "localhost", 400),
+    ("*", "localhost", 400),
+]
+
+
+@pytest.mark.parametrize(("target", "host", "expected"), TARGETS)
+def test_a_target_with_a_host_of_its_own_is_judged_by_that(
+    local: Running, target: str, host: str, expected: int
+) -> None:
+    before = local.count()
+    body = CALL.replace(b"TOOL", b"count").replace(b"ARGUMENTS", b"{}")
+    given = (f"Authorization: Bearer {TOKEN}", *MODERN, "Mcp-Name: count")
+    assert local.ask("POST", target, *given, body=body, host=host).status == expected
+    assert local.count() == before + (2 if expected == 200 else 1)
+    if "://" in target and expected in (400, 421):
+        root = target.partition("://")[0] + "://" + target.partition("://")[2].partition("/")[0]
+        assert local.ask("GET", f"{root}/healthz", host=host).status == expected
+
+
+def test_a_target_in_absolute_form_frees_nobody_from_sending_one_host(local: Running) -> None:
+    for hosts in ((), ("Host: localhost", "Host: localhost")):
+        assert local.ask("GET", "http://localhost/healthz", *hosts, host=None).status == 400
+
+
+def test_only_options_has_a_target_for_the_whole_server_and_nobody_is_given_a_tunnel(local: Running) -> None:
+    assert local.ask("OPTIONS", "*").status == 404
+    assert local.ask("OPTIONS", "*", host="evil.test").status == 421
+    assert local.ask("GET", "*").status == 400
+    for target in ("localhost:80", "evil.test:443"):
+        answer = local.ask("CONNECT", target)
+        assert (answer.status, answer.code) == (501, -32600)
 
 
 # --- CORS -------------------------------------------------------------------------------------------------
