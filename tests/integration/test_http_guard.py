@@ -250,10 +250,56 @@ def _is_docstring(node: ast.AST) -> bool:
 
 
 def test_every_route_but_the_open_ones_needs_a_token(local: Running) -> None:
-    for path in [*application().routes, "/nowhere", "/"]:
+    for path in application().routes:
         for method in METHODS:
             answer = local.ask(method, path)
             assert answer.status == 401, (method, path, answer.status)
+
+
+def test_where_there_is_nothing_no_token_is_asked_for(local: Running) -> None:
+    """A client that looks for a way to sign in takes 401 for an answer about that, and reports nonsense."""
+    for path in ("/nowhere", "/", "/mcp/", "/mcp/sse/", *SIGN_IN):
+        for method in METHODS:
+            for given in ((), ("Authorization: Bearer a-token-of-nobody-at-all",)):
+                answer = local.ask(method, path, *given)
+                assert answer.status == 404, (method, path, answer.status)
+                assert "www-authenticate" not in answer.headers
+                assert method == "HEAD" or answer.code == -32600
+
+
+SIGN_IN = (
+    "/register",
+    "/authorize",
+    "/token",
+    "/.well-known/oauth-authorization-server",
+    "/.well-known/oauth-authorization-server/mcp",
+    "/.well-known/openid-configuration",
+    "/.well-known/openid-configuration/mcp",
+    "/mcp/.well-known/openid-configuration",
+)
+"""Where clients look for an authorization server, and where the versions before 2025-06-18 have one."""
+
+
+def test_who_looks_for_a_way_to_sign_in_is_told_what_there_is(local: Running) -> None:
+    """Clients show the body of the answer to a registration that has failed."""
+    for method, path in (("POST", "/register"), ("GET", "/authorize?x=y"), ("GET", SIGN_IN[3])):
+        said = local.ask(method, path).json["error"]["message"]
+        assert said.startswith(f"There is nothing at {path.partition('?')[0]}: ")
+        assert "a token that its operator gives out" in said
+    assert local.ask("GET", "/nowhere").json["error"]["message"] == "There is nothing at /nowhere"
+    with Running(open=True) as server:
+        assert "needs no token" in server.ask("POST", "/register").json["error"]["message"]
+
+
+def test_a_client_without_a_token_is_told_that_one_is_needed_and_where_it_goes(local: Running) -> None:
+    """RFC 6750, 3.1: no error code for a request without any authentication information."""
+    for given in ((), (f"Authorization: Basic {TOKEN}",)):
+        answer = local.ask("POST", "/mcp", *given, body=b"{}")
+        assert answer.status == 401
+        assert answer.headers["www-authenticate"] == 'Bearer realm="mcp"'
+        said = answer.json["error"]["message"]
+        assert said.startswith("Unauthorized: this server needs a token that its operator gives out")
+        assert "Authorization header" in said
 
 
 # --- the request target (RFC 9112, 3.2) --------------------------------------------------------------------

@@ -113,8 +113,12 @@ class Authenticator:
         challenge = self._challenge()
         if reason is not None:
             challenge += f', error="invalid_token", error_description="{reason}"'
-        words = "Unauthorized: a bearer token is needed" if reason is None else f"Unauthorized: {reason}"
-        return Refused(401, words, headers=[(b"www-authenticate", challenge.encode("ascii", "replace"))])
+        words = reason or f"this server {self.needs}"
+        return Refused(
+            401,
+            f"Unauthorized: {words}",
+            headers=[(b"www-authenticate", challenge.encode("ascii", "replace"))],
+        )
 
     def _forbidden(self) -> Refused:
         challenge = self._challenge() + ', error="insufficient_scope"'
@@ -128,6 +132,14 @@ class Authenticator:
         if self._scopes:
             challenge += f', scope="{" ".join(self._scopes)}"'
         return challenge
+
+    @property
+    def needs(self) -> str:
+        """What a caller has to bring, in words that go on from "this server"."""
+        kind = "a token that its operator gives out"
+        if self._issuers:
+            kind = f"an access token of {' or '.join(self._issuers)}"
+        return f"needs {kind}, as a bearer token in the Authorization header"
 
     @property
     def metadata_path(self) -> str | None:

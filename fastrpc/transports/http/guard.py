@@ -124,6 +124,11 @@ class Guard:
 
     # --- whose it is --------------------------------------------------------------------------------------
 
+    @property
+    def needs(self) -> str:
+        """What a caller has to bring, in words that go on from "this server"."""
+        return "needs no token" if self.authenticator is None else self.authenticator.needs
+
     def admit(self, headers: Headers) -> Admission:
         """Return who asks and how long that holds. Raises Refused; Unsettled where it takes time to tell."""
         if self.authenticator is None:
