@@ -289,7 +289,7 @@ def test_a_client_that_signs_in_by_itself_is_told_what_is_needed(servers: Any) -
         metadata = OAuthClientMetadata.model_validate({"redirect_uris": ["http://localhost:1/back"]})
         provider = OAuthClientProvider(server.url, metadata, Storage())  # type: ignore[arg-type]
         async with httpx2.AsyncClient(trust_env=False, auth=provider) as http:
-            with pytest.raises(OAuthRegistrationError, match="404.*a token that its operator gives out"):
+            with pytest.raises(OAuthRegistrationError, match=r"404.*a token that its operator gives out"):
                 await http.post(server.url, json={})
 
     run(conversation())

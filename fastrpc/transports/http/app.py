@@ -40,7 +40,7 @@ ASSUMED = "2025-03-26"
 """The version of a client that names none and has no session (MCP 2025-06-18, MCP-Protocol-Version)."""
 
 SIGN_IN = ("/authorize", "/register", "/token")
-"""Where a client takes an authorization server to be that finds no metadata (MCP 2025-03-26, authorization)."""
+"""Where clients that find no metadata look for an authorization server (MCP 2025-03-26, authorization)."""
 
 NEED_A_SESSION = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
@@ -179,7 +179,7 @@ class HttpApp:
         await serve(request)
 
     def _nothing_at(self, path: str) -> Refused:
-        """Return the refusal of a path; where clients look for an authorization server, it says what there is."""
+        """Return the refusal of a path; where clients look for a way to sign in, it says what is needed."""
         message = f"There is nothing at {path:.200}"
         if path in SIGN_IN or "/.well-known/" in path:
             message += f": this server {self.guard.needs}"
