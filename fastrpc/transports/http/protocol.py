@@ -15,6 +15,7 @@ from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fastrpc.errors import InvalidRequest
+from fastrpc.transports.http import refusals
 from fastrpc.transports.http.guard import Refused, origin_form
 from fastrpc.transports.http.hot_path import response
 from fastrpc.transports.http.limits import Patience, unread_bytes
@@ -343,6 +344,7 @@ class Protocol(HttpToolsProtocol):
 
     def _refuse(self, status: int, message: str) -> None:
         """Answer in the application's place, and end."""
+        refusals.note(status, message, client=self.client)
         self._forget_running()
         self._phase = BODY
         body = error_line(InvalidRequest(message))
