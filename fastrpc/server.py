@@ -349,8 +349,8 @@ class Server:
         """Serve over standard input and output until the client is gone or a signal comes.
 
         At the end of input, calls in flight have `drain_seconds` (1) to end. `trace` names a file to which
-        both directions of the wire are written, secrets masked, over HTTP too. Raises UsageError if that file cannot
-        be written or a standard descriptor is closed.
+        both directions of the wire are written, secrets masked, over HTTP too. Raises UsageError if that file
+        cannot be written or a standard descriptor is closed.
 
         With `http`, an address like ``127.0.0.1:8000``, serve over HTTP instead, until a signal comes: calls
         in flight then have `drain_seconds` (5) to end. `options` are those of `asgi`, and ``workers``,
