@@ -17,6 +17,7 @@ WHEELS = os.path.join(".ci", "wheels")
 
 FAULTY = {
     "cryptography": ("46.0.6", "CVE-2026-39892: reads beyond buffers"),
+    "ddgs": ("9.16.0", "takes the advertisements of an engine for results"),
     "fastapi": ("0.132.0", "takes no Starlette that is right"),
     "granian": ("2.4.0", "does not tell an application of its end"),
     "httpcore": ("1.0.8", "takes h11 0.15, CVE-2025-43859: chunks without their line ends"),
