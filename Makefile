@@ -11,7 +11,7 @@ MEASURED := $(CURDIR)/benchmarks/.cache/measured
 STUBBED := $(subst /,.,$(basename $(wildcard fastrpc/_core/*.pyi)))
 COMPILED := setup.py pyproject.toml $(wildcard $(addprefix fastrpc/_core/*,.pyx .pxd .h .c))
 
-.PHONY: help run test test-fast test-unit coverage conformance lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels clean
+.PHONY: help run test test-fast test-unit coverage conformance lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels lock clean
 
 help:                    ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -77,10 +77,19 @@ check-wheels: $(WHEELS_VENV)/.made  ## look into the wheels in dist/, install ea
 	$(WHEELS_VENV)/bin/python benchmarks/build.py
 	$(WHEELS_VENV)/bin/python .ci/wheels/check_wheels.py $(CHECK) dist/*.whl
 
-$(WHEELS_VENV)/.made: pyproject.toml
+lock: $(WHEELS_VENV)/.made  ## write down anew what makes the wheels, by version and hash; choose with LOCK="--upgrade"
+	$(call write_down,build,3.10)
+	$(call write_down,wheels,3.10)
+	$(call write_down,native,3.11)
+
+define write_down
+$(WHEELS_VENV)/bin/uv pip compile --quiet --universal --python-version $(2) --generate-hashes --no-annotate \
+	--custom-compile-command "make lock" $(LOCK) --group $(1) --output-file .ci/wheels/$(1).txt
+endef
+
+$(WHEELS_VENV)/.made: .ci/wheels/wheels.txt
 	test -x $(WHEELS_VENV)/bin/python || $(PYTHON) -m venv $(WHEELS_VENV)
-	$(WHEELS_VENV)/bin/python -m pip install --quiet --upgrade pip
-	$(WHEELS_VENV)/bin/python -m pip install --quiet --group wheels
+	$(WHEELS_VENV)/bin/python -m pip install --quiet --require-hashes -r $<
 	touch $@
 
 clean:

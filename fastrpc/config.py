@@ -38,6 +38,7 @@ LOG_LEVELS = ("debug", "info", "warning", "error", "critical")
 HELD_BACK = {
     "module": "code",
     "program": "a program",
+    "file": "a file",
     "folder": "a folder",
     "folders": "folders",
     "address": "an address",
@@ -135,6 +136,7 @@ SETTINGS = (
     Setting("FASTRPC_MAX_IN_FLIGHT", "count", None, "calls in flight at most; unset: as the server says"),
     Setting("FASTRPC_THREADS", "count", None, "worker threads at most; unset: as the server says"),
     Setting("FASTRPC_LOG_LEVEL", "level", "warning", "debug, info, warning, error or critical"),
+    Setting("FASTRPC_LOG_FILE", "file", "", "append the log to this file; unset: to standard error"),
     Setting("FASTRPC_TOKEN", "secret", "", "over HTTP: what clients have to bring"),
     Setting(
         "FASTRPC_SECRET", "secret", "", "signs what clients carry; the same on all machines that serve them"
@@ -236,6 +238,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "text": str,
     "names": parse_names,
     "reach": parse_reach,
+    "file": parse_folder,
     "folder": parse_folder,
     "folders": parse_folders,
     "program": os.path.expanduser,

@@ -351,8 +351,8 @@ class Server:
         """Serve over standard input and output until the client is gone or a signal comes.
 
         At the end of input, calls in flight have `drain_seconds` (1) to end. `trace` names a file to which
-        both directions of the wire are written, secrets masked. Raises UsageError if that file cannot
-        be written or a standard descriptor is closed.
+        both directions of the wire are written, secrets masked, over HTTP too. Raises UsageError if that file
+        cannot be written or a standard descriptor is closed.
 
         With `http`, an address like ``127.0.0.1:8000``, serve over HTTP instead, until a signal comes: calls
         in flight then have `drain_seconds` (5) to end. `options` are those of `asgi`, and ``workers``,
@@ -360,12 +360,11 @@ class Server:
         too, and are taken out of the environment. Raises UsageError for what cannot be served.
         """
         if http is not None:
-            if trace is not None:
-                raise UsageError("trace: over standard input and output only")
             from fastrpc.transports.http.run import run
             from fastrpc.transports.http.settings import Settings
 
-            run(lambda: self, Settings.from_environment(http, drain_seconds=drain_seconds, **options))
+            settings = Settings.from_environment(http, drain_seconds=drain_seconds, trace=trace, **options)
+            run(lambda: self, settings)
             return
         if options:
             raise UsageError(f"run: {next(iter(options))} is an option of HTTP: give http= too")

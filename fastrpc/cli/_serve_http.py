@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 EXCLUDING = (
     ("--no-auth", "--token-file"),
     ("--no-auth", "--auth-server"),
-    ("--http", "--trace"),
 )
 NEEDING = (
     ("--tls-cert", "--tls-key"),
@@ -81,6 +80,7 @@ def serve(options: dict[str, str], targets: list[str], settings: Configuration) 
         tls_key=options.get("--tls-key"),
         drain_seconds=settings["FASTRPC_DRAIN_SECONDS"] if drained else None,
         secret=secret,
+        trace=options.get("--trace"),
         **application,
     )
     run(lambda: _assembled(targets, settings, options), http)

@@ -131,15 +131,18 @@ class Conversation:
         self._server_says("(an empty answer to the ping, none to the cancelled call)", answer.seconds)
 
     def hear(self, what: str, seconds: float) -> None:
-        """Ask for log messages, and wait for one that holds this text."""
+        """Ask for log messages, and wait for one that holds this text; show what else the server says."""
         answer = self._request("logging/setLevel", {"level": "info"}, [])
         self._client_says("logging/setLevel", {"level": "info"})
         self._server_says("(an empty answer)", answer.seconds)
         begun = time.perf_counter()
-        message = self.client.listen(seconds)
-        told = message.get("params", {}).get("data")
-        self._server_says(str(told), time.perf_counter() - begun, note=str(message.get("method")))
-        self.check(what in str(told), f"{what!r} is not in {told!r}")
+        method, text = "", ""
+        while method != "notifications/message":
+            message = self.client.listen(max(0.0, begun + seconds - time.perf_counter()))
+            method = str(message.get("method"))
+            text = str(message.get("params", {}).get("data", ""))
+            self._server_says(text, time.perf_counter() - begun, note=method)
+        self.check(what in text, f"{what!r} is not in {text!r}")
 
     def restart(self) -> None:
         """Kill the server where it stands, and start another."""

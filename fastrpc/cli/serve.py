@@ -28,7 +28,8 @@ options:
   --name NAME           the name that the server gives itself
   --drain-seconds N     at the end, calls may still end for N seconds (1; over HTTP 5)
   --max-in-flight N     refuse calls beyond N at a time
-  --log-level LEVEL     debug, info, warning, error or critical, on stderr (warning)
+  --log-level LEVEL     debug, info, warning, error or critical (warning)
+  --log-file FILE       append the log to FILE instead of writing it to stderr
   --trace FILE          append both directions of the wire to FILE, secrets masked
   -h, --help            show this
 
@@ -57,6 +58,7 @@ examples:
 # An option and the setting it stands for; the others are this command's own.
 SETTING_OPTIONS = {
     "--drain-seconds": "FASTRPC_DRAIN_SECONDS",
+    "--log-file": "FASTRPC_LOG_FILE",
     "--log-level": "FASTRPC_LOG_LEVEL",
     "--max-in-flight": "FASTRPC_MAX_IN_FLIGHT",
     "--workers": "FASTRPC_WORKERS",
@@ -87,6 +89,8 @@ def main(arguments: list[str]) -> int:
     settings = configuration(texts)
     given = dict(os.environ) if anywhere else {}
     settings.export(os.environ)
+    if settings["FASTRPC_LOG_FILE"]:
+        _check_log_file(settings["FASTRPC_LOG_FILE"])
     if over_http:
         from fastrpc.cli._serve_http import serve
 
@@ -169,6 +173,17 @@ def _change_folder(folder: str | None, targets: list[str]) -> bool:
             if not anywhere:
                 raise UsageError(f"--cwd {folder}: {error.strerror}") from None
     return anywhere
+
+
+def _check_log_file(path: str) -> None:
+    """Find out before anything is logged; whatever the folder is by then, it is this file."""
+    from fastrpc import log
+
+    try:
+        os.close(log.open_file(path))
+    except OSError as error:
+        raise UsageError(f"--log-file {path}: {error.strerror}") from None
+    os.environ[log.FILE_VARIABLE] = path
 
 
 def _check_writable(path: str) -> None:

@@ -31,9 +31,13 @@ class Trace:
             *lines, self._unfinished = (self._unfinished + data).split(b"\n")
         else:
             lines = [data]
-        at = b"%.6f" % (monotonic() - self._began)
         for line in lines:
-            os.write(self._file, b"%b %b %b\n" % (direction, at, masked_line(line)))
+            self.write(direction, line)
+
+    def write(self, direction: bytes, line: bytes) -> None:
+        """Write one line."""
+        at = b"%.6f" % (monotonic() - self._began)
+        os.write(self._file, b"%b %b %b\n" % (direction, at, masked_line(line)))
 
     def close(self) -> None:
         os.close(self._file)

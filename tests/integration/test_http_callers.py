@@ -8,7 +8,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -279,6 +280,45 @@ def test_a_token_file_is_read_again_when_it_changes(tmp_path: Any) -> None:
             assert time.monotonic() < deadline, "a token that was taken out still opens"
             time.sleep(0.1)
         assert server.call("count", f"Authorization: Bearer {OTHER}").status == 200
+
+
+@pytest.mark.parametrize("how", ["gone", "readable by others"])
+def test_a_token_file_that_can_be_used_no_more_lets_nobody_in_until_it_is_right_again(
+    tmp_path: Path, how: str
+) -> None:
+    """On both ways: a head that the straight way knows is judged anew."""
+    path = tmp_path / "tokens"
+    path.write_text(f"{TOKEN}\n")
+    path.chmod(0o600)
+    constants = {"fastrpc.transports.http.auth": {"LOOK_SECONDS": 0.1, "FILE_GRACE_SECONDS": 0.2}}
+    with Running(token=OTHER, token_file=str(path), constants=constants) as server:
+        assert server.call("count").status == 200
+        if how == "gone":
+            path.unlink()
+        else:
+            path.chmod(0o604)
+        wait_until(lambda: server.call("count").status == 503)
+        for answer in (server.call("count"), server.ask("POST", "/mcp", "Authorization: Bearer who-knows")):
+            assert (answer.status, answer.code) == (503, -32603)
+            assert "retry-after" in answer.headers
+            assert str(path) not in answer.body.decode()
+        assert server.ask("POST", "/mcp").status == 401  # without a token the answer is no other
+        assert server.call("count", f"Authorization: Bearer {OTHER}").status == 200
+        path.write_text(f"{TOKEN}\n")
+        path.chmod(0o600)
+        wait_until(lambda: server.call("count").status == 200)
+        server.process.terminate()
+        said = server.process.communicate(timeout=20)[1].decode()
+    assert "its tokens open nothing until it is right again" in said
+    assert said.endswith("is right again\n")
+    assert TOKEN not in said
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not come to that in time"
+        time.sleep(0.05)
 
 
 ANCESTORS = """\

@@ -165,7 +165,7 @@ def application() -> HttpApp:
 def routes() -> list[str]:
     """Every route that there is, from the application itself, and some that are none."""
     app = application()
-    return [*app.routes, *app.open_routes, "/", "/nowhere", "//mcp", "/mcp/", "*"]
+    return [*app.routes, *app.open_routes, "/", "/nowhere", "//mcp", "/mcp/"]
 
 
 def check_everywhere(server: Running, place: tuple[str, ...], expected: int | None) -> None:
@@ -250,10 +250,115 @@ def _is_docstring(node: ast.AST) -> bool:
 
 
 def test_every_route_but_the_open_ones_needs_a_token(local: Running) -> None:
-    for path in [*application().routes, "/nowhere", "/"]:
+    for path in application().routes:
         for method in METHODS:
             answer = local.ask(method, path)
             assert answer.status == 401, (method, path, answer.status)
+
+
+def test_where_there_is_nothing_no_token_is_asked_for(local: Running) -> None:
+    """A client that looks for a way to sign in takes 401 for an answer about that, and reports nonsense."""
+    for path in ("/nowhere", "/", "/mcp/", "/mcp/sse/", *SIGN_IN):
+        for method in METHODS:
+            for given in ((), ("Authorization: Bearer a-token-of-nobody-at-all",)):
+                answer = local.ask(method, path, *given)
+                assert answer.status == 404, (method, path, answer.status)
+                assert "www-authenticate" not in answer.headers
+                assert method == "HEAD" or answer.code == -32600
+
+
+SIGN_IN = (
+    "/register",
+    "/authorize",
+    "/token",
+    "/.well-known/oauth-authorization-server",
+    "/.well-known/oauth-authorization-server/mcp",
+    "/.well-known/openid-configuration",
+    "/.well-known/openid-configuration/mcp",
+    "/mcp/.well-known/openid-configuration",
+)
+"""Where clients look for an authorization server, and where the versions before 2025-06-18 have one."""
+
+
+def test_who_looks_for_a_way_to_sign_in_is_told_what_there_is(local: Running) -> None:
+    """Clients show the body of the answer to a registration that has failed."""
+    for method, path in (("POST", "/register"), ("GET", "/authorize?x=y"), ("GET", SIGN_IN[3])):
+        said = local.ask(method, path).json["error"]["message"]
+        assert said.startswith(f"There is nothing at {path.partition('?')[0]}: ")
+        assert "a token that its operator gives out" in said
+    assert local.ask("GET", "/nowhere").json["error"]["message"] == "There is nothing at /nowhere"
+    with Running(open=True) as server:
+        assert "needs no token" in server.ask("POST", "/register").json["error"]["message"]
+
+
+def test_a_client_without_a_token_is_told_that_one_is_needed_and_where_it_goes(local: Running) -> None:
+    """RFC 6750, 3.1: no error code for a request without any authentication information."""
+    for given in ((), (f"Authorization: Basic {TOKEN}",)):
+        answer = local.ask("POST", "/mcp", *given, body=b"{}")
+        assert answer.status == 401
+        assert answer.headers["www-authenticate"] == 'Bearer realm="mcp"'
+        said = answer.json["error"]["message"]
+        assert said.startswith("Unauthorized: this server needs a token that its operator gives out")
+        assert "Authorization header" in said
+
+
+# --- the request target (RFC 9112, 3.2) --------------------------------------------------------------------
+
+TARGETS: list[tuple[str, str, int]] = [
+    # absolute form: its authority counts, not Host
+    ("http://localhost/mcp", "localhost", 200),
+    ("HTTP://LOCALHOST:1/mcp", "localhost", 200),
+    ("https://[::1]:8000/mcp?x=/y", "localhost", 200),
+    ("http://mcp.test:8443/mcp", "localhost", 200),
+    ("http://localhost/mcp", "evil.test", 200),
+    ("http://evil.test/mcp", "localhost", 421),
+    ("http://mcp.test/mcp", "mcp.test:8443", 421),
+    ("http://localhost.evil.test/mcp", "localhost", 421),
+    ("http://localhost@evil.test/mcp", "localhost", 400),
+    ("http://evil.test@localhost/mcp", "localhost", 400),
+    ("http://evil.test#@localhost/mcp", "localhost", 400),
+    ("http:///mcp", "localhost", 400),
+    ("ftp://localhost/mcp", "localhost", 400),
+    ("ws://localhost/mcp", "localhost", 400),
+    ("http://localhost", "localhost", 404),
+    ("http://evil.test", "localhost", 421),
+    ("http://localhost?x", "localhost", 404),
+    # but a Host that is none is a broken request all the same (3.2)
+    ("http://localhost/mcp", "a b", 400),
+    ("http://localhost/mcp", "", 400),
+    # neither a path nor an address, and what is for OPTIONS only
+    ("localhost:80", "localhost", 400),
+    ("mcp", "localhost", 400),
+    ("*", "localhost", 400),
+]
+
+
+@pytest.mark.parametrize(("target", "host", "expected"), TARGETS)
+def test_a_target_with_a_host_of_its_own_is_judged_by_that(
+    local: Running, target: str, host: str, expected: int
+) -> None:
+    before = local.count()
+    body = CALL.replace(b"TOOL", b"count").replace(b"ARGUMENTS", b"{}")
+    given = (f"Authorization: Bearer {TOKEN}", *MODERN, "Mcp-Name: count")
+    assert local.ask("POST", target, *given, body=body, host=host).status == expected
+    assert local.count() == before + (2 if expected == 200 else 1)
+    if "://" in target and expected in (400, 421):
+        root = target.partition("://")[0] + "://" + target.partition("://")[2].partition("/")[0]
+        assert local.ask("GET", f"{root}/healthz", host=host).status == expected
+
+
+def test_a_target_in_absolute_form_frees_nobody_from_sending_one_host(local: Running) -> None:
+    for hosts in ((), ("Host: localhost", "Host: localhost")):
+        assert local.ask("GET", "http://localhost/healthz", *hosts, host=None).status == 400
+
+
+def test_only_options_has_a_target_for_the_whole_server_and_nobody_is_given_a_tunnel(local: Running) -> None:
+    assert local.ask("OPTIONS", "*").status == 404
+    assert local.ask("OPTIONS", "*", host="evil.test").status == 421
+    assert local.ask("GET", "*").status == 400
+    for target in ("localhost:80", "evil.test:443"):
+        answer = local.ask("CONNECT", target)
+        assert (answer.status, answer.code) == (501, -32600)
 
 
 # --- CORS -------------------------------------------------------------------------------------------------

@@ -240,7 +240,6 @@ def test_a_connection_that_does_nothing_gives_way_to_a_new_one() -> None:
         b"POST /mcp HTTP/1.1\r\nContent-Length: x\r\n\r\n",
         b"POST /mcp HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
         b"POST /mcp HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n",
     ],
 )
 def test_broken_http_is_refused_as_json(usual: Server, data: bytes) -> None:

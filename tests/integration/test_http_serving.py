@@ -179,7 +179,7 @@ LOCAL = ("--http", "127.0.0.1:0")
         (("--workers", "2"), "--workers is for HTTP"),
         (("--no-auth",), "--no-auth is for HTTP"),
         (("--tls-cert", "x"), "--tls-cert is for HTTP"),
-        ((*LOCAL, "--trace", "x"), "--http and --trace exclude each other"),
+        ((*LOCAL, "--trace", "no/such/folder"), "no/such/folder: No such file or directory"),
         ((*LOCAL, "--no-auth", "--token-file", "x"), "--no-auth and --token-file exclude each other"),
         ((*LOCAL, "--no-auth", "--auth-server", "https://a"), "--no-auth and --auth-server exclude"),
         ((*LOCAL, "--no-auth"), "FASTRPC_TOKEN is set (environment): one of them"),
@@ -540,7 +540,7 @@ def test_run_serves_until_a_signal_comes(folder: Any, options: str) -> None:
     [
         (", auth=None", "without authentication (auth=None, --no-auth), but with token"),
         (", tls_cert='x'", "give both (tls_cert, tls_key)"),
-        (", trace='x'", "trace: over standard input and output only"),
+        (", trace='no/such/folder'", "no/such/folder: No such file or directory"),
         (", tokens='x'", "asgi: unknown option 'tokens'"),
         (", workers=0", "workers: expected 1 to 256, got 0"),
         (", secret='short'", "FASTRPC_SECRET: expected at least 32 bytes"),

@@ -362,6 +362,19 @@ def test_metadata_lies_where_the_resources_address_says(issuing: AuthorizationSe
         assert server.ask("GET", place).json["resource"] == resource
 
 
+def test_who_looks_for_the_issuer_here_is_told_where_it_is(issuing: AuthorizationServer) -> None:
+    """Clients of 2025-03-26 take the server itself for the one that issues tokens."""
+    with Running(auth_servers=[issuing.issuer], resource=RESOURCE) as server:
+        for method, path in (("POST", "/register"), ("GET", "/authorize"), ("GET", CLASSIC), ("GET", OPENID)):
+            answer = server.ask(method, path)
+            assert answer.status == 404
+            assert issuing.issuer in answer.json["error"]["message"]
+        answer = server.ask("POST", "/mcp", body=b"{}")
+        assert answer.status == 401
+        assert f"an access token of {issuing.issuer}" in answer.json["error"]["message"]
+        assert "error=" not in answer.headers["www-authenticate"]
+
+
 def test_without_an_authorization_server_there_is_no_metadata() -> None:
     with Running(token=TOKEN) as server:
         assert "resource_metadata" not in server.ask("POST", "/mcp").headers["www-authenticate"]

@@ -268,6 +268,33 @@ def test_without_the_token_there_is_no_session(kind: str, headers: Any, servers:
     run(conversation())
 
 
+class Storage:
+    """Keeps what an authorization server hands out; there is none."""
+
+    async def get_tokens(self) -> None:
+        return None
+
+    async def get_client_info(self) -> None:
+        return None
+
+
+def test_a_client_that_signs_in_by_itself_is_told_what_is_needed(servers: Any) -> None:
+    """It finds no metadata, tries to register at this server, and shows what that has answered."""
+    import httpx2
+    from mcp.client.auth import OAuthClientProvider, OAuthRegistrationError
+    from mcp.shared.auth import OAuthClientMetadata
+
+    async def conversation() -> None:
+        server = servers(SERVER)
+        metadata = OAuthClientMetadata.model_validate({"redirect_uris": ["http://localhost:1/back"]})
+        provider = OAuthClientProvider(server.url, metadata, Storage())  # type: ignore[arg-type]
+        async with httpx2.AsyncClient(trust_env=False, auth=provider) as http:
+            with pytest.raises(OAuthRegistrationError, match=r"404.*a token that its operator gives out"):
+                await http.post(server.url, json={})
+
+    run(conversation())
+
+
 # --- streams that break ---
 
 

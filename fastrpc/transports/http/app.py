@@ -39,6 +39,9 @@ IDLE_EXCHANGES = 256
 ASSUMED = "2025-03-26"
 """The version of a client that names none and has no session (MCP 2025-06-18, MCP-Protocol-Version)."""
 
+SIGN_IN = ("/authorize", "/register", "/token")
+"""Where clients that find no metadata look for an authorization server (MCP 2025-03-26, authorization)."""
+
 NEED_A_SESSION = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
 
@@ -168,12 +171,19 @@ class HttpApp:
                 raise Refused(405, f"{request.method:.40}: not served here", headers=[(b"allow", b"GET")])
             await serve(request)
             return
-        request.principal = await self.guard.authenticate(request.headers)
         serve = self.routes.get(request.path)
-        if serve is None:
-            raise Refused(404, f"There is nothing at {request.path:.200}")
+        if serve is None:  # whoever looks for a way to sign in would take 401 for an answer about that
+            raise self._nothing_at(request.path)
+        request.principal = await self.guard.authenticate(request.headers)
         self.check_open()
         await serve(request)
+
+    def _nothing_at(self, path: str) -> Refused:
+        """Return the refusal of a path; where clients look for a way to sign in, it says what is needed."""
+        message = f"There is nothing at {path:.200}"
+        if path in SIGN_IN or "/.well-known/" in path:
+            message += f": this server {self.guard.needs}"
+        return Refused(404, message)
 
     def check_open(self) -> None:
         """Raise Refused if the server is ending."""
@@ -194,7 +204,7 @@ class HttpApp:
         authenticator = self.guard.authenticator
         metadata = None if authenticator is None else authenticator.metadata
         if metadata is None:
-            raise Refused(404, f"There is nothing at {request.path:.200}")
+            raise self._nothing_at(request.path)
         headers = [(b"cache-control", b"max-age=3600")]
         if request.origin is None:  # a cache must not give this answer to a page, which could not read it
             headers.append((b"vary", b"Origin"))

@@ -3,7 +3,7 @@
 Tokens come from the caller of `Server.asgi`, a file, the environment, or an authorization server
 (`issuers`). Digests are compared, which takes the same time whatever was sent; what was sent is logged
 nowhere and told nobody, and what is configured is masked wherever something is written. A file is looked
-at once a second.
+at once a second; one that can be used no more opens nothing after a minute.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ LONGEST_FILE = 1024 * 1024
 MOST_HIDDEN = 1000
 """A file with more tokens than this is not looked for in what is written: that would take too long."""
 LOOK_SECONDS = 1.0
+FILE_GRACE_SECONDS = 60.0
+"""How long the tokens of a file stay good that can be read no more."""
 TOKEN = re.compile(rb"[A-Za-z0-9._~+/!#$%&'*^`|:@-]+=*\Z")
 """What a token is made of: RFC 6750's characters, and a few that other servers' tokens have."""
 
@@ -113,8 +115,12 @@ class Authenticator:
         challenge = self._challenge()
         if reason is not None:
             challenge += f', error="invalid_token", error_description="{reason}"'
-        words = "Unauthorized: a bearer token is needed" if reason is None else f"Unauthorized: {reason}"
-        return Refused(401, words, headers=[(b"www-authenticate", challenge.encode("ascii", "replace"))])
+        words = reason or f"this server {self.needs}"
+        return Refused(
+            401,
+            f"Unauthorized: {words}",
+            headers=[(b"www-authenticate", challenge.encode("ascii", "replace"))],
+        )
 
     def _forbidden(self) -> Refused:
         challenge = self._challenge() + ', error="insufficient_scope"'
@@ -128,6 +134,14 @@ class Authenticator:
         if self._scopes:
             challenge += f', scope="{" ".join(self._scopes)}"'
         return challenge
+
+    @property
+    def needs(self) -> str:
+        """What a caller has to bring, in words that go on from "this server"."""
+        kind = "a token that its operator gives out"
+        if self._issuers:
+            kind = f"an access token of {' or '.join(self._issuers)}"
+        return f"needs {kind}, as a bearer token in the Authorization header"
 
     @property
     def metadata_path(self) -> str | None:
@@ -179,8 +193,10 @@ class Tokens:
 class TokenFile(Tokens):
     """The tokens of a file, one a line, ``#`` for comments; read again when it has changed.
 
-    Raises UsageError for a file that others can read, or with a line that is no token. Later, such a file
-    leaves the tokens as they were and is reported on stderr; an empty one lets nobody in any more.
+    Raises UsageError for a file that others can read, or with a line that is no token. Later, the tokens of
+    such a file, or of one that is gone, stay good until `FILE_GRACE_SECONDS` have passed since it was last
+    found right, for whoever writes it anew; then they open nothing (503) until it is right again. Both are
+    logged as errors. An empty file lets nobody in any more.
     """
 
     def __init__(self, path: str, clock: Callable[[], float] = monotonic) -> None:
@@ -188,35 +204,65 @@ class TokenFile(Tokens):
         self._path = path
         self._clock = clock
         self._seen: object = None
+        self._trouble = ""
+        """What is wrong with the file now."""
+        self._is_shut = False
+        self._right_at = clock()
+        self._until = self._right_at + LOOK_SECONDS
         self._read()
         if not self._digests:
             raise UsageError(f"--token-file: there is no token in {path}")
 
     def known(self, token: bytes) -> Admission | None:
         if self._until is None or self._clock() >= self._until:
-            try:
-                self._read()
-            except UsageError as error:
-                log.write("error", f"{error}; the tokens stay as they were")
-        return super().known(token)
+            self._look()
+        return None if self._is_shut else super().known(token)
+
+    async def find(self, token: bytes) -> Admission | None:
+        if self._is_shut:
+            raise Refused(
+                503,
+                "The tokens cannot be read; see the server's log",
+                -32603,
+                headers=[(b"retry-after", b"10")],
+            )
+        return None
+
+    def _look(self) -> None:
+        """Read the file again if it has changed; note what is wrong with it."""
+        now = self._clock()
+        self._until = now + LOOK_SECONDS
+        try:
+            self._read()
+        except UsageError as error:
+            self._note_trouble(str(error), self._right_at + FILE_GRACE_SECONDS - now)
+        else:
+            if self._trouble:
+                log.write("warning", f"--token-file: {self._path} is right again")
+            self._trouble, self._is_shut, self._right_at = "", False, now
+
+    def _note_trouble(self, trouble: str, seconds_left: float) -> None:
+        is_shut = seconds_left <= 0
+        if (trouble, is_shut) != (self._trouble, self._is_shut):
+            what = f"its tokens stay good for {seconds_left:.0f} s, then they open nothing"
+            if is_shut:
+                what = "its tokens open nothing until it is right again"
+            log.write("error", f"{trouble}; {what}")
+        self._trouble, self._is_shut = trouble, is_shut
 
     def _read(self) -> None:
-        self._until = self._clock() + LOOK_SECONDS
+        """Take the tokens of the file if it has changed. Raises UsageError, and leaves them as they were."""
         try:
             with open(self._path, "rb") as file:
                 status = os.fstat(file.fileno())
                 seen = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode)
                 if seen == self._seen:
                     return
-                self._seen = seen
                 if status.st_mode & 0o007:
                     mode = f"{status.st_mode & 0o777:04o}"
                     raise UsageError(f"--token-file: others may use {self._path} (mode {mode}): chmod 600")
                 data = file.read(LONGEST_FILE + 1)
         except OSError as error:
-            if self._seen == error.errno:
-                return
-            self._seen = error.errno
             raise UsageError(f"--token-file: cannot read {self._path}: {error.strerror}") from None
         if len(data) > LONGEST_FILE:
             raise UsageError(f"--token-file: {self._path} is longer than {LONGEST_FILE} bytes")
@@ -226,6 +272,7 @@ class TokenFile(Tokens):
             if token and not token.startswith(b"#"):
                 _check(token, f"--token-file: line {number} of {self._path}")
                 tokens.append(token)
+        self._seen = seen
         self._digests = [_digest(token) for token in tokens]
         if len(tokens) <= MOST_HIDDEN:
             for token in tokens:
@@ -313,14 +360,14 @@ def authenticator_from(options: dict[str, Any]) -> Authenticator | None:
                 raise UsageError("token: expected a text of visible ASCII characters, or several")
             hide(given)
         sources.append(Tokens(tokens))
-    if file is not None:
-        sources.append(TokenFile(os.fspath(file)))
     if issuers:
         from fastrpc.transports.http.issuers import Issuers
 
         if resource is None:
             raise UsageError("--auth-server: the address of this server (resource) is needed too")
         sources.append(Issuers(issuers, audience or resource, scopes=scopes))
+    if file is not None:  # behind the others: while it cannot be read it refuses what nobody else knows
+        sources.append(TokenFile(os.fspath(file)))
     if not sources:
         if is_open:
             return None

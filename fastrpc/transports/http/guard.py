@@ -25,6 +25,7 @@ CORS_HEADERS = (
 )
 PARAMETER = re.compile(r"mcp-param-[a-z0-9!#$%&'*+.^_`|~-]{1,64}\Z")
 HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._~!$&'()*+;=%-]{1,255}?)\.?(?::([0-9]{0,5}))?\Z")
+ABSOLUTE = re.compile(rb"https?://([^/?#]*)(.*)\Z", re.IGNORECASE | re.DOTALL)
 LOOPBACK = re.compile(r"localhost\Z|\[::1\]\Z|127(?:\.(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}\Z")
 ORIGIN_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,63}\Z")
 OWN_SITE = (b"same-origin", b"none")
@@ -123,6 +124,11 @@ class Guard:
 
     # --- whose it is --------------------------------------------------------------------------------------
 
+    @property
+    def needs(self) -> str:
+        """What a caller has to bring, in words that go on from "this server"."""
+        return "needs no token" if self.authenticator is None else self.authenticator.needs
+
     def admit(self, headers: Headers) -> Admission:
         """Return who asks and how long that holds. Raises Refused; Unsettled where it takes time to tell."""
         if self.authenticator is None:
@@ -216,6 +222,26 @@ def _written(name: str) -> str | None:
         return f"[{IPv6Address(name[1:-1])}]"
     except ValueError:
         return None
+
+
+def origin_form(method: str, target: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
+    """Return the path and query of a request target that does not begin with a path.
+
+    The host of an absolute form takes the place of what Host says (RFC 9112, 3.2.2), so that whoever looks at
+    `headers` judges the host that was asked. A Host that is broken, missing or repeated stays: its request is
+    refused whatever the target is (3.2). Raises Refused: 501 for a tunnel, 400 for all other forms.
+    """
+    if target == b"*" and method == "OPTIONS":
+        return target
+    match = ABSOLUTE.match(target)
+    if match is None and method == "CONNECT":
+        raise Refused(501, "CONNECT: this server opens no tunnels")
+    if match is None:
+        raise Refused(400, "The request target: expected a path, or an http or https URL")
+    hosts = [number for number, (name, _) in enumerate(headers) if name.lower() == b"host"]
+    if len(hosts) == 1 and HOST.match(headers[hosts[0]][1].decode("latin-1").lower()):
+        headers[hosts[0]] = (b"host", match[1])
+    return match[2] if match[2].startswith(b"/") else b"/" + match[2]
 
 
 def headers_of(scope: Any) -> Headers:

@@ -17,6 +17,7 @@ from time import monotonic
 
 from fastrpc import log
 from fastrpc.errors import InternalError
+from fastrpc.transports.http import refusals
 from fastrpc.transports.http.guard import Refused, Unsettled
 from fastrpc.transports.http.headers import HeaderMismatch, decoded, parameter_headers
 from fastrpc.transports.http.request import Request, error_line, modern_status
@@ -274,7 +275,10 @@ class HotPath:
         id, self._id = self._id, None
         if not answer:  # a list that has to be waited for
             return None
-        return response(modern_status(answer, id or b"null"), answer.rstrip(b"\n"), headers)
+        status = modern_status(answer, id or b"null")
+        if status >= 400:
+            refusals.note(status, answer, method="POST", path="/mcp")
+        return response(status, answer.rstrip(b"\n"), headers)
 
     def _failed(self, error: Exception, headers: Headers) -> bytes:
         """fastrpc itself has failed, perhaps behind the call: say what the long way says, and do no more."""

@@ -15,6 +15,8 @@ from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fastrpc.errors import InvalidRequest
+from fastrpc.transports.http import refusals
+from fastrpc.transports.http.guard import Refused, origin_form
 from fastrpc.transports.http.hot_path import response
 from fastrpc.transports.http.limits import Patience, unread_bytes
 from fastrpc.transports.http.request import error_line
@@ -272,6 +274,8 @@ class Protocol(HttpToolsProtocol):
             self._give_up(431, f"The head is longer than {limits.head_bytes} bytes")
 
     def on_headers_complete(self) -> None:
+        if not self.url.startswith(b"/"):
+            self._take_target()
         super().on_headers_complete()
         self.cycle.transport = self._outlet
         self._phase = BODY
@@ -280,6 +284,14 @@ class Protocol(HttpToolsProtocol):
         self._patience = None
         if len(self.pipeline) > self.watch.limits.waiting:
             self._give_up(429, "Too many requests on one connection")
+
+    def _take_target(self) -> None:
+        """Make a target that is no path one: ASGI knows of no other, and the guard would not see its host."""
+        method = self.parser.get_method().decode("ascii")
+        try:
+            self.url = origin_form(method, self.url, self.headers)
+        except Refused as refused:
+            self._give_up(refused.status, refused.message)
 
     def on_body(self, body: bytes) -> None:
         self._count += len(body)
@@ -332,6 +344,7 @@ class Protocol(HttpToolsProtocol):
 
     def _refuse(self, status: int, message: str) -> None:
         """Answer in the application's place, and end."""
+        refusals.note(status, message, client=self.client)
         self._forget_running()
         self._phase = BODY
         body = error_line(InvalidRequest(message))

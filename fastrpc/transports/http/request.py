@@ -11,6 +11,7 @@ import asyncio
 from fastrpc import log
 from fastrpc._core.encode import dumps
 from fastrpc.errors import InternalError, ProtocolError
+from fastrpc.transports.http import refusals
 from fastrpc.transports.http.guard import Refused, cors_headers, headers_of
 
 TYPE_CHECKING = False
@@ -52,6 +53,7 @@ class Request:
         self.path = path[len(self.root) :] if self.root and path.startswith(self.root + "/") else path
         self.query: bytes = scope.get("query_string", b"")
         self.headers = headers_of(scope)
+        self.client: tuple[str, int] | None = scope.get("client")
         self.origin: str | None = None
         self.principal = ""
         self.begun = False
@@ -159,6 +161,8 @@ class Request:
         """Send a whole answer; a body is JSON."""
         self.begun = True
         body = body.rstrip(b"\n")
+        if status >= 400:
+            refusals.note(status, body, method=self.method, path=self.path, client=self.client)
         head = [*(headers or []), *cors_headers(self.origin)]
         if status != 204:
             head.append((b"content-length", b"%d" % len(body)))

@@ -123,7 +123,8 @@ async def _serve(
     http = HttpServer(
         app,
         sockets,
-        front=relay,
+        hot=settings.trace is None,
+        front=_traced(relay or app, settings, colleagues),
         tls=settings.context(),
         led=colleagues is not None,
         drain_seconds=settings.drain_seconds,
@@ -136,6 +137,15 @@ async def _serve(
     if relay is not None:
         await relay.close()
     await leave(service)
+
+
+def _traced(front: Any, settings: Settings, colleagues: Colleagues | None) -> Any:
+    """Return what stands in front of the application: a trace, if there is to be one."""
+    if settings.trace is None:
+        return front
+    from fastrpc.transports.http.tracing import Traced
+
+    return Traced(front, settings.trace, None if colleagues is None else colleagues.number)
 
 
 def _hear(loop: asyncio.AbstractEventLoop, http: Any, channel: socket.socket) -> None:

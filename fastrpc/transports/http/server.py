@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from fastrpc.transports.http import handshakes
+from fastrpc.transports.http import handshakes, refusals
 from fastrpc.transports.http.hot_path import HotPath
 from fastrpc.transports.http.limits import Limits, Watch
 from fastrpc.transports.http.protocol import Protocol
@@ -103,6 +103,7 @@ class HttpServer:
             await self._server.serve(sockets=self.sockets)
         finally:
             watch.close()
+            refusals.flush()
 
     def end(self) -> None:
         """Have `serve` come to its end, in order. To be called in the loop."""

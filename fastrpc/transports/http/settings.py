@@ -38,6 +38,7 @@ class Settings:
     """How to serve over HTTP. `application` are the options of `Server.asgi`. Raises UsageError.
 
     `secret` signs what clients carry for us (MCP 2026-07-28: requestState); without one, a new one is made.
+    `trace` names a file that both directions of the wire are written to.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Settings:
         tls_key: str | None = None,
         drain_seconds: float | None = None,
         secret: str | None = None,
+        trace: str | None = None,
         **application: Any,
     ) -> None:
         self.address = Address.read(address)
@@ -56,6 +58,7 @@ class Settings:
         self.tls = None if tls_cert is None else (os.fspath(tls_cert), os.fspath(tls_key or ""))
         self.drain_seconds = DRAIN_SECONDS if drain_seconds is None else drain_seconds
         self.secret = _secret(secret)
+        self.trace = None if trace is None else os.path.abspath(trace)
         self.application = {name: value for name, value in application.items() if value is not None}
         if application.get("auth", "needed") is None:
             self.application["auth"] = None
@@ -71,6 +74,10 @@ class Settings:
             )
         self._check_libraries()
         self.context()
+        if self.trace is not None:
+            from fastrpc.transports.trace import Trace
+
+            Trace(self.trace).close()
         self.application.setdefault("loopback", self.address.is_local)
 
     @classmethod

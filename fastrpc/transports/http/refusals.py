@@ -1,0 +1,105 @@
+"""Says in the log why requests over HTTP were refused: at `info`, a line each, bounded in number.
+
+A line has the status, the method and path, the client's address, and the reason that the client was told. It
+has no query, header or body, where tokens stand and what is nobody else's business. Of each status at most
+`LINES` are written in `SECONDS`; how many more there were is said when these are over. Nothing is done and
+nothing is kept unless `info` is logged. Whoever refuses calls `note`.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+
+from fastrpc import log
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LINES = 20
+SECONDS = 10.0
+LONGEST_ANSWER = 64 * 1024
+"""No reason is looked for in a longer answer."""
+
+
+class Count:
+    """The refusals of one status within `SECONDS`."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+        self.ends_at = 0.0
+        self.lines = 0
+        self.left_out = 0
+
+    def admits(self) -> bool:
+        """Whether one more line may be written; it counts as one that is left out otherwise."""
+        now = monotonic()
+        if now >= self.ends_at:
+            self.close()
+            self.ends_at = now + SECONDS
+        if self.lines < LINES:
+            self.lines += 1
+            return True
+        if self.left_out == 0:
+            self._close_later(self.ends_at - now)
+        self.left_out += 1
+        return False
+
+    def close(self) -> None:
+        """Say how many were left out, if any were, and begin anew."""
+        if self.left_out:
+            log.write("info", f"{self.status}: {self.left_out} more within {SECONDS:g} s")
+        self.lines = self.left_out = 0
+        self.ends_at = 0.0
+
+    def _close_later(self, seconds: float) -> None:
+        import asyncio
+
+        asyncio.get_running_loop().call_later(seconds, self._close_at_end)
+
+    def _close_at_end(self) -> None:
+        if monotonic() >= self.ends_at:  # else another one has begun
+            self.close()
+
+
+_counts: dict[int, Count] = {}
+
+
+def note(status: int, reason: str | bytes, *, method: str = "", path: str = "", client: Any = None) -> None:
+    """Log that a request was refused; to be called in an event loop.
+
+    `reason` is what the client was told: the words, or the JSON-RPC error that has them. `client` is ASGI's:
+    address and port, or None.
+    """
+    if log.level() > log.LEVELS["info"]:
+        return
+    count = _counts.get(status)
+    if count is None:
+        count = _counts[status] = Count(status)
+    if count.admits():
+        what = f" {method:.20} {path.replace(' ', '%20'):.200}" if method else ""
+        log.write("info", f"{status}{what}{_from(client)}: {_words(reason):.400}")
+
+
+def flush() -> None:
+    """Say how many were left out so far: the server ends."""
+    for count in _counts.values():
+        count.close()
+
+
+def _from(client: Any) -> str:
+    if not client:
+        return ""
+    host, port = client[:2]
+    return f" from [{host}]:{port}" if ":" in host else f" from {host}:{port}"
+
+
+def _words(reason: str | bytes) -> str:
+    if isinstance(reason, str):
+        return reason
+    from json import loads
+
+    try:
+        return str(loads(reason)["error"]["message"]) if len(reason) <= LONGEST_ANSWER else "a long answer"
+    except (KeyError, TypeError, ValueError):
+        return "no reason was given"

@@ -1,0 +1,99 @@
+"""Writes what goes over HTTP to a trace, one message a line: ``--trace`` with ``--http``.
+
+A line is that of `transports.trace`; between the seconds and the message stand the number of the request
+(``#7``; ``#2.7`` in worker 2) and what HTTP says of it: method and path, or the status. Of a stream each
+event that is a message is a line. Headers are left out: they hold tokens and the ids of sessions. Stands in
+front of the application, so with a trace no request takes the straight way. Without ``--trace`` this module
+is not imported.
+"""
+
+from __future__ import annotations
+
+from fastrpc.transports.trace import Trace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+EVENTS = b"text/event-stream"
+
+
+class Traced:
+    """An ASGI application that hands everything on to another one, and writes it down.
+
+    `worker` is this process's number among several. Raises UsageError if the file cannot be written.
+    """
+
+    def __init__(self, app: Any, path: str, worker: int | None = None) -> None:
+        self._app = app
+        self._trace = Trace(path)
+        self._label = b"#" if worker is None else b"#%d." % worker
+        self._count = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            self._count += 1
+            traced = TracedRequest(self._trace, b"%b%d" % (self._label, self._count), scope, receive, send)
+            receive, send = traced.receive, traced.send
+        await self._app(scope, receive, send)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """End in order, as the application does."""
+        await self._app.stop(grace_seconds)
+
+
+class TracedRequest:
+    """The `receive` and `send` of one request."""
+
+    def __init__(self, trace: Trace, label: bytes, scope: Any, receive: Any, send: Any) -> None:
+        self._trace = trace
+        self._label = label
+        self._head = b"%b %b" % (scope["method"].encode(), scope["raw_path"])
+        self._receive = receive
+        self._send = send
+        self._body = b""
+        self._has_come = False
+        self._status = b""
+        self._is_stream = False
+        self._answer = b""
+
+    async def receive(self) -> Any:
+        """Return what comes of the request; its line is written once all of it has come."""
+        message = await self._receive()
+        if message["type"] == "http.request" and not self._has_come:
+            self._body += message.get("body", b"")
+            if not message.get("more_body", False):
+                self._come()
+        return message
+
+    async def send(self, message: Any) -> None:
+        """Send what goes of the answer. A request that is answered before its body has come is a line too."""
+        if not self._has_come:
+            self._come()
+        if message["type"] == "http.response.start":
+            self._status = b"%d" % message["status"]
+            self._is_stream = (b"content-type", EVENTS) in message["headers"]
+        elif message["type"] == "http.response.body":
+            self._go(message.get("body", b""), last=not message.get("more_body", False))
+        await self._send(message)
+
+    def _come(self) -> None:
+        self._has_come = True
+        self._line(b"<", self._head, self._body)
+        self._body = b""
+
+    def _go(self, part: bytes, *, last: bool) -> None:
+        if self._is_stream:
+            for line in part.split(b"\n"):
+                if line.startswith((b"data: {", b"data: [")):  # else it names an address
+                    self._line(b">", self._status, line[6:])
+            return
+        self._answer += part
+        if last:
+            self._line(b">", self._status, self._answer)
+            self._answer = b""
+
+    def _line(self, direction: bytes, what: bytes, message: bytes) -> None:
+        """Write a line. A line break in JSON is white space, and what is not JSON must not begin a line."""
+        message = message.replace(b"\r", b" ").replace(b"\n", b" ").strip()
+        self._trace.write(direction, b" ".join([self._label, what, message]).rstrip())
