@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from _thread import get_ident
 
-from fastrpc import log
+from fastrpc import forks, log
 from fastrpc._core.encode import TEXT_FORM, dumps
 from fastrpc._core.message import Message
 from fastrpc.calls import Call, complaint_of, questions_of
@@ -151,6 +151,8 @@ class Dispatcher:
         """Called when a call wants its client to come back later for the rest (MCP 2025-11-25: polling)."""
         self.thread = get_ident()
         """The thread that serves the connection: nobody else may write to it."""
+        self.generation: int | None = None
+        """Which process may serve it, as `fastrpc.forks` counts them; None where it is in memory alone."""
         self.loop: AbstractEventLoop | None = None
         self.listening: dict[bytes, Any] = connection.listening
         """Requests whose answer is a stream of changes (MCP 2026-07-28: subscriptions/listen), by key."""
@@ -180,19 +182,20 @@ class Dispatcher:
         results, version = self.service.results, self._version_of(modern)
         try:
             encoded = results.of(tool, result, version)
-        except Exception as error:
+        except BaseException as error:
             encoded = results.failure(complaint_of(tool, error), version)
         self._answer(id, encoded, None)
 
     def call_failed(self, id: bytes, tool: Any, error: BaseException, modern: bool) -> None:
         """An inline call has raised."""
+        self.leave_if_forked(error)
         if isinstance(error, ProtocolError):
             self._answer_error(id, error, None)
             return
         version = self._version_of(modern)
         try:
             result = self.service.results.failure(complaint_of(tool, error), version)
-        except Exception as problem:  # an error whose words cannot be had
+        except BaseException as problem:  # an error whose words cannot be had
             self._answer_error(id, own_fault("tools/call", problem), None)
         else:
             self._answer(id, result, None)
@@ -250,7 +253,8 @@ class Dispatcher:
         except ProtocolError as error:
             self._answer_error(request.id, error, batch)
             return
-        except Exception as error:
+        except BaseException as error:  # of what users write, too: a type's own reading of an argument
+            self.leave_if_forked(error)
             self._answer_error(request.id, own_fault(request.method, error), batch)
             return
         if result is not None:
@@ -364,6 +368,7 @@ class Dispatcher:
         try:
             return self._encoded(request, handler, call.run_inline())
         except BaseException as error:
+            self.leave_if_forked(error)
             return self._failure(request, handler, error)
 
     def _encoded(self, request: Request, handler: Any, value: Any) -> bytes:
@@ -416,7 +421,7 @@ class Dispatcher:
                 return
         try:
             encoded = self._encoded(request, call.plan.tool, result)
-        except Exception as error:
+        except BaseException as error:
             self.call_raised(call, error)
         else:
             self._answer_late(request, encoded)
@@ -428,7 +433,7 @@ class Dispatcher:
         except ProtocolError as problem:
             self._answer_error(request.id, problem, request.batch)
             self._forget(request)
-        except Exception as problem:
+        except BaseException as problem:
             self._answer_error(request.id, own_fault(request.method, problem), request.batch)
             self._forget(request)
         else:
@@ -511,6 +516,11 @@ class Dispatcher:
         return main._questions
 
     # --- ends -----------------------------------------------------------------------------------------
+
+    def leave_if_forked(self, error: BaseException) -> None:
+        """End this process if it is a child that was forked in the call that has raised `error`."""
+        if self.generation is not None and self.generation != forks.generation:
+            forks.leave(error)
 
     def cancel(self, key: bytes) -> None:
         """Stop the request with this key, if it is in flight (MCP, utilities: cancellation)."""

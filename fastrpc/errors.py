@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+FAILURES = (Exception, SystemExit, KeyboardInterrupt)
+"""What a function of a user's fails with. Not among them: what ends a coroutine that is no longer wanted, and
+what goes through a handler on purpose (`fastrpc.calls.InputRequired`)."""
+
+
 class FastrpcError(Exception):
     """The root: whatever fastrpc raises on purpose is one of these."""
 

@@ -8,7 +8,7 @@ the client has come in either.
 from __future__ import annotations
 
 from fastrpc._core.encode import dumps
-from fastrpc.calls import complaint_of
+from fastrpc.calls import Exited, complaint_of, contained
 from fastrpc.catalogue.paging import cursor_of, decode_cursor, encode_cursor, page_of
 from fastrpc.errors import ArgumentError, InternalError, InvalidParams, ResourceNotFound, ToolError
 from fastrpc.resources import Contents, ProviderMethod, Resource, entry_of, guessed_type
@@ -277,9 +277,11 @@ async def _called(link: Link, reader: Reader, arguments: list[Any]) -> Any:
 
     if not reader.is_async and service.plan_for(reader).inline:
         return call()
-    waiting = call() if reader.is_async else link.in_thread(call)
+    waiting = contained(call) if reader.is_async else link.in_thread(call)
     try:
         return await asyncio.wait_for(waiting, reader.timeout_seconds)
+    except Exited as exited:
+        raise exited.error from None
     except asyncio.TimeoutError:
         if reader.timeout_seconds is None:
             raise

@@ -8,6 +8,7 @@ until it works again, and called on. A server that watches nothing does not impo
 from __future__ import annotations
 
 from fastrpc import log
+from fastrpc.errors import FAILURES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Watch:
     def _call(self, function: Callable[[], object]) -> None:
         try:
             function()
-        except Exception as error:
+        except FAILURES as error:
             if function not in self._failing:
                 self._failing.add(function)
                 log.write(

@@ -10,9 +10,12 @@ import asyncio
 import os
 import sys
 
+from fastrpc import forks
 from fastrpc.log import say
 from fastrpc.transports.http.settings import Settings
+from fastrpc.transports.http.signals import may_be_interrupted
 from fastrpc.transports.http.sockets import listen, place_of
+from fastrpc.transports.loop import run as run_in_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,21 +88,8 @@ def serve(
     service = server.service
     service.secret = settings.secret
     application = server.asgi(**settings.application)
-    run_in_loop(_serve(application, service, settings, sockets, on_ready, colleagues))
+    run_in_loop(_serve(application, service, settings, sockets, on_ready, colleagues), may_be_interrupted)
     return service
-
-
-def run_in_loop(serving: Any) -> None:
-    """Run a coroutine in an event loop of its own: uvloop's, where there is one."""
-    from fastrpc.transports.stdio import new_loop
-
-    loop = new_loop()
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_until_complete(serving)
-    finally:
-        asyncio.set_event_loop(None)
-        loop.close()
 
 
 async def _serve(
@@ -132,7 +122,11 @@ async def _serve(
     if colleagues is not None:
         loop = asyncio.get_running_loop()
         loop.add_reader(colleagues.channel, _hear, loop, http, colleagues.channel)
-    await http.serve()
+    forks.in_child(http.let_go)
+    try:
+        await http.serve()
+    finally:
+        forks.forget(http.let_go)
     if relay is not None:
         await relay.close()
     await leave(service)
