@@ -13,11 +13,12 @@ unless a process forks through Python (`subprocess` does not, but for ``preexec_
 from __future__ import annotations
 
 import os
+from _thread import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 generation = 0
 """How many forks lie between this process and the one that has imported this module."""
@@ -36,15 +37,36 @@ def forget(function: Callable[[], object]) -> None:
         _functions.remove(function)
 
 
+def _before() -> None:
+    """Hold back the signals that end a server: one that came to a child before it has let go of the server's
+    way to take them would end the server."""
+    if _functions:
+        from signal import SIG_BLOCK, SIGHUP, SIGINT, SIGTERM, pthread_sigmask
+
+        _masks[get_ident()] = pthread_sigmask(SIG_BLOCK, (SIGHUP, SIGINT, SIGTERM))
+
+
+def _after() -> None:
+    mask = _masks.pop(get_ident(), None)
+    if mask is not None:
+        from signal import SIG_SETMASK, pthread_sigmask
+
+        pthread_sigmask(SIG_SETMASK, mask)
+
+
 def _begin_child() -> None:
     global generation
     generation += 1
     functions, _functions[:] = _functions[:], []
     for function in functions:
         function()
+    _after()
 
 
-os.register_at_fork(after_in_child=_begin_child)
+_masks: dict[int, set[Any]] = {}
+"""By thread, the signals that were held back before it began to fork."""
+
+os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_begin_child)
 
 
 def replace(descriptors: Iterable[int]) -> None:

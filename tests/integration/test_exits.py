@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 import pytest
-from http_processes import TOKEN, Serving, eventually
+from http_processes import TOKEN, Serving
 from stdio import MODERN_META, Process, serve
 
 SERVER = """
@@ -406,4 +406,3 @@ def test_over_http_no_call_is_lost_because_another_one_exits(served: Serving) ->
     assert answer.json["error"]["code"] == -32603
     assert b"still here" in waiting.getresponse().read()
     assert served.call("echo", text="after") == "after"
-

@@ -12,10 +12,10 @@ import sys
 
 from fastrpc import forks
 from fastrpc.log import say
+from fastrpc.transports import loop
 from fastrpc.transports.http.settings import Settings
 from fastrpc.transports.http.signals import may_be_interrupted
 from fastrpc.transports.http.sockets import listen, place_of
-from fastrpc.transports.loop import run as run_in_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,8 +88,13 @@ def serve(
     service = server.service
     service.secret = settings.secret
     application = server.asgi(**settings.application)
-    run_in_loop(_serve(application, service, settings, sockets, on_ready, colleagues), may_be_interrupted)
+    run_in_loop(_serve(application, service, settings, sockets, on_ready, colleagues))
     return service
+
+
+def run_in_loop(serving: Any) -> None:
+    """Run a coroutine in an event loop of its own, to its end."""
+    loop.run(serving, is_signal=may_be_interrupted)
 
 
 async def _serve(
@@ -120,8 +125,8 @@ async def _serve(
         on_ready=on_ready,
     )
     if colleagues is not None:
-        loop = asyncio.get_running_loop()
-        loop.add_reader(colleagues.channel, _hear, loop, http, colleagues.channel)
+        running = asyncio.get_running_loop()
+        running.add_reader(colleagues.channel, _hear, running, http, colleagues.channel)
     forks.in_child(http.let_go)
     try:
         await http.serve()
