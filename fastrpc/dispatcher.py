@@ -21,6 +21,7 @@ from fastrpc.errors import (
     MethodNotFound,
     ParseError,
     ProtocolError,
+    excerpt,
     resembling,
 )
 from fastrpc.methods import METHODS, NOTIFICATIONS, tools
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from fastrpc.asking import Questions
     from fastrpc.asking.state import Memory
     from fastrpc.calls.link import Link
+    from fastrpc.methods import Method
     from fastrpc.service import Service
 
 
@@ -275,10 +277,26 @@ class Dispatcher:
             or request.version not in method.versions
             or (method.needs and not getattr(self.service, method.needs))
         ):
-            raise MethodNotFound(f"Method not found: {request.method:.128}{nearest(request.method, METHODS)}")
+            raise self._no_method(request, method)
         if request.method == "initialize" and request.batch is not None:
             raise InvalidRequest("initialize: not allowed in a batch")
         return method.serve(self, request)
+
+    def _no_method(self, request: Request, method: Method | None) -> MethodNotFound:
+        """Say why there is no such method: for this server, this version, or at all."""
+        version, service = request.version, self.service
+        if method is None:
+            served = [
+                name
+                for name, each in METHODS.items()
+                if version in each.versions and (not each.needs or getattr(service, each.needs))
+            ]
+            why = nearest(request.method, served)
+        elif version not in method.versions:
+            why = f" (protocol version {version} has no {request.method})"
+        else:
+            why = f" (this server has no {method.needs.removeprefix('has_')})"
+        return MethodNotFound(f"Method not found: {excerpt(request.method)}{why}")
 
     def _take_notification(self, message: Message) -> None:
         """Notifications are never answered, whatever is wrong with them (JSON-RPC 2.0, section 4.1)."""
@@ -343,7 +361,7 @@ class Dispatcher:
             self.connection.take_plans(plans)
         plan = plans.get(name)
         if plan is None:
-            raise InvalidParams(f"Unknown tool: {name:.128}{nearest(name, plans)}")
+            raise InvalidParams(f"Unknown tool: {excerpt(name)}{nearest(name, plans)}")
         return plan
 
     # --- handlers -----------------------------------------------------------------------------------------
