@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from _thread import get_ident
 
-from fastrpc import log
+from fastrpc import forks, log
 from fastrpc._core.encode import TEXT_FORM, dumps
 from fastrpc._core.message import Message
 from fastrpc.calls import Call, complaint_of, questions_of
@@ -21,6 +21,7 @@ from fastrpc.errors import (
     MethodNotFound,
     ParseError,
     ProtocolError,
+    excerpt,
     resembling,
 )
 from fastrpc.methods import METHODS, NOTIFICATIONS, tools
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from fastrpc.asking import Questions
     from fastrpc.asking.state import Memory
     from fastrpc.calls.link import Link
+    from fastrpc.methods import Method
     from fastrpc.service import Service
 
 
@@ -151,6 +153,8 @@ class Dispatcher:
         """Called when a call wants its client to come back later for the rest (MCP 2025-11-25: polling)."""
         self.thread = get_ident()
         """The thread that serves the connection: nobody else may write to it."""
+        self.generation: int | None = None
+        """Which process may serve it, as `fastrpc.forks` counts them; None where it is in memory alone."""
         self.loop: AbstractEventLoop | None = None
         self.listening: dict[bytes, Any] = connection.listening
         """Requests whose answer is a stream of changes (MCP 2026-07-28: subscriptions/listen), by key."""
@@ -180,19 +184,20 @@ class Dispatcher:
         results, version = self.service.results, self._version_of(modern)
         try:
             encoded = results.of(tool, result, version)
-        except Exception as error:
+        except BaseException as error:
             encoded = results.failure(complaint_of(tool, error), version)
         self._answer(id, encoded, None)
 
     def call_failed(self, id: bytes, tool: Any, error: BaseException, modern: bool) -> None:
         """An inline call has raised."""
+        self.leave_if_forked(error)
         if isinstance(error, ProtocolError):
             self._answer_error(id, error, None)
             return
         version = self._version_of(modern)
         try:
             result = self.service.results.failure(complaint_of(tool, error), version)
-        except Exception as problem:  # an error whose words cannot be had
+        except BaseException as problem:  # an error whose words cannot be had
             self._answer_error(id, own_fault("tools/call", problem), None)
         else:
             self._answer(id, result, None)
@@ -251,7 +256,8 @@ class Dispatcher:
         except ProtocolError as error:
             self._answer_error(request.id, error, batch)
             return
-        except Exception as error:
+        except BaseException as error:  # of what users write, too: a type's own reading of an argument
+            self.leave_if_forked(error)
             self._answer_error(request.id, own_fault(request.method, error), batch)
             return
         if result is not None:
@@ -272,10 +278,26 @@ class Dispatcher:
             or request.version not in method.versions
             or (method.needs and not getattr(self.service, method.needs))
         ):
-            raise MethodNotFound(f"Method not found: {request.method:.128}{nearest(request.method, METHODS)}")
+            raise self._no_method(request, method)
         if request.method == "initialize" and request.batch is not None:
             raise InvalidRequest("initialize: not allowed in a batch")
         return method.serve(self, request)
+
+    def _no_method(self, request: Request, method: Method | None) -> MethodNotFound:
+        """Say why there is no such method: for this server, this version, or at all."""
+        version, service = request.version, self.service
+        if method is None:
+            served = [
+                name
+                for name, each in METHODS.items()
+                if version in each.versions and (not each.needs or getattr(service, each.needs))
+            ]
+            why = nearest(request.method, served)
+        elif version not in method.versions:
+            why = f" (protocol version {version} has no {request.method})"
+        else:
+            why = f" (this server has no {method.needs.removeprefix('has_')})"
+        return MethodNotFound(f"Method not found: {excerpt(request.method)}{why}")
 
     def _take_notification(self, message: Message) -> None:
         """Notifications are never answered, whatever is wrong with them (JSON-RPC 2.0, section 4.1)."""
@@ -340,7 +362,7 @@ class Dispatcher:
             self.connection.take_plans(plans)
         plan = plans.get(name)
         if plan is None:
-            raise InvalidParams(f"Unknown tool: {name:.128}{nearest(name, plans)}")
+            raise InvalidParams(f"Unknown tool: {excerpt(name)}{nearest(name, plans)}")
         return plan
 
     # --- handlers -----------------------------------------------------------------------------------------
@@ -365,6 +387,7 @@ class Dispatcher:
         try:
             return self._encoded(request, handler, call.run_inline())
         except BaseException as error:
+            self.leave_if_forked(error)
             return self._failure(request, handler, error)
 
     def _encoded(self, request: Request, handler: Any, value: Any) -> bytes:
@@ -417,7 +440,7 @@ class Dispatcher:
                 return
         try:
             encoded = self._encoded(request, call.plan.tool, result)
-        except Exception as error:
+        except BaseException as error:
             self.call_raised(call, error)
         else:
             self._answer_late(request, encoded)
@@ -429,7 +452,7 @@ class Dispatcher:
         except ProtocolError as problem:
             self._answer_error(request.id, problem, request.batch)
             self._forget(request)
-        except Exception as problem:
+        except BaseException as problem:
             self._answer_error(request.id, own_fault(request.method, problem), request.batch)
             self._forget(request)
         else:
@@ -521,6 +544,11 @@ class Dispatcher:
         return main._questions
 
     # --- ends -----------------------------------------------------------------------------------------
+
+    def leave_if_forked(self, error: BaseException) -> None:
+        """End this process if it is a child that was forked in the call that has raised `error`."""
+        if self.generation is not None and self.generation != forks.generation:
+            forks.leave(error)
 
     def cancel(self, key: bytes) -> None:
         """Stop the request with this key, if it is in flight (MCP, utilities: cancellation)."""

@@ -6,7 +6,8 @@ error with its `code`; `ToolError` and `ArgumentError` become a tool result with
 fault of whoever typed the command, and ends it with exit code 2. Errors are raised deep and turned
 into an answer in one place, `fastrpc.dispatcher`. Importing this module imports nothing.
 
-Whoever refuses a name may say which one was meant: `resembling` finds it.
+Whoever refuses a name may say which one was meant: `resembling` finds it. What came is quoted by `excerpt`:
+an error is never as large as what it is about.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
+
+
+FAILURES = (Exception, SystemExit, KeyboardInterrupt)
+"""What a function of a user's fails with. Not among them: what ends a coroutine that is no longer wanted, and
+what goes through a handler on purpose (`fastrpc.calls.InputRequired`)."""
 
 
 class FastrpcError(Exception):
@@ -92,7 +98,8 @@ class ResourceNotFound(ProtocolError):
     code = -32602
 
     def __init__(self, uri: str, hint: str = "", *, legacy: bool = False) -> None:
-        super().__init__(f"Resource not found: {uri:.256}{hint}", {"uri": uri})
+        uri = excerpt(uri)
+        super().__init__(f"Resource not found: {uri}{hint}", {"uri": uri})
         if legacy:
             self.code = -32002
 
@@ -127,9 +134,21 @@ class UsageError(FastrpcError):
     """A wrong option, a missing file, an unknown target: one line on stderr, exit code 2."""
 
 
+LONGEST_EXCERPT = 200
+"""Characters of a text that came, in an error."""
+
+
+def excerpt(text: str) -> str:
+    """Return a text that came as an error quotes it: the beginning of a long one, with an ellipsis."""
+    return text if len(text) <= LONGEST_EXCERPT else text[: LONGEST_EXCERPT - 1] + "…"
+
+
 def resembling(name: str, known: Iterable[str], most: int = 3) -> list[str]:
-    """Return the known names that a misspelled one resembles, the nearest first; capitals do not count."""
+    """Return the known names that a misspelled one resembles, the nearest first; capitals do not count.
+
+    The name itself is none of them: that it is known and refused has another reason than its spelling.
+    """
     from difflib import get_close_matches
 
-    folded = {each.lower(): each for each in known}
+    folded = {each.lower(): each for each in known if each != name}
     return [folded[close] for close in get_close_matches(name[:128].lower(), folded, most)]

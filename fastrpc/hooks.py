@@ -11,7 +11,7 @@ from __future__ import annotations
 from copy import copy
 
 from fastrpc.catalogue.handlers import is_async, name_of
-from fastrpc.errors import DefinitionError
+from fastrpc.errors import FAILURES, DefinitionError
 from fastrpc.schema import Signature
 
 TYPE_CHECKING = False
@@ -148,7 +148,7 @@ class _HookedSignature(Signature):
                 changed = hook.function(call, result)
                 result = result if changed is None else changed
             return result
-        except Exception as error:
+        except FAILURES as error:
             return self._mend(call, error)
 
     def _mend(self, call: ToolCall, error: BaseException) -> Any:
@@ -156,7 +156,7 @@ class _HookedSignature(Signature):
         for hook in self.on_error:
             try:
                 answer = hook.function(call, error)
-            except Exception as other:
+            except FAILURES as other:
                 error = other
                 continue
             if isinstance(answer, BaseException):
@@ -181,14 +181,14 @@ class _HookedSignature(Signature):
                 changed = await _told(hook, call, result)
                 result = result if changed is None else changed
             return result
-        except Exception as error:
+        except FAILURES as error:
             return await self._mend_async(call, error)
 
     async def _mend_async(self, call: ToolCall, error: BaseException) -> Any:
         for hook in self.on_error:
             try:
                 answer = await _told(hook, call, error)
-            except Exception as other:
+            except FAILURES as other:
                 error = other
                 continue
             if isinstance(answer, BaseException):

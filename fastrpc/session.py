@@ -7,7 +7,7 @@ version and capabilities in ``params._meta``, and is judged by that alone, befor
 
 from __future__ import annotations
 
-from fastrpc.errors import InvalidParams, InvalidRequest, UnsupportedProtocolVersion
+from fastrpc.errors import InvalidParams, InvalidRequest, UnsupportedProtocolVersion, excerpt
 from fastrpc.versions import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
@@ -111,7 +111,7 @@ class Session:
             return MODERN
         if self.version is None:
             if method not in EARLY:
-                raise InvalidRequest(f"{method}: the first request must be initialize")
+                raise InvalidRequest(f"{excerpt(method)}: the first request must be initialize")
             return LATEST_LEGACY
         return self.version
 
@@ -133,5 +133,5 @@ def check_envelope(meta: dict[str, Any]) -> None:
         raise InvalidParams(f"_meta: {LOG_KEY}: expected one of {', '.join(LOG_LEVELS)}")
     if meta[VERSION_KEY] != MODERN:
         raise UnsupportedProtocolVersion(
-            "Unsupported protocol version", {"supported": [MODERN], "requested": meta[VERSION_KEY]}
+            "Unsupported protocol version", {"supported": [MODERN], "requested": excerpt(meta[VERSION_KEY])}
         )

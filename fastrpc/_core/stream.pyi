@@ -41,10 +41,15 @@ class Stream:
     def flush_soon(self) -> None: ...
     def flush(self) -> None: ...
     def drained(self) -> None: ...
+    def abandon(self) -> None:
+        """Read and answer nothing any more, in a child process that a call has forked."""
     def send_rest(self, timeout_ms: int) -> int:
         """Write what waits without a loop; return IDLE, BLOCKED or BROKEN."""
 
 def catch_signals() -> int:
     """Note SIGTERM, SIGINT and SIGHUP from now on; return a descriptor that turns readable."""
+
+def forget_signals() -> None:
+    """Take signals as before `catch_signals`, in a child process."""
 
 def release_signals() -> None: ...

@@ -13,6 +13,8 @@ from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport int64_t
 from posix.unistd cimport close, read, write
 
+from fastrpc import forks
+
 from fastrpc._core.connection cimport Connection, clock
 from fastrpc._core.encode cimport Output
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
@@ -98,6 +100,15 @@ cdef extern from *:
     #endif
     }
 
+    /* In a child process: the pipe is the parent's, which would take a signal of the child for its own. */
+    static void fastrpc_forget_pipe(void) {
+        for (int end = 0; end < 2; ++end) {
+            if (fastrpc_signal_pipe[end] >= 0) { close(fastrpc_signal_pipe[end]); }
+            fastrpc_signal_pipe[end] = -1;
+        }
+        fastrpc_signal_seen = 0;
+    }
+
     static void fastrpc_release_signals(void) {
         for (int at = 0; at < 3; ++at) {
             sigaction(fastrpc_signals[at], &fastrpc_former[at], NULL);
@@ -107,6 +118,7 @@ cdef extern from *:
     int signal_seen "fastrpc_signal_seen"
     int make_pipe "fastrpc_make_pipe"(int* ends) nogil
     int c_catch_signals "fastrpc_catch_signals"() nogil
+    void forget_pipe "fastrpc_forget_pipe"() nogil
     void c_release_signals "fastrpc_release_signals"() nogil
     void widen "fastrpc_widen"(int descriptor) nogil
     void keep_memory "fastrpc_keep_memory"() nogil
@@ -148,6 +160,7 @@ cdef class Stream:
     cdef bint reading                    # the loop watches the input
     cdef bint writing                    # the loop watches the output, which is full
     cdef bint over
+    cdef bint abandoned                  # this is a child process, forked in a call that came from here
     cdef bint wide                       # room has been made for large messages
     cdef object loop
     cdef object on_end                   # called once in the loop phase, with END or BROKEN
@@ -247,6 +260,8 @@ cdef class Stream:
                         self.connection.too_long()
                 lines += 1
                 if self.wants_loop:
+                    if self.abandoned:
+                        forks.leave()
                     found = self.send()
                     return LOOP if found == IDLE else found
                 if self.output.waiting() > FLUSH_ABOVE:
@@ -285,6 +300,8 @@ cdef class Stream:
             if self.trace is not None:
                 self.trace(b"<", line[:size])
             self.connection.handle(line, size)
+            if self.abandoned:
+                forks.leave()
         return END if self.send() == IDLE else BLOCKED
 
     cdef int send(self) except -1:
@@ -357,6 +374,20 @@ cdef class Stream:
         self.waiting.append(function)
         self.wants_loop = True
         write(self.waker[1], b"", 1)  # a full pipe has woken the reader already
+
+    def abandon(self):
+        """Read and answer nothing any more: this is a child process, and the lines are its parent's.
+
+        The call in which it was forked ends the process when it comes back.
+        """
+        cdef int end
+        self.abandoned = self.wants_loop = self.over = True
+        self.connection.known = False
+        self.framer.start = self.framer.searched = self.framer.end
+        self.output.taken(self.output.waiting())
+        for end in range(2):
+            close(self.waker[end])
+            self.waker[end] = -1
 
     # --- in a loop ------------------------------------------------------------------------------------
 
@@ -469,6 +500,12 @@ cdef class Stream:
 def catch_signals():
     """Note SIGTERM, SIGINT and SIGHUP from now on; return a descriptor that turns readable with one."""
     return c_catch_signals()
+
+
+def forget_signals():
+    """Take signals as before catch_signals(), in a child process: they are not its parent's."""
+    c_release_signals()
+    forget_pipe()
 
 
 def release_signals():

@@ -12,7 +12,7 @@ from __future__ import annotations
 from fastrpc.asking.state import memory_of, state_of
 from fastrpc.asking.state import once as once_of
 from fastrpc.calls import InputRequired
-from fastrpc.errors import MissingRequiredClientCapability, ToolError
+from fastrpc.errors import MissingRequiredClientCapability, ToolError, excerpt
 from fastrpc.questions import Answer, BadAnswer, Form, Question, Roots, Sample, Sampling, Visit
 from fastrpc.results import to_json
 from fastrpc.session import READY
@@ -254,4 +254,4 @@ def _reason(message: dict[str, Any]) -> str:
     error = message.get("error")
     if not isinstance(error, dict):
         return ": its answer has no result"
-    return f": {error.get('message')} ({error.get('code')})"
+    return f": {excerpt(str(error.get('message')))} ({excerpt(str(error.get('code')))})"

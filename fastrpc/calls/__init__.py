@@ -11,7 +11,7 @@ from __future__ import annotations
 from _thread import get_ident
 from time import perf_counter_ns
 
-from fastrpc import log
+from fastrpc import forks, log
 from fastrpc.errors import ArgumentError, ToolError
 from fastrpc.results import UnencodableResult
 
@@ -60,6 +60,31 @@ def questions_of(error: BaseException) -> dict[str, dict[str, Any]] | None:
             return None
         found.update(questions)
     return found
+
+
+class Exited(Exception):
+    """Stands for the SystemExit or KeyboardInterrupt of a coroutine, which its task would let out of the
+    event loop. `error` is the exception itself."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(repr(error))
+        self.error = error
+
+
+async def contained(function: Callable[[], Any]) -> Any:
+    """Await what a function returns, in a task. Raises Exited in the place of what would end the loop."""
+    generation = forks.generation
+    try:
+        result = await function()
+    except BaseException as error:
+        if generation != forks.generation:
+            forks.leave(error)
+        if isinstance(error, (SystemExit, KeyboardInterrupt)):
+            raise Exited(error) from None
+        raise
+    if generation != forks.generation:
+        forks.leave()
+    return result
 
 
 class Call:
@@ -136,9 +161,9 @@ class Call:
             self.timer = loop.call_later(handler.timeout_seconds, self.expire)
         if handler.is_async:
             if within is None:
-                self.task = loop.create_task(self.invoke())
+                self.task = loop.create_task(contained(self.invoke))
             else:
-                self.task = within(self, lambda: loop.create_task(self.invoke()))
+                self.task = within(self, lambda: loop.create_task(contained(self.invoke)))
             self.task.add_done_callback(self.task_done)
         elif self.plan.inline:  # it has waited for a lifespan
             self.run_late()
@@ -151,6 +176,7 @@ class Call:
         try:
             result, error = self.invoke(), None
         except BaseException as failure:
+            self.dispatcher.leave_if_forked(failure)
             result, error = None, failure
         self.thread_done(result, error, perf_counter_ns() - began)
 
@@ -161,7 +187,7 @@ class Call:
         if task.cancelled():
             self.failed(ToolError("the call was cancelled"))
         elif (error := task.exception()) is not None:
-            self.failed(error)
+            self.failed(error.error if type(error) is Exited else error)
         else:
             self.returned(task.result())
 

@@ -162,8 +162,8 @@ class Link:
         def done(result: Any, error: BaseException | None, nanoseconds: int) -> None:
             if future.done():
                 return
-            if isinstance(error, (StopIteration, SystemExit, KeyboardInterrupt)):
-                error = RuntimeError(repr(error))  # a future cannot hold the first, the others end the loop
+            if isinstance(error, StopIteration):
+                error = RuntimeError(repr(error))  # a future cannot hold it
             if error is not None:
                 future.set_exception(error)
             else:

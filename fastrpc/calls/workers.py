@@ -12,6 +12,8 @@ import threading
 from queue import SimpleQueue
 from time import perf_counter_ns
 
+from fastrpc import forks
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -70,6 +72,7 @@ class Workers:
         os._exit(0)
 
     def _work(self) -> None:
+        generation = forks.generation
         while True:
             loop, function, done = self._jobs.get()
             result: Any = None
@@ -80,6 +83,8 @@ class Workers:
             except BaseException as error:  # a tool's SystemExit must not end the worker either
                 failure = error
             took = perf_counter_ns() - began
+            if generation != forks.generation:
+                forks.leave(failure)
             with self._lock:
                 self._idle += 1
             try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fastrpc.completion import Completions, choices_of, key_of, matching
 from fastrpc.dispatcher import nearest
-from fastrpc.errors import InvalidParams
+from fastrpc.errors import InvalidParams, excerpt
 from fastrpc.methods.prompts import encoded, refusal, text_member, texts_member
 from fastrpc.results import UnencodableResult
 from fastrpc.schema.shapes import shorten
@@ -57,7 +57,7 @@ def _referred(dispatcher: Dispatcher, params: dict[str, Any]) -> Any:
     entry = registry.get(key)
     if entry is None:
         hint = nearest(key, [entry.key for entry in registry])
-        raise InvalidParams(f"ref: unknown {registry.kind}: {key:.128}{hint}")
+        raise InvalidParams(f"ref: unknown {registry.kind}: {excerpt(key)}{hint}")
     return entry
 
 
@@ -79,7 +79,9 @@ def _parameter(entry: Any, name: str) -> Parameter:
     parameters: dict[str, Parameter] = {parameter.name: parameter for parameter in entry.signature.parameters}
     if name not in parameters:
         known = ", ".join(parameters) or "none"
-        raise InvalidParams(f"argument.name: {entry.key:.128} has no argument {name:.128}; it has {known}")
+        raise InvalidParams(
+            f"argument.name: {excerpt(entry.key)} has no argument {excerpt(name)}; it has {known}"
+        )
     return parameters[name]
 
 

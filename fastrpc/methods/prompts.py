@@ -9,7 +9,7 @@ from __future__ import annotations
 from fastrpc import log
 from fastrpc.catalogue.paging import cursor_of
 from fastrpc.dispatcher import nearest
-from fastrpc.errors import ArgumentError, InternalError, InvalidParams, ProtocolError, ToolError
+from fastrpc.errors import ArgumentError, InternalError, InvalidParams, ProtocolError, ToolError, excerpt
 from fastrpc.prompts import ROLES, Message
 from fastrpc.results import UnencodableResult, to_json
 from fastrpc.schema.shapes import quote, shorten
@@ -39,7 +39,8 @@ def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
     prompts = dispatcher.service.catalogue.prompts
     prompt = prompts.get(name)
     if prompt is None:
-        raise InvalidParams(f"Unknown prompt: {name:.128}{nearest(name, [prompt.key for prompt in prompts])}")
+        hint = nearest(name, [prompt.key for prompt in prompts])
+        raise InvalidParams(f"Unknown prompt: {excerpt(name)}{hint}")
     try:
         bound = prompt.signature.bind(arguments)
     except ArgumentError as error:

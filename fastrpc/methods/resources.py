@@ -8,11 +8,18 @@ the client has come in either.
 from __future__ import annotations
 
 from fastrpc._core.encode import dumps
-from fastrpc.calls import complaint_of
+from fastrpc.calls import Exited, complaint_of, contained
 from fastrpc.catalogue.paging import cursor_of, decode_cursor, encode_cursor, page_of
-from fastrpc.errors import ArgumentError, InternalError, InvalidParams, ResourceNotFound, ToolError
+from fastrpc.errors import (
+    ArgumentError,
+    InternalError,
+    InvalidParams,
+    ResourceNotFound,
+    ToolError,
+    excerpt,
+)
 from fastrpc.resources import Contents, ProviderMethod, Resource, entry_of, guessed_type
-from fastrpc.resources.uri_templates import normal
+from fastrpc.resources.uri_templates import LONGEST, normal
 from fastrpc.results import UnencodableResult, to_json
 from fastrpc.types import Content
 from fastrpc.versions import MODERN, known
@@ -120,7 +127,14 @@ def _uri_of(params: dict[str, Any]) -> str:
     uri = params.get("uri")
     if not isinstance(uri, str):
         raise InvalidParams("uri: expected a string" if "uri" in params else "uri: missing")
+    _check_length(uri)
     return uri
+
+
+def _check_length(uri: str) -> None:
+    """Raise InvalidParams for a URI that is too long to be looked for: before anything is done with it."""
+    if len(uri) > LONGEST:
+        raise InvalidParams(f"uri: expected at most {LONGEST} characters, got {len(uri)}")
 
 
 def _reader_of(catalogue: Catalogue, uri: str, version: str) -> tuple[Reader, list[Any]]:
@@ -134,7 +148,9 @@ def _reader_of(catalogue: Catalogue, uri: str, version: str) -> tuple[Reader, li
     resource = catalogue.resources.get(meant)
     if resource is not None:
         return resource, resource.signature.bind({})
-    matches = [(found, values) for found in catalogue.templates if (values := found.match(meant)) is not None]
+    matches = [
+        (found, values) for found in catalogue.templates if (values := found.match_normal(meant)) is not None
+    ]
     matches.sort(key=lambda match: (match[0].template.rank, len(match[1])), reverse=True)
     refusal = None
     for template, values in matches:
@@ -147,7 +163,7 @@ def _reader_of(catalogue: Catalogue, uri: str, version: str) -> tuple[Reader, li
         reader = max(owners, key=lambda found: len(found.prefix)).reader
         return reader, reader.bind(meant)
     if refusal is not None:
-        raise InvalidParams(f"{uri:.256}: {refusal}", {"uri": uri})
+        raise InvalidParams(f"{excerpt(uri)}: {refusal}", {"uri": excerpt(uri)})
     raise _not_found(catalogue, uri, version)
 
 
@@ -180,8 +196,8 @@ class Room:
 
     @staticmethod
     def failure(request: Request, reader: Reader, error: BaseException) -> bytes:
-        uri = request.params["uri"]
-        raise InternalError(f"Error reading {uri:.256}: {complaint_of(reader, error)}", {"uri": uri})
+        uri = excerpt(request.params["uri"])
+        raise InternalError(f"Error reading {uri}: {complaint_of(reader, error)}", {"uri": uri})
 
 
 ROOM = Room()
@@ -247,12 +263,13 @@ async def read_inside(link: Link, uri: str) -> list[Contents]:
     request = link.request
     catalogue = request.dispatcher.service.catalogue
     try:
+        _check_length(uri)
         reader, arguments = _reader_of(catalogue, uri, request.version)
     except (ResourceNotFound, InvalidParams) as error:
         raise ToolError(error.message) from None
     value = await _called(link, reader, arguments)
     if value is None:
-        raise ToolError(f"Resource not found: {uri:.256}")
+        raise ToolError(f"Resource not found: {excerpt(uri)}")
     return contents_of(value, uri, reader.mime_type)
 
 
@@ -277,9 +294,11 @@ async def _called(link: Link, reader: Reader, arguments: list[Any]) -> Any:
 
     if not reader.is_async and service.plan_for(reader).inline:
         return call()
-    waiting = call() if reader.is_async else link.in_thread(call)
+    waiting = contained(call) if reader.is_async else link.in_thread(call)
     try:
         return await asyncio.wait_for(waiting, reader.timeout_seconds)
+    except Exited as exited:
+        raise exited.error from None
     except asyncio.TimeoutError:
         if reader.timeout_seconds is None:
             raise

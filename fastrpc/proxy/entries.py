@@ -150,9 +150,9 @@ class PassedTemplate(ResourceTemplate):
     def describe(self) -> Signature:
         return _PassedSignature(_named([*self.template.variables]), {})
 
-    def match(self, uri: str) -> dict[str, str] | None:
+    def match_normal(self, uri: str) -> dict[str, str] | None:
         """Return the URI itself: taking it apart is the affair of the server behind."""
-        return None if self.template.match(uri) is None else {"uri": uri}
+        return None if self.template.match_normal(uri) is None else {"uri": uri}
 
 
 def _adopt_readable(readable: Any, raw: dict[str, Any]) -> None:

@@ -394,7 +394,13 @@ class ResourceTemplate(_Readable):
 
     def match(self, uri: str) -> dict[str, str] | None:
         """Return the variables' values in a URI; None if it is none of the template's."""
-        values = self.template.match(uri)
+        from fastrpc.resources.uri_templates import LONGEST, normal
+
+        return None if len(uri) > LONGEST else self.match_normal(normal(uri))
+
+    def match_normal(self, uri: str) -> dict[str, str] | None:
+        """`match` for a URI in its one spelling (`uri_templates.normal`)."""
+        values = self.template.match_normal(uri)
         if values is None:
             return None
         for parameter in self.signature.parameters:

@@ -228,7 +228,10 @@ class Template:
         Where there is a choice the first variable takes most, but nothing of what a later expression that
         may be left out could have. Values are percent-decoded.
         """
-        uri = normal(uri)
+        return None if len(uri) > LONGEST else self.match_normal(normal(uri))
+
+    def match_normal(self, uri: str) -> dict[str, str] | None:
+        """`match` for a URI that `normal` has returned, of one that is not too long."""
         first = self._parts[0] if self._parts else None
         if len(uri) > LONGEST or (isinstance(first, _Literal) and not uri.startswith(first.text)):
             return None
@@ -297,11 +300,21 @@ def encoded(text: str, allowed: frozenset[str]) -> str:
         return "".join(pieces)
     if allowed.issuperset(text):
         return text
-    return "".join(character if character in allowed else _escape(character) for character in text)
+    return _escaped(text, allowed)
 
 
-def _escape(character: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
+def _escaped(text: str, allowed: frozenset[str]) -> str:
+    """Return a text with each byte of its UTF-8 percent-encoded that is none of the allowed characters."""
+    table = _TABLES.get(allowed)
+    if table is None:
+        table = _TABLES[allowed] = [
+            chr(byte) if chr(byte) in allowed else f"%{byte:02X}" for byte in range(256)
+        ]
+    return "".join([table[byte] for byte in text.encode("utf-8", "surrogatepass")])
+
+
+_TABLES: dict[frozenset[str], list[str]] = {}
+"""What each byte becomes, by the characters that are allowed, which are ASCII."""
 
 
 def _expanded(operator: str, name: str, path: bool, value: str) -> str:
@@ -309,7 +322,7 @@ def _expanded(operator: str, name: str, path: bool, value: str) -> str:
     if operator in _WIDE:
         return encoded(value, _ALLOWED)
     kept = _UNRESERVED | {"/"} if path else _UNRESERVED
-    text = "".join(character if character in kept else _escape(character) for character in value)
+    text = _escaped(value, kept)
     if operator in ("?", "&"):
         return f"{name}={text}"
     if operator == ";":

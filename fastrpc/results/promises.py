@@ -9,6 +9,7 @@ JSON that it becomes.
 from __future__ import annotations
 
 from fastrpc._core.encode import is_plain
+from fastrpc.errors import FAILURES
 from fastrpc.results import BrokenPromise, to_json
 from fastrpc.schema.shapes import (
     AnyShape,
@@ -96,7 +97,7 @@ def plain_check(shape: Shape) -> Callable[[Any], bool]:
                 shape.accept(value, False)
             else:
                 check(shape, value)
-        except Exception:  # judged again, and said, by `conforming`
+        except FAILURES:  # judged again, and said, by `conforming`
             return False
         return True
 

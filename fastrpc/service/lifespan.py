@@ -12,7 +12,7 @@ import asyncio
 
 from fastrpc import log
 from fastrpc.calls import ENDED
-from fastrpc.errors import ToolError
+from fastrpc.errors import FAILURES, ToolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Lifespan:
             async with manager as value:
                 self._open(value)
                 await leaving.wait()
-        except Exception as error:
+        except FAILURES as error:
             if self.entered:
                 log.write("error", "the lifespan failed while it was left", error)
             else:

@@ -10,6 +10,7 @@ import this.
 from __future__ import annotations
 
 from fastrpc import log
+from fastrpc.errors import FAILURES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Watch:
     def _call(self, function: Callable[[], object]) -> None:
         try:
             function()
-        except Exception as error:
+        except FAILURES as error:
             if function not in self._failing:
                 self._failing.add(function)
                 log.write(

@@ -15,13 +15,13 @@ from __future__ import annotations
 import os
 import stat
 
+from fastrpc import forks
 from fastrpc._core import stream as _stream
 from fastrpc._core.stream import Stream
 from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
     from fastrpc._core.connection import Connection
@@ -64,6 +64,10 @@ class Descriptors:
             self._blocking.append(descriptor)
         return descriptor
 
+    def let_go(self) -> None:
+        """Keep nothing of what the client reads and writes, in a child process."""
+        forks.replace({self.input, self.output, *self._kept})
+
     def give_back(self) -> None:
         for descriptor in self._blocking:
             os.set_blocking(descriptor, True)
@@ -85,10 +89,19 @@ def prepare() -> None:
     global _prepared
     if _prepared is None:
         _prepared = Descriptors()
+        forks.in_child(_let_go)
+
+
+def _let_go() -> None:
+    global _prepared
+    if _prepared is not None:
+        _prepared.let_go()
+        _prepared = None
 
 
 def _give_back() -> None:
     global _prepared
+    forks.forget(_let_go)
     if _prepared is not None:
         _prepared.give_back()
         _prepared = None
@@ -123,41 +136,30 @@ def serve(
     descriptors = _prepared
     assert descriptors is not None
     signals = _stream.catch_signals()
+    forks.in_child(_stream.forget_signals)
+    stream: Stream | None = None
     try:
         stream = Stream(connection, descriptors.input, descriptors.output, max_line, trace)
+        connection.dispatcher.generation = forks.generation
+        forks.in_child(stream.abandon)
         reason = stream.run()
         if reason == _stream.LOOP:
             drain = None if descriptors.input_is_file else drain_seconds
             _serve_in_loop(stream, connection, signals, drain)
         stream.send_rest(LAST_WORDS_MS)
     finally:
+        forks.forget(_stream.forget_signals)
+        if stream is not None:
+            forks.forget(stream.abandon)
         _stream.release_signals()
         _give_back()
 
 
 def _serve_in_loop(stream: Stream, connection: Connection, signals: int, drain_seconds: float | None) -> None:
-    """Go on in an event loop, to the end."""
-    import asyncio
+    """Go on in an event loop, to the end. A signal is never a KeyboardInterrupt here: see `serve`."""
+    from fastrpc.transports.loop import run
 
-    loop = new_loop()
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_until_complete(_Ending(loop, stream, connection, signals, drain_seconds).serve())
-    finally:
-        asyncio.set_event_loop(None)
-        loop.close()
-
-
-def new_loop() -> AbstractEventLoop:
-    """Return a new event loop: uvloop's where there is one."""
-    try:
-        import uvloop
-    except ImportError:
-        import asyncio
-
-        return asyncio.new_event_loop()
-    loop: AbstractEventLoop = uvloop.new_event_loop()
-    return loop
+    run(_Ending(stream, connection, signals, drain_seconds).serve(), is_signal=lambda: False)
 
 
 class _Ending:
@@ -165,7 +167,6 @@ class _Ending:
 
     def __init__(
         self,
-        loop: AbstractEventLoop,
         stream: Stream,
         connection: Connection,
         signals: int,
@@ -173,7 +174,6 @@ class _Ending:
     ) -> None:
         import asyncio
 
-        self.loop = loop
         self.stream = stream
         self.connection = connection
         self.signals = signals
@@ -182,6 +182,9 @@ class _Ending:
         self.hurry = asyncio.Event()  # a signal has come, or nobody reads the output
 
     async def serve(self) -> None:
+        import asyncio
+
+        self.loop = asyncio.get_running_loop()
         self.loop.add_reader(self.signals, self.on_signal)
         self.connection.dispatcher.loop_runs(self.loop)
         self.stream.attach(self.loop, self.on_end)

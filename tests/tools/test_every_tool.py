@@ -104,3 +104,36 @@ def test_a_good_result_has_its_mark_and_its_facts() -> None:
     result = call("ListBgTasks", {})
     assert result["isError"] is False
     assert "fastrpc/facts" in result["_meta"]
+
+
+HUGE = ["x" * 20_000, "/" + "é\n" * 2_000, 10**4200, -(10**4200), ["x" * 20_000], {"y" * 20_000: 1}]
+ANSWERED_BY_OTHERS = {("Bash", "command"), ("BackgroundBash", "command"), ("WebSearch", "query")}
+"""What the answer is about is then what a program or a search engine says."""
+
+
+@pytest.mark.parametrize(
+    ("tool", "name"),
+    [
+        (tool, name)
+        for tool, published in CONTRACT.items()
+        for name in published["parameters"]
+        if (tool, name) not in ANSWERED_BY_OTHERS and tool != "BackgroundBash"
+    ],
+)
+def test_no_refusal_is_larger_than_some_words(tool: str, name: str) -> None:
+    parameters = CONTRACT[tool]["parameters"]
+    simple = {"string": "a", "integer": 1, "number": 1, "boolean": False}
+    given = {
+        other: parameter.get("enum", [simple.get(parameter.get("type"))])[0]
+        for other, parameter in parameters.items()
+        if parameter["required"]
+    }
+
+    async def conversation(client: Client) -> None:
+        for huge in HUGE:
+            arguments = {**given, name: huge}
+            result = await client.request("tools/call", {"name": tool, "arguments": arguments})
+            if result.get("isError"):
+                assert len(str(result)) <= 2_000, str(result)[:400]
+
+    with_client(conversation)

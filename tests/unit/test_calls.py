@@ -464,3 +464,31 @@ def test_full_control_is_full() -> None:
         "isError": True,
         "_meta": {"k": 1},
     }
+
+
+@pytest.mark.parametrize("error", [SystemExit(2), KeyboardInterrupt()])
+def test_a_coroutine_that_exits_fails_in_a_loop_of_somebody_else(error: BaseException) -> None:
+    app = Server("t")
+
+    @app.tool
+    async def exits() -> str:
+        await asyncio.sleep(0)
+        raise error
+
+    @app.resource("exits://now", timeout_seconds=5)
+    async def resource() -> str:
+        raise error
+
+    @app.tool
+    async def reads(context: Context) -> str:
+        return str(await context.read_resource("exits://now"))
+
+    async def conversation(client: Client) -> None:
+        for tool in ("exits", "reads"):
+            result = await client.request("tools/call", {"name": tool, "arguments": {}})
+            assert result["isError"]
+            assert result["content"][0]["text"].startswith(type(error).__name__)
+        with pytest.raises(RemoteError):
+            await client.request("resources/read", {"uri": "exits://now"})
+
+    with_client(app, conversation)

@@ -16,7 +16,7 @@ from in_memory import ask, every_version, read, refusal, with_client
 
 from fastrpc import Context, Image, Server, Text, ToolError
 from fastrpc.errors import DefinitionError, ResourceNotFound
-from fastrpc.resources import Contents, guessed_type
+from fastrpc.resources import Contents, guessed_type, uri_templates
 from fastrpc.testing import Client, RemoteError
 from fastrpc.types import EmbeddedResource, ResourceLink
 from fastrpc.versions import LEGACY_VERSIONS, MODERN
@@ -391,6 +391,48 @@ def test_a_client_need_not_escape_what_a_uri_cannot_hold(
 def test_the_error_points_at_what_was_probably_meant() -> None:
     error = refusal(serving(lambda: "", "docs://guide"), "resources/read", {"uri": "docs://giude"})
     assert error.message == "Resource not found: docs://giude (did you mean docs://guide?)"
+
+
+@every_version
+def test_the_length_of_a_uri_is_looked_at_before_anything_else(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = serving(lambda: "", "docs://guide")
+    for number in range(3):
+        app.resource(f"docs{number}://{{id}}")(lambda_of("id", "id"))
+    normal = uri_templates.encoded
+
+    def encoded(text: str, allowed: frozenset[str]) -> str:
+        assert len(text) <= uri_templates.LONGEST
+        return normal(text, allowed)
+
+    monkeypatch.setattr(uri_templates, "encoded", encoded)
+    methods = ["resources/read"]
+    if version != MODERN:
+        methods += ["resources/subscribe", "resources/unsubscribe"]
+    for method in methods:
+        error = refusal(app, method, {"uri": "docs0://" + "ü" * uri_templates.LONGEST}, version)
+        assert (error.code, error.message) == (-32602, "uri: expected at most 16384 characters, got 16392")
+    template = uri_templates.Template("docs://{id}")
+    assert template.match("docs://" + "ü" * uri_templates.LONGEST) is None
+
+
+def test_a_uri_is_encoded_once_whatever_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = serving(lambda: "", "docs://guide")
+    for number in range(20):
+        app.resource(f"docs://{number}/{{id}}")(lambda_of("id", "id"))
+    encoded: list[str] = []
+    normal = uri_templates._escaped
+
+    def escaped(text: str, allowed: frozenset[str]) -> str:
+        encoded.append(text)
+        return normal(text, allowed)
+
+    monkeypatch.setattr(uri_templates, "_escaped", escaped)
+    uri = "docs://ü/" + "ü" * 300
+    error = refusal(app, "resources/read", {"uri": uri})
+    assert encoded == [uri]
+    assert error.data == {"uri": uri[:199] + "…"}
 
 
 @every_version

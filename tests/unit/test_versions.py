@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 import pytest
+from in_memory import refusal
 
 from fastrpc import DefinitionError, Server
 from fastrpc.methods import METHODS, NOTIFICATIONS
@@ -263,3 +264,24 @@ def test_what_no_client_could_read_is_refused_when_the_tool_is_made(
 
     with pytest.raises(DefinitionError, match=words):
         Server("t").add_tool(find, **options)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_method_that_is_refused_says_why_and_suggests_no_other_refused_one(version: str) -> None:
+    app = Server("t")
+    what = {"prompts": "prompts", "resources": "resources", "completion": "completions"}
+    for name, method in METHODS.items():
+        if version not in method.versions:
+            why = f"(protocol version {version} has no {name})"
+        elif method.needs:
+            why = f"(this server has no {what[name.partition('/')[0]]})"
+        else:
+            continue
+        error = refusal(app, name, {}, version)
+        if name in ("server/discover", "initialize"):  # each says by itself which version it is of
+            continue
+        assert (error.code, error.message) == (-32601, f"Method not found: {name} {why}")
+    assert refusal(app, "prompts/lst", {}, version).message == "Method not found: prompts/lst"
+    assert refusal(app, "tools/lst", {}, version).message == (
+        "Method not found: tools/lst (did you mean tools/list, tools/call?)"
+    )

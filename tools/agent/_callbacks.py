@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary, proxy
 
 from fastrpc import ToolError
 
-from . import _instances, _project, _starting, _state
+from . import _instances, _project, _starting, _state, _text
 from ._stderr import say
 
 TYPE_CHECKING = False
@@ -140,7 +140,7 @@ class Callbacks:
         await self.ready()
         if slot is not None and slot not in self.active:
             active = ", ".join(map(str, sorted(self.active))) or "none"
-            raise ToolError(f"callback_id: slot {slot} holds no callback. Active: {active}.")
+            raise ToolError(f"callback_id: slot {_text.quoted(slot)} holds no callback. Active: {active}.")
         chosen = [self.active.pop(one) for one in (sorted(self.active) if slot is None else [slot])]
         for callback in chosen:
             callback.left = 0

@@ -10,6 +10,8 @@ import time
 
 from fastrpc import ToolError
 
+from . import _text
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -93,13 +95,13 @@ class TaskList:
         id = self.current if id is None else id
         row = self._row("SELECT * FROM tasks WHERE project = ? AND id = ?", id)
         if row is None:
-            raise ToolError(f"task_id: there is no task {id}. {self.known_tasks()}")
+            raise ToolError(f"task_id: there is no task {_text.quoted(id)}. {self.known_tasks()}")
         return row
 
     def step(self, id: int) -> Row:
         row = self._row("SELECT * FROM steps WHERE project = ? AND id = ?", id)
         if row is None:
-            raise ToolError(f"step_id: there is no step {id}. {self._known('Steps', 'steps')}")
+            raise ToolError(f"step_id: there is no step {_text.quoted(id)}. {self._known('Steps', 'steps')}")
         return row
 
     def _row(self, query: str, id: int | None) -> Row | None:

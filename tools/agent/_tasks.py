@@ -12,7 +12,7 @@ import time
 
 from fastrpc import ToolError
 
-from . import _shell
+from . import _shell, _text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -185,5 +185,5 @@ def find(owner: str, id: int) -> Task:
     task = _tasks.get(id)
     if task is None or task.owner != owner:
         ids = ", ".join(str(own.id) for own in tasks_of(owner)) or "none"
-        raise ToolError(f"There is no background task {id}. Tasks: {ids}.")
+        raise ToolError(f"There is no background task {_text.quoted(id)}. Tasks: {ids}.")
     return task

@@ -18,7 +18,15 @@ TOKENS = 20_000
 RESERVE = 1_000  # characters for the lines that say how it ended
 LINE_SEARCH = 2_000  # how far a cut may move to fall between two lines
 
+QUOTED = 200  # characters of what came, in an error
+
 _escapes: re.Pattern[str] | None = None
+
+
+def quoted(value: object) -> str:
+    """Return a path, a number or a name that came as an error quotes it: the beginning of a long one."""
+    text = str(value)
+    return text if len(text) <= QUOTED else text[: QUOTED - 1] + "…"
 
 
 def clean(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from fastrpc import Context, ToolError, ToolResult, tool
 
-from . import _settings, _shell, _tasks
+from . import _settings, _shell, _tasks, _text
 from ._result import result
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ async def bash(
     """Execute a bash command"""
     asked = DEFAULT_MS if timeout is None else timeout
     if asked <= 0:
-        raise ToolError(f"timeout: expected 1 to {LONGEST_MS} milliseconds, got {asked}.")
+        raise ToolError(f"timeout: expected 1 to {LONGEST_MS} milliseconds, got {_text.quoted(asked)}.")
     timeout_ms = min(asked, LONGEST_MS)
     began = time.monotonic()
     progress = None
@@ -121,7 +121,11 @@ async def _ended(process: Process, asked: int, timeout_ms: int) -> ToolResult:
 
 
 def _limit_note(asked: int) -> list[str]:
-    return [f"[timeout {asked} ms is taken as {LONGEST_MS} ms, the longest]"] if asked > LONGEST_MS else []
+    return (
+        [f"[timeout {_text.quoted(asked)} ms is taken as {LONGEST_MS} ms, the longest]"]
+        if asked > LONGEST_MS
+        else []
+    )
 
 
 def _facts(process: Process, truncated: bool, path: str | None, task_id: int | None) -> dict[str, object]:

@@ -27,7 +27,7 @@ async def read_bg_output(
     task = _tasks.find(ctx.principal, task_id)
     if wait_ms is not None and wait_ms > 0:
         patience = _settings.number("FASTRPC_PATIENCE_SECONDS", PATIENCE_SECONDS) or float("inf")
-        await task.wait_for_news(min(wait_ms / 1000, patience, 86_400.0))
+        await task.wait_for_news(min(min(wait_ms, 86_400_000) / 1000, patience))
     try:
         skipped, text = _next_page(task)
     except OSError as error:

@@ -50,9 +50,11 @@ async def read_docs(
     address = _web_address.address_of(url)
     wanted = format or "markdown"
     if wait_ms is not None and wait_ms < 0:
-        raise ToolError(f"wait_ms: expected 0 to {LONGEST_WAIT_MS} milliseconds, got {wait_ms}.")
+        raise ToolError(
+            f"wait_ms: expected 0 to {LONGEST_WAIT_MS} milliseconds, got {_text.quoted(wait_ms)}."
+        )
     if offset is not None and offset < 0:
-        raise ToolError(f"offset: expected 0 or more, got {offset}.")
+        raise ToolError(f"offset: expected 0 or more, got {_text.quoted(offset)}.")
     reach = _reach.of(ctx)
     drawer = (
         "" if reach.networks is None else f"{','.join(reach.networks)} "
@@ -176,7 +178,8 @@ def _part(page: Page, offset: int, notes: list[str]) -> ToolResult:
 
     total = len(page.text)
     if offset and offset >= total:
-        raise ToolError(f"offset: expected less than {total}, the characters of the page; got {offset}.")
+        got = _text.quoted(offset)
+        raise ToolError(f"offset: expected less than {total}, the characters of the page; got {got}.")
     title = shorten(page.title, TITLE_SHOWN) or "(no title)"
     head = "\n".join([title, shorten(page.facts["url"]), *page.notes, *notes])
     end = offset + _cut(page.text[offset:], head)

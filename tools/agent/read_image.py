@@ -12,7 +12,7 @@ from typing import Annotated
 
 from fastrpc import Context, ToolError, ToolResult, tool
 
-from . import _settings
+from . import _settings, _text
 from ._result import result
 
 TYPE_CHECKING = False
@@ -52,7 +52,9 @@ async def read_image(
     try:
         return await asyncio.wait_for(_read(file_path, ctx), patience or None)
     except asyncio.TimeoutError:
-        raise ToolError(f"{file_path} was not read within {patience:g} s; try again later.") from None
+        raise ToolError(
+            f"{_text.quoted(file_path)} was not read within {patience:g} s; try again later."
+        ) from None
 
 
 async def _read(given: str, ctx: Context | None) -> ToolResult:

@@ -214,7 +214,7 @@ class HttpApp:
         if request.method == "POST":
             await self._post(request)
         elif (request.header(b"mcp-protocol-version") or "") >= MODERN:
-            raise Refused(405, f"{request.method}: {MODERN} has POST only", headers=[(b"allow", b"POST")])
+            raise Refused(405, f"{request.method:.40}: {MODERN} has POST only", headers=[(b"allow", b"POST")])
         elif request.method == "GET":
             await self._get(request)
         elif request.method == "DELETE":

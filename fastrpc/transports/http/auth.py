@@ -15,7 +15,7 @@ from hmac import compare_digest
 from time import monotonic
 
 from fastrpc import log
-from fastrpc.errors import UsageError
+from fastrpc.errors import FAILURES, UsageError
 from fastrpc.masking import hide
 from fastrpc.transports.http.guard import Admission, Refused
 
@@ -295,7 +295,7 @@ class AskedTokens:
             principal = self._ask(token.decode("ascii"))
             if isawaitable(principal):
                 principal = await principal
-        except Exception as error:  # whose words may well be the token: KeyError's are
+        except FAILURES as error:  # whose words may well be the token: KeyError's are
             log.write("error", f"token=: the function has raised {type(error).__name__}")
             raise Refused(500, "Internal error; see the server's log", -32603) from None
         if principal is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from fastrpc import forks
 from fastrpc.transports.http.request import error_line
 
 TYPE_CHECKING = False
@@ -72,6 +73,7 @@ class Exchange:
         dispatcher.on_dropped = self._dropped
         dispatcher.on_paused = lambda: self.put(PAUSED, b"")
         dispatcher.loop_runs(loop)
+        dispatcher.generation = forks.generation
         self.bell = Bell(loop)
         self.on_end: Callable[[Exchange], object] | None = None
         """Called when a request that was in flight is over."""
@@ -92,6 +94,8 @@ class Exchange:
             self.connection.receive(body)
         finally:
             self.connection.flush = self._flush
+        if self.dispatcher.generation != forks.generation:
+            forks.leave()
         answer: bytes = self.connection.output.take()
         if not answer:
             self._owes = self._has_requests()

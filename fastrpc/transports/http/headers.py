@@ -6,7 +6,7 @@ they must say the same (MCP 2026-07-28, transports: Streamable HTTP, request hea
 
 from __future__ import annotations
 
-from fastrpc.errors import ProtocolError
+from fastrpc.errors import ProtocolError, excerpt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +64,12 @@ def parameter_headers(
 def _check(headers: dict[bytes, list[bytes]], name: str, expected: str) -> None:
     given = _value_of(headers, name)
     if given != expected:
-        raise HeaderMismatch(f"{name}: the header says {given!r:.80}, the body {expected!r:.80}")
+        raise _mismatch(name, given, expected)
+
+
+def _mismatch(name: str, given: str, expected: Any) -> HeaderMismatch:
+    said = repr(excerpt(expected)) if isinstance(expected, str) else f"{expected!r:.80}"
+    return HeaderMismatch(f"{name}: the header says {excerpt(given)!r}, the body {said}")
 
 
 def _check_value(headers: dict[bytes, list[bytes]], name: str, expected: Any) -> None:
@@ -76,7 +81,7 @@ def _check_value(headers: dict[bytes, list[bytes]], name: str, expected: Any) ->
     else:
         same = given == expected
     if not same:
-        raise HeaderMismatch(f"{name}: the header says {given!r:.80}, the body {expected!r:.80}")
+        raise _mismatch(name, given, expected)
 
 
 def _is_integer(text: str) -> bool:

@@ -15,8 +15,8 @@ import re
 from contextvars import copy_context
 from time import monotonic
 
-from fastrpc import log
-from fastrpc.errors import InternalError
+from fastrpc import forks, log
+from fastrpc.errors import FAILURES, InternalError
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.guard import Refused, Unsettled
 from fastrpc.transports.http.headers import HeaderMismatch, decoded, parameter_headers
@@ -98,6 +98,7 @@ class HotPath:
         self._connection.call_in_loop = lambda function: function()
         self._connection.tell = _ignore  # no client hears of changes here
         self._dispatcher.loop_runs(loop)
+        self._dispatcher.generation = forks.generation
         app.at_end.append(self._dispatcher.close)  # the server waits for its last connection to end
         self._plans: Any = None
         self._heads: dict[bytes, Head] = {}
@@ -108,6 +109,7 @@ class HotPath:
         self._begin = b""
         self._busy = False
         self._missed = False
+        self._left = False
         self._id: bytes | None = None  # of a request that Python has answered: that may be an error
 
     # --- heads ------------------------------------------------------------------------------------------
@@ -132,7 +134,7 @@ class HotPath:
         self._plans = None
         try:
             self._dispatcher.quiet()
-        except Exception as error:
+        except FAILURES as error:
             log.write("error", "the tools cannot be planned", error)
             return False
         self._plans = self._connection.plans
@@ -253,11 +255,13 @@ class HotPath:
         self._missed = False
         try:
             mine = copy_context().run(self._connection.receive_named, body, head.method, head.name)
-        except Exception as error:
+        except FAILURES as error:
             return self._failed(error, headers)
         finally:
             self._busy = False
         if not mine or self._missed:
+            if self._left:
+                forks.leave()
             return None
         answer: bytes = self._connection.output.take()
         if self._id is not None:
@@ -265,6 +269,10 @@ class HotPath:
         if headers is not self._headers:  # another second has begun, and Date with it
             self._take_headers(headers)
         return b"%b%d%b%b" % (self._begin, len(answer) - 1, JSON, answer[:-1])
+
+    def let_go(self) -> None:
+        """Answer nothing any more, in a child process that the tool may have forked which is being called."""
+        self._left = self._missed = True
 
     def _take_headers(self, headers: Headers) -> None:
         self._headers = headers
@@ -280,7 +288,7 @@ class HotPath:
             refusals.note(status, answer, method="POST", path="/mcp")
         return response(status, answer.rstrip(b"\n"), headers)
 
-    def _failed(self, error: Exception, headers: Headers) -> bytes:
+    def _failed(self, error: BaseException, headers: Headers) -> bytes:
         """fastrpc itself has failed, perhaps behind the call: say what the long way says, and do no more."""
         log.write("error", "POST /mcp failed inside fastrpc", error)
         self._id = None

@@ -10,7 +10,7 @@ import asyncio
 
 from fastrpc import log
 from fastrpc._core.encode import dumps
-from fastrpc.errors import InternalError, ProtocolError
+from fastrpc.errors import FAILURES, InternalError, ProtocolError
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.guard import Refused, cors_headers, headers_of
 
@@ -79,7 +79,7 @@ class Request:
             await self.refuse(ERROR_STATUS.get(error.code, 400), error)
         except Stalled:
             log.write("info", f"{self.method} {self.path:.200}: the client reads no more")
-        except Exception as error:
+        except FAILURES as error:
             log.write("error", f"{self.method} {self.path:.200} failed inside fastrpc", error)
             if not self.begun:
                 await self.refuse(500, InternalError("Internal error; see the server's log"))

@@ -10,8 +10,11 @@ import asyncio
 import os
 import sys
 
+from fastrpc import forks
 from fastrpc.log import say
+from fastrpc.transports import loop
 from fastrpc.transports.http.settings import Settings
+from fastrpc.transports.http.signals import may_be_interrupted
 from fastrpc.transports.http.sockets import listen, place_of
 
 TYPE_CHECKING = False
@@ -90,16 +93,8 @@ def serve(
 
 
 def run_in_loop(serving: Any) -> None:
-    """Run a coroutine in an event loop of its own: uvloop's, where there is one."""
-    from fastrpc.transports.stdio import new_loop
-
-    loop = new_loop()
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_until_complete(serving)
-    finally:
-        asyncio.set_event_loop(None)
-        loop.close()
+    """Run a coroutine in an event loop of its own, to its end."""
+    loop.run(serving, is_signal=may_be_interrupted)
 
 
 async def _serve(
@@ -131,9 +126,13 @@ async def _serve(
         on_ready=on_ready,
     )
     if colleagues is not None:
-        loop = asyncio.get_running_loop()
-        loop.add_reader(colleagues.channel, _hear, loop, http, colleagues.channel)
-    await http.serve()
+        running = asyncio.get_running_loop()
+        running.add_reader(colleagues.channel, _hear, running, http, colleagues.channel)
+    forks.in_child(http.let_go)
+    try:
+        await http.serve()
+    finally:
+        forks.forget(http.let_go)
     if relay is not None:
         await relay.close()
     await leave(service)

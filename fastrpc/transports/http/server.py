@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from fastrpc.transports.http import handshakes, refusals
+from fastrpc import forks
+from fastrpc.transports.http import handshakes, refusals, signals
 from fastrpc.transports.http.hot_path import HotPath
 from fastrpc.transports.http.limits import Limits, Watch
 from fastrpc.transports.http.protocol import Protocol
@@ -65,12 +66,13 @@ class HttpServer:
         self._on_ready = on_ready
         self._options = options
         self._server: StoppingServer | None = None
+        self._hot_path: HotPath | None = None
 
     async def serve(self) -> None:
         """Serve until `end` is called or SIGTERM, SIGINT or SIGHUP comes."""
         loop = asyncio.get_running_loop()
         watch = Watch(self.limits, loop)
-        hot = HotPath(self.app, loop) if self._hot else None
+        hot = self._hot_path = HotPath(self.app, loop) if self._hot else None
         protocol = type("Protocol", (Protocol,), {"watch": watch, "hot": hot})
         config = uvicorn.Config(
             self._front,
@@ -104,6 +106,18 @@ class HttpServer:
         finally:
             watch.close()
             refusals.flush()
+
+    def let_go(self) -> None:
+        """Keep nothing of this server, in a child process: the port and the connections are the parent's."""
+        sockets = [each.fileno() for each in self.sockets]
+        if self._server is not None:
+            for connection in self._server.server_state.connections:
+                found = connection.transport.get_extra_info("socket")
+                sockets.append(-1 if found is None else found.fileno())
+        forks.replace(descriptor for descriptor in sockets if descriptor >= 0)
+        signals.let_go()
+        if self._hot_path is not None:
+            self._hot_path.let_go()
 
     def end(self) -> None:
         """Have `serve` come to its end, in order. To be called in the loop."""

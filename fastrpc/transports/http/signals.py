@@ -22,6 +22,20 @@ def heeded() -> list[signal.Signals]:
     ]
 
 
+def may_be_interrupted() -> bool:
+    """Whether a KeyboardInterrupt that is raised now may be that of a signal: nobody else takes SIGINT."""
+    return signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def let_go() -> None:
+    """Take signals as a new program does, in a child process: those that come here are no longer the
+    server's."""
+    signal.set_wakeup_fd(-1)
+    for number in ENDING:
+        if signal.getsignal(number) not in (signal.SIG_DFL, signal.SIG_IGN):
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
 class Signals:
     """The signals that come, and the deaths of children, as bytes in a pipe, within `with`."""
 

@@ -14,6 +14,7 @@ import stat
 from fastrpc import ToolError
 
 from .._in_thread import in_thread
+from .._text import quoted
 
 HEAD = 4096  # bytes that tell what a file is
 FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -98,7 +99,7 @@ def _open(path: str, limit: int) -> File:
     except OSError as error:
         problem = f"cannot be read: {error.strerror}."
     file.close()
-    raise ToolError(f"file_path: {path} {problem}")
+    raise ToolError(f"file_path: {quoted(path)} {problem}")
 
 
 def _problem_with(found: os.stat_result, limit: int) -> str:
@@ -112,13 +113,14 @@ def _problem_with(found: os.stat_result, limit: int) -> str:
 
 
 def _why_not(path: str, error: OSError) -> str:
+    shown = quoted(path)
     if error.errno == errno.ENOENT:
-        return f"file_path: {path} does not exist."
+        return f"file_path: {shown} does not exist."
     if error.errno in (errno.ELOOP, errno.EMLINK):
-        return f"file_path: {path} is a symbolic link, which is not followed{_target(path)}."
+        return f"file_path: {shown} is a symbolic link, which is not followed{_target(path)}."
     if error.errno == errno.ENXIO:
-        return f"file_path: {path} is a socket or a device; expected an image file."
-    return f"file_path: {path} cannot be opened: {error.strerror}."
+        return f"file_path: {shown} is a socket or a device; expected an image file."
+    return f"file_path: {shown} cannot be opened: {error.strerror}."
 
 
 def _target(path: str) -> str:
@@ -127,7 +129,7 @@ def _target(path: str) -> str:
         target = os.path.realpath(path, strict=True)
     except OSError:  # nowhere, or it is no link any more
         return ""
-    return f"; it leads to {target}"
+    return f"; it leads to {quoted(target)}"
 
 
 def _kind(mode: int) -> str:

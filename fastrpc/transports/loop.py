@@ -1,0 +1,67 @@
+"""The event loop of a server: uvloop's where there is one, and run so that only its own work ends it.
+
+asyncio lets SystemExit and KeyboardInterrupt of any task or callback out of the loop, and so would end the
+server with whatever a tool has left there. Such a loop is sound, and is entered again: a task that has raised
+has ended with its error, and nothing else has happened. Costs nothing while nothing is raised.
+"""
+
+from __future__ import annotations
+
+from fastrpc import forks, log
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
+
+def new_loop() -> AbstractEventLoop:
+    """Return a new event loop: uvloop's where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        import asyncio
+
+        return asyncio.new_event_loop()
+    loop: AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+def run(serving: Coroutine[Any, Any, None], is_signal: Callable[[], bool]) -> None:
+    """Run a coroutine to its end, in a loop of its own.
+
+    `is_signal` says whether a KeyboardInterrupt that is raised now may be a signal's; it is raised then.
+    """
+    import asyncio
+
+    loop = new_loop()
+    asyncio.set_event_loop(loop)
+    forks.in_child(loop.stop)
+    try:
+        task = loop.create_task(serving)
+        task.add_done_callback(lambda _: loop.stop())
+        generation = forks.generation
+        while not task.done():  # whoever calls loop.stop() does not end the server either
+            failure = _run_on(loop)
+            if generation != forks.generation:
+                forks.leave(failure)
+            if isinstance(failure, KeyboardInterrupt) and is_signal():
+                raise failure
+            if failure is not None:
+                what = type(failure).__name__
+                log.write("error", f"a task or callback has raised {what}; the server goes on", failure)
+        task.result()
+    finally:
+        forks.forget(loop.stop)
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def _run_on(loop: AbstractEventLoop) -> BaseException | None:
+    """Run the loop until it is stopped, or lets SystemExit or KeyboardInterrupt out; return that."""
+    try:
+        loop.run_forever()
+    except (SystemExit, KeyboardInterrupt) as error:
+        return error
+    return None
