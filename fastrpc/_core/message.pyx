@@ -17,7 +17,7 @@ empty array or object is one. Ids keep their exact text.
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from libc.string cimport memcmp, memcpy, memset
 
-from fastrpc._core cimport simdjson
+cimport fastrpc._core.simdjson as simdjson
 from fastrpc._core.call cimport Call, CallArgument
 from fastrpc._core.likely cimport Shape, note_shape, read_likely, try_shape
 from fastrpc._core.values cimport make_ascii, make_str, make_text, to_python
