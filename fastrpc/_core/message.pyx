@@ -32,7 +32,7 @@ cdef extern from *:
         fastrpc::Members argument;
         struct fastrpc_call likely;  // what the strict pass has found
         struct fastrpc_shape shape;  // of the last line that was learned
-        char known_meta[FASTRPC_LONGEST_META + 1];  // a _meta that was read before, NUL-ended
+        char known_meta[FASTRPC_LONGEST_META];  // a _meta that was read before
         Py_ssize_t known_meta_size;
         int known_meta_era;
     };
@@ -389,7 +389,6 @@ cdef class Message:
         )
         if size <= LONGEST_META:
             memcpy(found.known_meta, data, size)
-            found.known_meta[size] = 0
             found.known_meta_size = size
             found.known_meta_era = self.era
         return 0
