@@ -366,6 +366,7 @@ cdef class Message:
                 self.wants_progress = True
             elif same(member.key, member.key_size, VERSION_KEY, 39):
                 version = True
+                known = False
                 if type == c'"':
                     simdjson.text_of(member.value, &data, &size)
                     known = same(data, size, MODERN_VERSION, 10)
