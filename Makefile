@@ -7,10 +7,13 @@ STAMP := $(VENV)/.built
 # Files of tests are spread over the processors, those that hold a promise about time run alone, behind them.
 SPREAD ?= -n auto --dist loadfile
 WHEELS_VENV := .cache/wheels
+SANITIZED := .cache/sanitized
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
 COMPILED := setup.py pyproject.toml $(wildcard $(addprefix fastrpc/_core/*,.pyx .pxd .h .c))
 
-.PHONY: run test test-unit conformance lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels clean
+FUZZ_SECONDS ?= 3600
+
+.PHONY: run test test-unit sanitize fuzz conformance lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels clean
 
 run: $(STAMP)            ## build, then show a real client talking to a real server
 	$(BIN)/fastrpc demo
@@ -21,6 +24,13 @@ test: $(STAMP)           ## everything: unit, property, tools, real processes
 
 test-unit: $(STAMP)      ## the fast parts only
 	$(BIN)/python -m pytest tests/unit tests/property tests/tools tests/meta $(SPREAD)
+
+sanitize: $(STAMP)       ## property tests, then two minutes of fuzzing, on a build with ASan and UBSan
+	$(BIN)/python tests/fuzz/sanitized.py -m pytest tests/property --capture=sys $(SPREAD)
+	$(BIN)/python tests/fuzz/sanitized.py tests/fuzz/fuzz.py --seconds 120
+
+fuzz: $(STAMP)           ## fuzz for an hour on that build; FUZZ_SECONDS=N for another time
+	$(BIN)/python tests/fuzz/sanitized.py tests/fuzz/fuzz.py --seconds $(FUZZ_SECONDS)
 
 conformance: $(STAMP)    ## the protocol's official conformance suite, over HTTP
 	$(BIN)/python tests/conformance/run.py
@@ -72,7 +82,7 @@ $(WHEELS_VENV)/.made: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf build dist *.egg-info $(VENV) $(WHEELS_VENV) fastrpc/_core/*.so fastrpc/_core/reaper
+	rm -rf build dist *.egg-info $(VENV) $(WHEELS_VENV) $(SANITIZED) fastrpc/_core/*.so fastrpc/_core/reaper
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): $(COMPILED)
