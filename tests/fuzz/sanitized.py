@@ -4,10 +4,10 @@
     python tests/fuzz/sanitized.py tests/fuzz/fuzz.py --seconds 120
 
 The build lies in `.cache/sanitized`: the compiled modules, and links to the Python files of the checkout.
-It is made anew where a source has changed (a minute; what is up to date costs a second). Needs gcc, or
-another compiler in CC whose `-print-file-name=libasan.so` names its runtime. What ASan or UBSan finds ends
-the process with status 99. Python's own allocator is off, so that each object lies in memory of its own
-size; leaks are not looked for, since an interpreter that ends leaves its memory where it is.
+It is made anew where a source has changed (a minute; what is up to date costs a second). For Linux; needs
+gcc, or another compiler in CC whose `-print-file-name=libasan.so` names its runtime. What ASan or UBSan
+finds ends the process with status 99. Python's own allocator is off, so that each object lies in memory of
+its own size; leaks are not looked for, since an interpreter that ends leaves its memory where it is.
 """
 
 from __future__ import annotations
