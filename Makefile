@@ -7,11 +7,14 @@ STAMP := $(VENV)/.built
 # Files of tests are spread over the processors, those that hold a promise about time run alone, behind them.
 SPREAD ?= -n auto --dist loadfile
 WHEELS_VENV := .cache/wheels
+SANITIZED := .cache/sanitized
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
 STUBBED := $(subst /,.,$(basename $(wildcard fastrpc/_core/*.pyi)))
 COMPILED := setup.py pyproject.toml $(wildcard $(addprefix fastrpc/_core/*,.pyx .pxd .h .c))
 
-.PHONY: help run test test-fast test-unit coverage conformance lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels lock clean
+FUZZ_SECONDS ?= 3600
+
+.PHONY: help run test test-fast test-unit coverage sanitize fuzz conformance lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels lock clean
 
 help:                    ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -31,6 +34,13 @@ test-unit: $(STAMP)      ## all tests but those of real processes
 
 coverage: $(STAMP)       ## which lines of Python the tests run, and fail below the bar in pyproject.toml
 	$(BIN)/python -m pytest tests -m "not alone" $(SPREAD) --cov --cov-report=term --cov-report=html:.cache/coverage
+
+sanitize: $(STAMP)       ## property tests, then two minutes of fuzzing, on a build with ASan and UBSan
+	$(BIN)/python tests/fuzz/sanitized.py -m pytest tests/property --capture=sys $(SPREAD)
+	$(BIN)/python tests/fuzz/sanitized.py tests/fuzz/fuzz.py --seconds 120
+
+fuzz: $(STAMP)           ## fuzz for an hour on that build; FUZZ_SECONDS=N for another time
+	$(BIN)/python tests/fuzz/sanitized.py tests/fuzz/fuzz.py --seconds $(FUZZ_SECONDS)
 
 conformance: $(STAMP)    ## the protocol's official conformance suite, over HTTP
 	$(BIN)/python tests/conformance/run.py
@@ -93,7 +103,7 @@ $(WHEELS_VENV)/.made: .ci/wheels/wheels.txt
 	touch $@
 
 clean:
-	rm -rf build dist *.egg-info $(VENV) $(WHEELS_VENV) fastrpc/_core/*.so fastrpc/_core/reaper
+	rm -rf build dist *.egg-info $(VENV) $(WHEELS_VENV) $(SANITIZED) fastrpc/_core/*.so fastrpc/_core/reaper
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): $(COMPILED)

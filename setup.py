@@ -4,7 +4,8 @@ Everything else is in ``pyproject.toml``. Four things happen here that it cannot
 files are found beside the installed ``pysimdjson`` (nothing is vendored), ``tools/`` is packaged as
 ``fastrpc.tools``, ``reaper.c`` becomes a small program rather than a module, and the links of README.md
 are made absolute for PyPI's page. Environment:
-``FASTRPC_DEBUG=1`` builds without optimisation, ``FASTRPC_SANITIZE=1`` with ASan and UBSan;
+``FASTRPC_DEBUG=1`` builds without optimisation, ``FASTRPC_SANITIZE=1`` with ASan and UBSan
+(``tests/fuzz/sanitized.py`` does so in a folder of its own, and runs Python on it);
 ``FASTRPC_REAPER_CC`` is another compiler for the reaper, since not every C library can be linked statically.
 """
 
@@ -30,9 +31,9 @@ HEADERS = sorted(glob.glob(f"{CORE}/*.h"))
 
 compile_flags = ["-O0", "-g"] if DEBUG else ["-O3", "-g0"]
 link_flags = []
-if SANITIZE:
-    compile_flags += ["-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-g"]
-    link_flags += ["-fsanitize=address,undefined"]
+if SANITIZE:  # what UBSan finds ends the process, too
+    link_flags = ["-fsanitize=address,undefined"]
+    compile_flags = ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all", *link_flags]
 cxx_flags = [*compile_flags, "-std=c++17"]
 
 

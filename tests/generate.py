@@ -1,14 +1,16 @@
-"""A seeded generator of lines: messages of every method, and what a hostile or broken peer makes of them.
+"""A seeded generator of messages of every method, and of what a hostile or broken peer makes of them.
 
-`Generator(seed).line()` returns bytes without a newline. About half are well-formed JSON-RPC, most of
-the others differ from that in one place, the rest is damaged at random. The same seed gives the same
-lines on every Python version. It imports nothing of fastrpc and gives no verdicts: those are the
-twin's.
+`Generator(seed).line()` returns bytes without a newline, as stdio carries them; `body()` returns what a POST
+may carry: newlines between tokens, and documents laid out over many lines. About half are well-formed
+JSON-RPC, most of the others differ from that in one place, the rest is damaged at random. The same seed
+gives the same messages on every Python version. It imports nothing of fastrpc and gives no verdicts:
+those are the twin's.
 """
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -81,27 +83,69 @@ BAD_BYTES = (
     *(b"\xfe", b"\xff", b"\xff\xfe", b'"', b"\\", b"\xe2\x80", b"\xc3\x28"),
 )
 WHITE_SPACE = (" ", "  ", "\t", "\r", " \t\r ")
+NEWLINES = ("\n", "\n\n", "\r\n", "\n  ", " \n\t", "\n" * 70)
+INDENTS = (b"", b"  ", b"    ", b"\t")
 NOT_WHITE_SPACE = (b"\x0b", b"\x0c", b"\x00", b"\xc2\xa0", b"\xe2\x80\xa8", b"\xef\xbb\xbf", b"\x1e", b"\x85")
 SYNTAX = (b" ", *b'{ } [ ] , : " \\ 0 - e . null {} [] ""'.split())
 NESTED = (b"", b"1", b"[]", b"{}", b'"[[["', b"1e400", b"[", b"18446744073709551616", b"-0.0")
 
+TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[{}\[\],:]|[^"{}\[\],:]+', re.DOTALL)
+
 Choice = TypeVar("Choice")
 
 
+def laid_out(document: bytes, indent: bytes, newline: bytes = b"\n") -> bytes:
+    """Return a document with a line for each member and element, whether or not it is valid JSON.
+
+    What stands in strings stays as it is.
+    """
+    pieces = []
+    depth = 0
+    for token in TOKENS.findall(document):
+        if token in (b"{", b"["):
+            depth += 1
+            pieces.append(token + newline + indent * depth)
+        elif token in (b"}", b"]"):
+            depth = max(depth - 1, 0)
+            pieces.append(newline + indent * depth + token)
+        elif token == b",":
+            pieces.append(token + newline + indent * depth)
+        else:
+            pieces.append(token + b" " if token == b":" else token)
+    return b"".join(pieces)
+
+
 class Generator:
-    """Lines in an endless row; `random` is its only state."""
+    """Messages in an endless row; `random` is its only state."""
 
     def __init__(self, seed: int | str) -> None:
         self.random = random.Random(f"fastrpc {seed}")
+        self.white_space = WHITE_SPACE
 
     def line(self) -> bytes:
-        """Return one line, without a newline."""
-        line = self.document()
+        """Return one message as a line, without a newline."""
+        return self.perhaps_damaged(self.document()).replace(b"\n", b"\r")
+
+    def body(self) -> bytes:
+        """Return one message as the body of a POST: with newlines in half of them."""
+        kind = self.random.random()
+        if kind < 0.5:
+            return self.perhaps_damaged(self.document())
+        self.white_space = WHITE_SPACE + NEWLINES
+        try:
+            document = self.document()
+        finally:
+            self.white_space = WHITE_SPACE
+        return self.perhaps_damaged(document if kind < 0.7 else self.laid_out(document))
+
+    def laid_out(self, document: bytes) -> bytes:
+        """Return a document over many lines, with one of the usual indents."""
+        return laid_out(document, self.pick(INDENTS), self.pick((b"\n", b"\n", b"\r\n")))
+
+    def perhaps_damaged(self, message: bytes) -> bytes:
         if self.chance(0.25):
-            line = self.damaged(line)
-        if self.chance(0.005):
-            line = b"\xef\xbb\xbf" + line
-        return line.replace(b"\n", b"\r")
+            message = self.damaged(message)
+        return b"\xef\xbb\xbf" + message if self.chance(0.005) else message
 
     def stream(self, lines: list[bytes]) -> bytes:
         """Join lines as peers do: with CR LF at times, with blank lines between, the last at times open."""
@@ -304,7 +348,7 @@ class Generator:
     def space(self) -> bytes:
         if self.chance(0.001):
             return self.pick(NOT_WHITE_SPACE)
-        return self.pick(WHITE_SPACE).encode() if self.chance(0.08) else b""
+        return self.pick(self.white_space).encode() if self.chance(0.08) else b""
 
     def pad(self, value: bytes) -> bytes:
         return self.space() + value + self.space()

@@ -1,13 +1,13 @@
 """The strict plain-Python twin of fastrpc's compiled core: its oracle in tests, and its documentation.
 
-It promises the same verdict for every line of bytes as `fastrpc._core.message`, and the same lines
-for every stream of bytes as `fastrpc._core.framer`. It shares no code with fastrpc and parses with
+It promises the same verdict for every message, a line or a body, as `fastrpc._core.message`, and the same
+lines for every stream of bytes as `fastrpc._core.framer`. It shares no code with fastrpc and parses with
 nothing but the two patterns below. It is slow (some microseconds a byte) and is not shipped.
 
 A document is JSON as RFC 8259 has it, and in addition:
 
-* UTF-8 only, without a byte order mark. White space is space, tab and carriage return: the newline
-  ends the line and cannot occur.
+* UTF-8 only, without a byte order mark. White space is space, tab, carriage return and newline. A line
+  of stdio holds no newline, since that ends it; the body of a POST may hold any number.
 * At most 128 levels of arrays and objects over the whole message; an empty one is a level.
 * Surrogates come in pairs: an escaped lone one is refused, a raw one is no UTF-8.
 * Integers are exact up to 4,300 digits; more are refused. A number with a fraction or an exponent is
@@ -51,7 +51,7 @@ INVALID_PARAMS = -32602
 ENVELOPE = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 PARAMS = frozenset({"name", "arguments", "_meta"})
 
-WHITE_SPACE = b" \t\r"
+WHITE_SPACE = b" \t\r\n"
 NUMBER = re.compile(rb"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 PLAIN_CHARACTERS = re.compile(rb'[^"\\\x00-\x1f]*')
 LITERALS: tuple[tuple[bytes, bool | None], ...] = ((b"true", True), (b"false", False), (b"null", None))

@@ -9,6 +9,10 @@ is skipped in constant memory. It does no I/O: a transport reads into `room()` a
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memchr, memcpy, memmove
 
+cdef extern from "poison.h":
+    void poison "FASTRPC_POISON"(char* start, Py_ssize_t size) noexcept
+    void unpoison "FASTRPC_UNPOISON"(char* start, Py_ssize_t size) noexcept
+
 cdef enum:
     SPARE = 64                   # simdjson reads up to this many bytes behind a document
     FIRST_CAPACITY = 64 * 1024
@@ -31,6 +35,7 @@ cdef class Framer:
 
     cdef char* room(self, Py_ssize_t wanted, Py_ssize_t* available) except NULL:
         """Return where to read the next bytes, at least `wanted` of them. Lines handed out end here."""
+        unpoison(self.buffer, self.capacity + SPARE)
         if self.start == self.end:
             if self.capacity > KEEP_CAPACITY:
                 self.give_back(wanted)
@@ -55,6 +60,7 @@ cdef class Framer:
             self.searched -= self.start
             self.start = 0
             self.end = held
+            self.buffer[held] = c"\n"  # as behind filled(): nothing may come this time
         if self.capacity - held < wanted:
             # Doubling keeps a long line linear; no line grows beyond the limit.
             self.resize(max(held + wanted, min(self.capacity * 2, self.max_line + wanted)))
@@ -72,6 +78,7 @@ cdef class Framer:
         """Say that `count` bytes were read into what room() returned."""
         self.end += count
         self.buffer[self.end] = c"\n"  # whoever reads a line before its end is known stops here
+        poison(self.buffer + self.end + SPARE, self.capacity - self.end)
 
     cdef int next_line(self, char** line, Py_ssize_t* size) noexcept:
         """Hand out the next complete line, without its newline."""

@@ -17,7 +17,7 @@ empty array or object is one. Ids keep their exact text.
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from libc.string cimport memcmp, memcpy, memset
 
-from fastrpc._core cimport simdjson
+cimport fastrpc._core.simdjson as simdjson
 from fastrpc._core.call cimport Call, CallArgument
 from fastrpc._core.likely cimport Shape, note_shape, read_likely, try_shape
 from fastrpc._core.values cimport make_ascii, make_str, make_text, to_python
@@ -32,7 +32,7 @@ cdef extern from *:
         fastrpc::Members argument;
         struct fastrpc_call likely;  // what the strict pass has found
         struct fastrpc_shape shape;  // of the last line that was learned
-        char known_meta[FASTRPC_LONGEST_META + 1];  // a _meta that was read before, NUL-ended
+        char known_meta[FASTRPC_LONGEST_META];  // a _meta that was read before
         Py_ssize_t known_meta_size;
         int known_meta_era;
     };
@@ -366,6 +366,7 @@ cdef class Message:
                 self.wants_progress = True
             elif same(member.key, member.key_size, VERSION_KEY, 39):
                 version = True
+                known = False
                 if type == c'"':
                     simdjson.text_of(member.value, &data, &size)
                     known = same(data, size, MODERN_VERSION, 10)
@@ -389,7 +390,6 @@ cdef class Message:
         )
         if size <= LONGEST_META:
             memcpy(found.known_meta, data, size)
-            found.known_meta[size] = 0
             found.known_meta_size = size
             found.known_meta_era = self.era
         return 0

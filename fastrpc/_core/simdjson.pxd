@@ -118,6 +118,11 @@ cdef extern from *:
         }
     };
 
+    // JSON's white space (RFC 8259, section 2). The newline is part of it: a body over HTTP may hold any.
+    static inline bool is_space(char byte) {
+        return byte == ' ' || byte == '\\t' || byte == '\\r' || byte == '\\n';
+    }
+
     // Steps over the values of the outermost object or array by their structural indexes. Valid
     // after a parse that found the line's structure sound, even if it refused one of the numbers.
     struct Places {
@@ -148,7 +153,7 @@ cdef extern from *:
             } while (depth > 0);
             const char *from = line + indexes[start];
             const char *to = line + indexes[at];
-            while (to[-1] == ' ' || to[-1] == '\\t' || to[-1] == '\\r') { --to; }
+            while (is_space(to[-1])) { --to; }
             *data = from;
             *size = to - from;
             if (line[indexes[at]] == ',') { ++at; }

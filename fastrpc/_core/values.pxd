@@ -8,7 +8,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport uint64_t
 from libc.string cimport memcmp, memcpy
 
-from fastrpc._core cimport simdjson
+cimport fastrpc._core.simdjson as simdjson
 
 cdef extern from "Python.h":
     str PyUnicode_New(Py_ssize_t size, Py_UCS4 maxchar)

@@ -466,6 +466,41 @@ def http_call(server: Server, name: str) -> Answer:
     return server.ask(http(body=calling(name)))
 
 
+# --- bodies of many lines -----------------------------------------------------------------------------------
+
+
+def of_many_lines(body: dict[str, Any], newline: str = "\n") -> bytes:
+    """A message as a client writes it for people to read, the id last, before a newline."""
+    body = {name: value for name, value in body.items() if name != "id"} | {"id": body["id"]}
+    return json.dumps(body, indent=2).replace("\n", newline).encode()
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("id", [7, "seven"])
+def test_a_call_over_many_lines_is_answered_under_its_id(server: Server, id: Any, newline: str) -> None:
+    session = Session(server)
+    answer = session.post(of_many_lines(calling("echo", id, text="hi"), newline))
+    assert answer.json["id"] == id
+    assert b"\n" not in answer.body
+    with session.open(of_many_lines(calling("step", id), newline)) as stream:  # answered by events
+        *_, last = stream.rest()
+        assert last.json["id"] == id
+        assert last.json["result"]["content"][0]["text"] == "stepped"
+
+
+def test_a_call_over_many_lines_is_cancelled_by_its_id(server: Server) -> None:
+    session = Session(server)
+    for number, id in enumerate((7, "seven")):
+        name = f"cancel me on many lines {number}"
+        with session.open(of_many_lines(calling("hold", id, name=name))) as stream:
+            server.call("begun", name=name)
+            again = session.post(calling("echo", id, text="hi"))
+            assert again.json["error"]["code"] == -32600, "the id is in flight"
+            assert session.post(message("notifications/cancelled", {"requestId": id})).status == 202
+            assert server.call("outcome", name=name) == "cancelled"
+            assert stream.messages() == []
+
+
 # --- what belongs to no request ---------------------------------------------------------------------------
 
 

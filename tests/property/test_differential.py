@@ -90,6 +90,29 @@ def test_the_compiled_core_and_the_twin_read_every_line_alike(seed: str) -> None
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_the_compiled_core_and_the_twin_read_every_body_alike(seed: str) -> None:
+    generator = Generator(f"body {seed}")
+    for _ in range(DOCUMENTS // PARTS):
+        assert_alike(generator.body())
+
+
+@pytest.mark.parametrize("space", [b"\n", b"\r\n", b"\n\n  ", b" \n", b"\t\n\r ", b"\n" * 100])
+@pytest.mark.parametrize("id", [b"7", b'"seven"', b"18446744073709551616", b'"\\u0037"'])
+def test_white_space_around_an_id_is_no_part_of_it(id: bytes, space: bytes) -> None:
+    for body in (
+        b'{"jsonrpc":"2.0","method":"ping","id":%b%b%b}',
+        b'{"id":%b%b%b,"jsonrpc":"2.0","method":"ping"}',
+        b'{"id":%b%b%b,"jsonrpc":"2.0","method":"tools/call","params":{"name":"a","arguments":{"a":[1]}}}',
+        b'{"jsonrpc":"2.0","method":"ping","params":[],"id":%b%b%b}',
+        b'{"jsonrpc":"2.0","result":{},"id":%b%b%b}',
+        b'{"jsonrpc":"2.0","method":"ping","params":{"n":18446744073709551616},"id":%b%b%b}',
+    ):
+        READER.read(body % (space, id, space))
+        assert READER.id == id
+        assert_alike(body % (space, id, space))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_any_chunking_of_a_stream_gives_the_same_lines(seed: str) -> None:
     generator = Generator(f"chunks {seed}")
     for _ in range(20):
@@ -101,21 +124,20 @@ def test_any_chunking_of_a_stream_gives_the_same_lines(seed: str) -> None:
         assert found + cutter.finish() == twin.frames(stream, limit)
 
 
+@pytest.mark.parametrize("space", [b"", b"\r", b"\n", b" \r\n\t"])
 @pytest.mark.parametrize("seed", SEEDS[:4])
-def test_a_batch_falls_into_elements_that_are_read_as_they_would_be_alone(seed: str) -> None:
+def test_a_batch_falls_into_elements_that_are_read_as_they_would_be_alone(seed: str, space: bytes) -> None:
     generator = Generator(f"batch {seed}")
     for _ in range(100):
         texts = [
             text for text in (generator.message() for _ in range(5)) if twin.judge(text).kind != "broken"
         ]
-        line = b" [" + b",".join(texts) + b"]\r"
+        line = space + b"[" + b",".join(space + text + space for text in texts) + b"]" + space
         if not texts or twin.judge(line).kind == "broken":
             continue
         READER.read(line)
         assert READER.kind == "batch"
-        assert [element.strip(twin.WHITE_SPACE) for element in READER.elements()] == [
-            text.strip(twin.WHITE_SPACE) for text in texts
-        ]
+        assert READER.elements() == [text.strip(twin.WHITE_SPACE) for text in texts]
 
 
 @pytest.mark.parametrize("place", ["value", "key", "method", "id", "between"])

@@ -1,8 +1,9 @@
 """The hot step against the twin: whatever way a call takes through the strict pass, shapes, simdjson or
 the dispatcher, the tool is handed exactly what the line says, and the answer has its id's exact text.
 
-Lines come in runs of one client's habit (order of members, white space, `_meta`), with other values each
-time, because shapes are learned from runs; some are damaged, so that a shape meets its look-alikes.
+Messages come in runs of one client's habit (order of members, white space, `_meta`), with other values each
+time, because shapes are learned from runs; some are damaged, so that a shape meets its look-alikes. As
+bodies of POSTs they hold newlines, too, where a client's habit has them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,16 @@ MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-METAS = [None, None, None, {}, {"traceparent": "00-ab"}, MODERN, {**MODERN, "x": 1}, {"progressToken": 1}]
+METAS: list[Any] = [
+    None,
+    None,
+    None,
+    {},
+    {"traceparent": "00-ab"},
+    MODERN,
+    {**MODERN, "x": 1},
+    {"progressToken": 1},
+]
 
 
 class Recorder:
@@ -73,14 +83,18 @@ class Recorder:
 
 
 class Habit:
-    """How one client writes its calls."""
+    """How one client writes its calls; with `newlines`, as bodies of POSTs that may hold some."""
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: random.Random, newlines: bool = False) -> None:
         self.chance = chance
+        self.newlines = newlines
         self.order = chance.sample(["jsonrpc", "id", "method", "params"], 4)
         self.inner = chance.sample(["name", "arguments", "_meta"], 3)
         self.names = chance.sample(["a", "b", "text", "other"], chance.randint(0, 4))
-        self.separators = chance.choice([(",", ":"), (", ", ": "), (" ,\t", ":")])
+        over_lines = [(",\n", ":"), ("\r\n,", ":\n")] if newlines else []
+        self.separators = chance.choice([(",", ":"), (", ", ": "), (" ,\t", ":"), *over_lines])
+        self.indent = chance.choice([0, 2, "\t", None, None, None]) if newlines else None
+        self.meta_space = "\n" * chance.choice([0, 0, 1, 64, 65, 66, 900]) if newlines else ""
         self.escapes = chance.random() < 0.3
         self.meta = chance.choice(METAS)
         self.text_ids = chance.random() < 0.3
@@ -95,6 +109,8 @@ class Habit:
         message |= {"method": "tools/call", "params": inner}
         ordered = {name: message[name] for name in self.order}
         line = self.encoded(ordered).encode()
+        start, key, rest = line.partition(b'"_meta"%b{' % self.separators[1].encode())
+        line = start + key + self.meta_space.encode() + rest if key else line
         if chance.random() < 0.15:
             line = self.damaged(line)
         return line
@@ -122,7 +138,7 @@ class Habit:
     def damaged(self, line: bytes) -> bytes:
         chance = self.chance
         at = chance.randrange(len(line))
-        return chance.choice(
+        damaged = chance.choice(
             [
                 line[:at],
                 line[:at] + line[at + 1 :],
@@ -131,6 +147,7 @@ class Habit:
                 + chance.choice([b'"', b"\\", b",", b"}", b" ", b"0", b"\x00", b"\xff"])
                 + line[at:],
                 line + chance.choice([b" ", b"}", b"x", b"\t\r"]),
+                line[: line.find(b'"_meta"') + chance.randint(0, 80)],
                 line.replace(b'"a":', b'"b":'),
                 line.replace(b'"id":', b'"id": ', 1),
                 *(
@@ -138,7 +155,8 @@ class Habit:
                     for name in ("jsonrpc", "id", "method", "params", "name", "_meta")
                 ),
             ]
-        ).replace(b"\n", b"")
+        )
+        return damaged if self.newlines else damaged.replace(b"\n", b"")
 
     def doubled(self, line: bytes, name: str) -> bytes:
         """The line with a member twice, its value the same or another."""
@@ -152,7 +170,7 @@ class Habit:
         return line.replace(one, one + b"," + (key + colon + self.encoded(value)).encode(), 1)
 
     def encoded(self, value: Any) -> str:
-        return json.dumps(value, separators=self.separators, ensure_ascii=self.escapes)
+        return json.dumps(value, separators=self.separators, ensure_ascii=self.escapes, indent=self.indent)
 
 
 def is_call(verdict: twin.Verdict) -> bool:
@@ -194,7 +212,7 @@ def test_a_tool_is_handed_what_the_line_says(part: int) -> None:
     called = 0
     left = LINES // PARTS
     while left > 0:
-        habits = [Habit(chance) for _ in range(chance.choice([1, 1, 1, 2]))]
+        habits = [Habit(chance, newlines=True) for _ in range(chance.choice([1, 1, 1, 2]))]
         for _ in range(chance.randint(1, 60)):
             called += check(recorder, chance.choice(habits).line())
             left -= 1
@@ -288,6 +306,47 @@ def test_the_last_of_two_equal_arguments_counts(arguments: str) -> None:
         references = sys.getrefcount(recorder.called[0])
         assert before in (None, references)
         before = references
+
+
+@pytest.mark.parametrize("cut", [b"", b"{", b"{" + b"\n" * 70, b"{" + b"\n" * 899])
+def test_a_body_cut_short_inside_a_known_meta_is_broken(cut: bytes) -> None:
+    """Read on behind the body's end, its memory, which `make sanitize` sees: newlines go on where it ends."""
+    line = (
+        b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"tool","arguments":{},"_meta":%b}}'
+    )
+    for meta in (b"{" + b"\n" * 900 + b"}", b"{}" + b"\n" * 60):
+        recorder = Recorder()
+        for number in range(3):
+            recorder.feed(line % (number, meta))
+            assert recorder.called == (ABSENT, ABSENT, ABSENT)
+        assert recorder.feed(line[: line.rindex(b"%b")] % 4 + cut) == b""
+        assert (recorder.called, recorder.dispatched) == (None, "broken")
+        recorder.feed(line % (5, meta))
+        assert recorder.called == (ABSENT, ABSENT, ABSENT)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\n\n", b"\n}", b"\n" + b"x" * 70, b"\n\0"])
+def test_a_newline_behind_a_known_call_ends_no_body(end: bytes) -> None:
+    recorder = Recorder()
+    line = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"tool","arguments":{"a":%d}}}'
+    for number in range(3):
+        recorder.feed(line % (number, number))
+        check(recorder, line % (number, number) + end)
+        assert (recorder.called is None) == bool(end.strip())
+        check(recorder, line % (number, number) + end + line % (number, number))
+        assert (recorder.called, recorder.dispatched) == (None, "broken")
+
+
+def test_of_two_equal_versions_in_a_meta_the_last_counts() -> None:
+    recorder = Recorder()
+    line = (
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool","_meta":'
+        b'{"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/protocolVersion":%b,'
+        b'"io.modelcontextprotocol/protocolVersion":%b}}}'
+    )
+    for first, last in ((b"5", b'"2026-07-28"'), (b'"2026-07-28"', b"5"), (b'"2026-07-28"', b"null")):
+        recorder.feed(line % (first, last))
+        assert (recorder.called is not None) == (last == b'"2026-07-28"')
 
 
 def test_an_empty_line_is_not_like_the_one_before_it() -> None:

@@ -1,0 +1,421 @@
+"""What the fuzzer holds the core to: the plain-Python twin, in each of the ways by which messages come.
+
+`judge(messages)` sends a conversation to the core as bodies of POSTs (`Connection.receive`), by the straight
+way of HTTP (`Connection.receive_named`), as a stream of lines in random pieces (`Stream`), and to a whole
+server. It raises `Mismatch` where a tool is called with other arguments than the message holds, an answer
+has another id or value, a message is answered twice or not at all, or an answer is more than one line.
+What only the sanitizers can see ends the process. Costs about a millisecond a kilobyte, the twin's.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import random
+import struct
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import twin
+
+from fastrpc import Server
+from fastrpc._core.connection import Connection
+from fastrpc._core.encode import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM
+from fastrpc._core.message import Message
+from fastrpc._core.plan import Plan
+from fastrpc._core.stream import END, Stream
+
+ABSENT = "absent"  # the default of every parameter
+VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
+LOG_KEY = "io.modelcontextprotocol/logLevel"
+LEGACY_TAIL = b'"}],"isError":false}}\n'
+MODERN_TAIL = b'"}],"resultType":"complete"}}\n'
+OUTPUT_CAPACITY = 64 * 1024  # of a new output: answers at its edge are of interest
+PLAIN = {
+    "tool": {"a": "json", "b": "json", "text": "json"},
+    "typed": {
+        "s": "str",
+        "n": "int",
+        "x": "float",
+        "flag": "bool",
+        "o": "object",
+        "l": "array",
+        "maybe": "str",
+    },
+    "wide": {f"p{number}": "json" for number in range(16)},
+}
+FORMS = {"tool": TEXT_FORM, "typed": OBJECT_FORM, "wide": WRAPPED_FORM}
+
+
+class Mismatch(Exception):
+    """The core and the twin differ. Its text says where, with the message."""
+
+
+def expect(holds: object, what: str, message: bytes, *found: object) -> None:
+    if not holds:
+        details = "".join(f"\n  {each!r:.2000}" for each in found)
+        raise Mismatch(f"{what}\n  message {message!r:.4000}{details}")
+
+
+def difference(left: Any, right: Any) -> bool:
+    """Whether two JSON values differ, in type too, doubles to the last bit."""
+    if type(left) is not type(right):
+        return True
+    if isinstance(left, float):
+        return struct.pack("<d", left) != struct.pack("<d", right)
+    if isinstance(left, dict):
+        return left.keys() != right.keys() or any(difference(left[key], right[key]) for key in left)
+    if isinstance(left, list | tuple):
+        return len(left) != len(right) or any(map(difference, left, right))
+    return bool(left != right)
+
+
+# --- a connection with tools, and what happens behind it --------------------------------------------------
+
+
+class Recorder:
+    """A connection with three inline tools; keeps what the tools and the dispatcher were handed."""
+
+    def __init__(self) -> None:
+        self.connection = Connection((LEGACY_TAIL,) * 3, (MODERN_TAIL,) * 3)
+        self.connection.dispatcher = self
+        self.connection.open = self.connection.structured = True
+        self.connection.take_plans({name: self.plan(name) for name in PLAIN})
+        self.connection.take_list(b'{"tools":[]}', True)
+        self.connection.take_list(b'{"tools":[]}', False)
+        self.events: list[tuple[str, Any]] = []
+        """What has happened: ("call", (tool, arguments)) or ("dispatch", (kind, id, method, params))."""
+
+    def plan(self, name: str) -> Plan:
+        kinds = PLAIN[name]
+
+        def function(*values: Any) -> Any:
+            arguments = dict(zip(kinds, values, strict=True))
+            self.events.append(("call", (name, arguments)))
+            return result_of(name, arguments)
+
+        parameters = [(parameter, kind, ABSENT, parameter == "maybe") for parameter, kind in kinds.items()]
+        return Plan(None, name, function, parameters, inline=True, judged=False, form=FORMS[name])
+
+    # --- in the dispatcher's place ---
+
+    def dispatch(self, message: Message) -> None:
+        kind = message.kind
+        params = message.params if kind in ("request", "notification") else None
+        self.events.append(("dispatch", (kind, message.id, message.method, params, message.error_code)))
+        if kind in ("broken", "invalid"):
+            expect(isinstance(message.error, str) and message.error, "an error without words", b"")
+        if kind == "batch":
+            self.events.append(("elements", message.elements()))
+
+    def call_ended(self, id: bytes, tool: Any, result: Any, modern: bool) -> None:
+        expect(result is None, "a plain value was not written", id, result)
+        self.connection.output.line(b'{"jsonrpc":"2.0","id":%b,"none":%b}' % (id, b"01"[modern : modern + 1]))
+
+    def line_too_long(self) -> None:
+        self.events.append(("too long", None))
+
+    def quiet(self) -> bool:
+        return False
+
+    def take(self) -> tuple[list[tuple[str, Any]], bytes]:
+        """Return what has happened and what was answered since the last time."""
+        events, self.events = self.events, []
+        return events, self.connection.output.take()
+
+
+def result_of(name: str, arguments: dict[str, Any]) -> Any:
+    """What the tools return: the first argument alone, or all of them."""
+    return arguments["a"] if name == "tool" else arguments
+
+
+@functools.lru_cache(maxsize=1024)
+def verdict_of(data: bytes) -> twin.Verdict:
+    """What the twin says of a message, which comes by several ways."""
+    return twin.judge(data)
+
+
+# --- one message ------------------------------------------------------------------------------------------
+
+
+def meaning_of(meta: Any) -> str | None:
+    """The era that a `_meta` puts its request into: "modern", "legacy"; None if the dispatcher judges it."""
+    if not isinstance(meta, dict):
+        return None
+    if "progressToken" in meta:
+        return None
+    if VERSION_KEY not in meta:
+        return "legacy"
+    right = meta[VERSION_KEY] == "2026-07-28" and isinstance(meta.get(CAPABILITIES_KEY), dict)
+    right = right and isinstance(meta.get(CLIENT_KEY, {}), dict) and LOG_KEY not in meta
+    return "modern" if right else None
+
+
+def check(data: bytes, events: list[tuple[str, Any]], output: bytes) -> None:
+    """Hold what one message has come to against what the twin says of it."""
+    verdict = verdict_of(data)
+    if events and events[0][0] == "dispatch":
+        check_dispatched(data, verdict, events, output)
+        return
+    expect(verdict.kind == "request", "what is no request was answered", data, verdict, events, output)
+    params = verdict.params or {}
+    era = meaning_of(params.get("_meta", {}))
+    expect(era is not None, "a request that the dispatcher has to judge was answered", data, verdict, output)
+    expect(output.count(b"\n") == 1 and output.endswith(b"\n"), "not one answer in one line", data, output)
+    head = b'{"jsonrpc":"2.0","id":%b,' % (verdict.id or b"?")
+    expect(output.startswith(head), "another id", data, output)
+    if verdict.method == "tools/list":
+        expect(not events and "cursor" not in params, "a list", data, events)
+        expect(output == head + b'"result":{"tools":[]}}\n', "another list", data, output)
+        return
+    expect(len(events) == 1 and verdict.method == "tools/call", "not one call", data, events)
+    name, arguments = events[0][1]
+    expect(params.get("name") == name, "another tool", data, name)
+    given = params.get("arguments", {})
+    wanted = {each: bound(given, each, kind) for each, kind in PLAIN[name].items()}
+    expect(not difference(arguments, wanted), "other arguments", data, arguments, wanted)
+    check_answer(data, name, output, result_of(name, arguments), era == "modern")
+
+
+def bound(given: Any, name: str, kind: str) -> Any:
+    """What a parameter is handed."""
+    value = given.get(name, ABSENT)
+    if name == "maybe" and value is None:
+        return ABSENT
+    return float(value) if kind == "float" and type(value) is int else value
+
+
+def check_dispatched(
+    data: bytes, verdict: twin.Verdict, events: list[tuple[str, Any]], output: bytes
+) -> None:
+    expect(output == b"", "answered, and dispatched too", data, output)
+    kind, id, method, params, code = events[0][1]
+    ours = twin.Verdict(kind, id if kind in ("request", "invalid", "response") else None, error_code=code)
+    if kind in ("request", "notification"):
+        ours = twin.Verdict(kind, id, method, params, code)
+    expect(not difference(tuple(ours), tuple(verdict)), "another verdict", data, ours, verdict)
+    if kind != "batch":
+        expect(len(events) == 1, "dispatched more than once", data, events)
+        return
+    elements = events[1][1]
+    values = [twin.parse(element) for element in elements]
+    expect(not difference(values, twin.parse(data)), "other elements", data, elements)
+    for element in elements:
+        expect(element == element.strip(twin.WHITE_SPACE), "white space around an element", data, element)
+        expect(element in data, "an element that is not in its batch", data, element)
+
+
+def check_answer(data: bytes, name: str, output: bytes, result: Any, modern: bool) -> None:
+    answer = json.loads(output)
+    if result is None:
+        expect(answer.get("none") == modern, "the era", data, output)
+        return
+    expect(("resultType" in answer["result"]) == modern, "the era", data, output)
+    (block,) = answer["result"]["content"]
+    text = block["text"]
+    if isinstance(result, str):
+        expect(text == result, "another text", data, output, result)
+        return
+    expect(not difference(json.loads(text), result), "another value in the text", data, output, result)
+    if name != "tool":
+        wanted = {"result": result} if FORMS[name] == WRAPPED_FORM else result
+        found = answer["result"].get("structuredContent")
+        expect(not difference(found, wanted), "another structured value", data, output, wanted)
+
+
+# --- the ways ---------------------------------------------------------------------------------------------
+
+
+def judge_bodies(messages: list[bytes], chance: random.Random) -> None:
+    """As an exchange hands bodies to its connection, answers at the edge of the output's memory at times."""
+    recorder = Recorder()
+    for data in messages:
+        filling = b""
+        if chance.random() < 0.2:
+            filling = b"x" * (OUTPUT_CAPACITY - chance.choice([1, 20, 100, 500, chance.randint(1, 5000)]))
+            recorder.connection.output.line(filling)
+            filling += b"\n"
+        recorder.connection.receive(data)
+        events, output = recorder.take()
+        check(data, events, output[len(filling) :])
+
+
+def judge_named(messages: list[bytes], chance: random.Random) -> None:
+    """As the straight way of HTTP does, whose head says what is in the body."""
+    recorder = Recorder()
+    for data in messages:
+        verdict = verdict_of(data)
+        params = verdict.params or {}
+        name = params.get("name") if verdict.method == "tools/call" else ""
+        method = chance.choice([verdict.method, verdict.method, verdict.method, "tools/call", "tools/list"])
+        if not isinstance(name, str) or chance.random() < 0.1:
+            name = "tool"
+        told = ((method or "").encode(), name.encode())
+        mine = recorder.connection.receive_named(data, *told)
+        events, output = recorder.take()
+        if not mine:
+            expect(not events and not output, "not taken, and something has happened", data, events, output)
+            continue
+        expect(verdict.kind == "request" and method == verdict.method, "taken against its head", data, told)
+        expect(meaning_of(params.get("_meta", {})) == "modern", "another era was taken", data)
+        if method == "tools/call":
+            expect(params.get("name") == name, "taken for another tool", data, told)
+        check(data, events, output)
+
+
+class Turns:
+    """The loop of a stream that is pumped by hand."""
+
+    def __init__(self) -> None:
+        self.functions: list[Callable[[], object]] = []
+
+    def call_soon(self, function: Callable[[], object]) -> None:
+        self.functions.append(function)
+
+    def add_reader(self, descriptor: int, function: Callable[[], object]) -> None:
+        pass
+
+    def remove_reader(self, descriptor: int) -> None:
+        pass
+
+    def run(self) -> None:
+        while self.functions:
+            self.functions.pop()()
+
+
+def judge_stream(messages: list[bytes], chance: random.Random) -> None:
+    """As stdio: one stream in random pieces says what its lines say one by one."""
+    limit = chance.choice([twin.MAX_LINE, twin.MAX_LINE, 1000, 300, 100])
+    if chance.random() < 0.8:  # else a message over many lines is that many broken ones
+        messages = [message.replace(b"\n", b" ") for message in messages]
+    data = b"\n".join(messages) + chance.choice([b"", b"\n"])
+    single = Recorder()
+    for line in twin.frames(data, limit):
+        if line is None:
+            single.line_too_long()
+        else:
+            single.connection.receive(line)
+    expected, answers = single.take()
+    streamed = Recorder()
+    found = through_a_stream(streamed, data, limit, chance)
+    expect(found == answers, "a stream is answered in another way than its lines", data, found, answers)
+    expect(
+        not difference([list(each) for each in streamed.events], [list(each) for each in expected]),
+        "a stream is read in another way than its lines",
+        data,
+        streamed.events,
+        expected,
+    )
+
+
+def through_a_stream(recorder: Recorder, data: bytes, limit: int, chance: random.Random) -> bytes:
+    """Feed a stream in pieces; return what was answered."""
+    out, into = os.pipe()
+    ends: list[int] = []
+    loop = Turns()
+    with tempfile.TemporaryFile() as answers:
+        try:
+            os.set_blocking(out, False)
+            stream = Stream(recorder.connection, out, answers.fileno(), limit)
+            stream.attach(loop, ends.append)
+            at = 0
+            while at < len(data):
+                size = chance.choice([1, 2, 7, 63, 64, 65, 200, 1000, 5000, 5000, 60_000, 0, 0])
+                if size == 0:  # all but the newline
+                    size = max(data.find(b"\n", at) - at, 1)
+                at += os.write(into, data[at : at + min(size, 60_000)])
+                stream.turn()
+                loop.run()
+        finally:
+            os.close(into)
+        stream.turn()
+        loop.run()
+        os.close(out)
+        expect(ends == [END], "the stream has not ended", data[:200], ends)
+        answers.seek(0)
+        return answers.read()
+
+
+# --- a whole server ---------------------------------------------------------------------------------------
+
+
+def server() -> Server:
+    """A server whose tools, resources and prompts need no loop."""
+    app = Server("fuzzed")
+
+    def tool(a: Any = ABSENT, b: Any = ABSENT, text: Any = ABSENT) -> Any:
+        return a
+
+    def typed(
+        s: str = "", n: int = 0, x: float = 0.0, flag: bool = False, maybe: str | None = None
+    ) -> dict[str, Any]:
+        return {"s": s, "n": n, "x": x, "flag": flag, "maybe": maybe}
+
+    app.tool(tool, run="inline")
+    app.tool(typed, run="inline")
+    app.add_resource("docs://a", "text")
+    return app
+
+
+def judge_server(messages: list[bytes], app: Server, version: str | None) -> None:
+    """A server as a POST's body reaches it: each message is answered as JSON-RPC has it, in one line."""
+    dispatcher = app.connect()
+    connection = dispatcher.connection
+    connection.call_in_loop = lambda function: function()
+    if version is not None:
+        dispatcher.assume(version)
+    try:
+        for data in messages:
+            connection.receive(data)
+            check_server(data, connection.output.take(), dispatcher.session.version)
+    finally:
+        dispatcher.close()
+
+
+def check_server(data: bytes, output: bytes, version: str | None) -> None:
+    verdict = verdict_of(data)
+    expect(output[-1:] in (b"", b"\n"), "a line without its end", data, output)
+    answers = []
+    for line in output.split(b"\n")[:-1]:
+        try:
+            answer = twin.Parser(line).document()
+        except twin.Broken as broken:
+            raise Mismatch(f"an answer that is no JSON: {broken}\n  message {data!r}\n  {line!r}") from None
+        if isinstance(answer, list) or "method" not in answer.last():
+            answers.append(answer)
+    if verdict.kind == "batch" and version == "2025-03-26":
+        expect(len(answers) <= 1, "more than one answer to a batch", data, output)
+        return
+    owed = verdict.kind in ("request", "broken", "invalid", "batch")
+    expect(len(answers) == owed, "answered too often, or not", data, verdict, output)
+    if owed:
+        (answer,) = answers
+        id = next(member.text for member in answer.members if member.key == "id")
+        expect(id == (verdict.id or b"null"), "another id", data, verdict, output)
+        error = twin.plain(answer).get("error")
+        if error is not None:
+            expect(error["code"] != -32603, "an internal error", data, output)
+        if verdict.error_code:
+            expect(error is not None and error["code"] == verdict.error_code, "another error", data, output)
+
+
+# --- all of it --------------------------------------------------------------------------------------------
+
+
+class Judge:
+    """Judges conversations; one for a process, since a server is not cheap to make."""
+
+    def __init__(self) -> None:
+        self.server = server()
+
+    def judge(self, messages: list[bytes], seed: str) -> None:
+        """Send a conversation to the core in every way. Raises Mismatch."""
+        chance = random.Random(f"pieces {seed}")
+        judge_bodies(messages, chance)
+        judge_named(messages, chance)
+        judge_stream(messages, chance)
+        judge_server(messages, self.server, chance.choice([None, "2025-03-26", "2025-11-25"]))
