@@ -444,9 +444,11 @@ def test_ending_a_session_stops_its_calls_and_streams(server: Server) -> None:
             assert server.call("outcome", name=name) == "cancelled"
         assert listening.rest() == []
         answer = silent.answer()
-        assert (answer.status, answer.json["id"]) == (404, 1)
+        assert (answer.status, answer.json["id"]) == (200, 1)
         (last,) = loud.messages()
-        assert (last["id"], last["error"]["code"]) == (2, -32603)
+        assert last["id"] == 2
+        assert answer.json["error"] == last["error"] == {"code": -32603, "message": "The session has ended"}
+        refused(session.call("echo", text="hi"), 404, -32001)
 
 
 def test_requests_of_a_session_know_the_tools_that_there_are_now(server: Server) -> None:

@@ -240,12 +240,18 @@ class Sessions:
             sessions[session.id] = session
 
     def end(self, session: Session, reason: str = "The session has ended") -> None:
-        if self._sessions.pop(session.id, None) is not None:
-            own = self._of_caller[session.principal]
-            del own[session.id]
-            if not own:
-                del self._of_caller[session.principal]
+        if self.remove(session):
             session.close(reason)
+
+    def remove(self, session: Session) -> bool:
+        """Have no request find a session any more; whoever calls this closes it. False if none would."""
+        if self._sessions.pop(session.id, None) is None:
+            return False
+        own = self._of_caller[session.principal]
+        del own[session.id]
+        if not own:
+            del self._of_caller[session.principal]
+        return True
 
     def end_idle(self) -> None:
         """End the sessions that have not been used for too long; busy ones among them count as used now."""
