@@ -422,6 +422,7 @@ class HttpApp:
             answer = await self._answer_late(request, session, exchange)
         if not answer or session.version is None:
             self.sessions.end(session)
+            exchange.close()  # or what it has read would stay until a collection
             await request.answer(400, answer or b"")
             return
         session.put_back(exchange)
