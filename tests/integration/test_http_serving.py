@@ -296,8 +296,8 @@ def said_to(port: int, sent: bytes) -> bytes:
 
 def test_a_tls_handshake_that_does_not_come_is_given_up(folder: Any, certificate: tuple[str, str]) -> None:
     code = (
-        "import sys; from fastrpc.transports.http import stopping\n"
-        "assert stopping.HANDSHAKE_SECONDS <= 10; stopping.HANDSHAKE_SECONDS = 0.3\n"
+        "import sys; from fastrpc.transports.http import handshakes\n"
+        "assert handshakes.HANDSHAKE_SECONDS <= 10; handshakes.HANDSHAKE_SECONDS = 0.3\n"
         "from fastrpc.__main__ import main; sys.exit(main())"
     )
     arguments = ["serve", "tools.py", *LOCAL, *tls_options(certificate)]
@@ -305,6 +305,23 @@ def test_a_tls_handshake_that_does_not_come_is_given_up(folder: Any, certificate
         with socket.create_connection(("127.0.0.1", server.port), timeout=5) as silent:
             assert silent.recv(1) == b""
         assert server.stop() == 0
+    assert server.stderr.count("\n") == 1, server.stderr
+
+
+def test_tls_handshakes_that_do_not_come_shut_nobody_out(folder: Any, certificate: tuple[str, str]) -> None:
+    """With 160 files, and more connections than that: the oldest handshake gives way to a new one."""
+    command = ["sh", "-c", 'ulimit -n 160; exec "$@"', "sh", *FASTRPC]
+    context = ssl.create_default_context(cafile=certificate[0])
+    with serve(folder, *tls_options(certificate), tls=context, command=command) as server:
+        silent = []
+        for number in range(300):
+            silent.append(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+            silent[-1].sendall(b"\x16" if number % 3 else b"")
+        assert server.call("echo", text="hello") == "hello"
+        assert silent[0].recv(1) == b""
+        assert server.stop() == 0
+        for each in silent:
+            each.close()
     assert server.stderr.count("\n") == 1, server.stderr
 
 

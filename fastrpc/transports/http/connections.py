@@ -10,13 +10,24 @@ all of them at most once in a tick of the clock, or as often as many can be clos
 from __future__ import annotations
 
 import socket
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
+    from typing import Any
+    from typing import Protocol as Interface
 
     from fastrpc.transports.http.limits import Limits
     from fastrpc.transports.http.protocol import Protocol
+
+    class Addressed(Interface):
+        """What comes from an address (`address_of`)."""
+
+        @property
+        def address(self) -> Hashable: ...
+
+
+Item = TypeVar("Item", bound="Addressed")
 
 IDLE, BEGUN, UNREAD = range(3)
 """How readily a connection that has sent a whole request gives way: it waits between two requests; a head has
@@ -42,7 +53,8 @@ class Connections:
         self._all: set[Protocol] = set()
         self._served: set[Protocol] = set()
         self._lingering: dict[Protocol, None] = {}
-        self._incomplete = ByAddress()  # some may have sent a whole request since: see `_oldest_incomplete`
+        self._incomplete: ByAddress[Protocol] = ByAddress()
+        """Some may have sent a whole request since: see `_oldest_incomplete`."""
         self._waiting: list[
             tuple[Protocol, int | None, float]
         ] = []  # what `_look` has found, the first to go last
@@ -139,11 +151,11 @@ class Connections:
         self._found = len(found)
 
 
-class ByAddress:
+class ByAddress(Generic[Item]):
     """Connections by the address they come from, the oldest of each first. Each step takes constant time."""
 
     def __init__(self) -> None:
-        self._of: dict[Hashable, dict[Protocol, None]] = {}
+        self._of: dict[Hashable, dict[Item, None]] = {}
         self._with: dict[int, dict[Hashable, None]] = {}  # the addresses that have so many
         self._most = 0
         self._count = 0
@@ -151,14 +163,14 @@ class ByAddress:
     def __len__(self) -> int:
         return self._count
 
-    def add(self, connection: Protocol) -> None:
+    def add(self, connection: Item) -> None:
         own = self._of.setdefault(connection.address, {})
         own[connection] = None
         self._count += 1
         self._move(connection.address, len(own) - 1, len(own))
         self._most = max(self._most, len(own))
 
-    def discard(self, connection: Protocol) -> None:
+    def discard(self, connection: Item) -> None:
         """Take a connection out, if it is there."""
         own = self._of.get(connection.address)
         if own is None or connection not in own:
@@ -171,7 +183,7 @@ class ByAddress:
         if self._most not in self._with:
             self._most -= 1
 
-    def oldest(self) -> Protocol | None:
+    def oldest(self) -> Item | None:
         """Return the oldest connection of an address that has the most, None if there is none at all."""
         if not self._count:
             return None
@@ -187,12 +199,12 @@ class ByAddress:
             self._with.setdefault(after, {})[address] = None
 
 
-def address_of(client: tuple[str, int] | None) -> Hashable:
+def address_of(client: tuple[Any, ...] | None) -> Hashable:
     """Return what stands for everybody at one address: of IPv6 the first 64 bits, all of which one customer
     has; of a Unix socket nothing."""
     if client is None:
         return ""
-    host = client[0]
+    host: str = client[0]
     if ":" not in host:
         return host
     try:

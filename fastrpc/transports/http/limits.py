@@ -33,6 +33,7 @@ class Limits:
         waiting: int = 64,
         connections: int = 1024,
         lingering: int = 256,
+        handshakes: int = 512,
         give_way_seconds: float = 1.0,
     ) -> None:
         self.head_seconds = head_seconds
@@ -55,6 +56,8 @@ class Limits:
         `connections`."""
         self.lingering = lingering
         """Besides these, connections that have had their last answer and are read until the client has it."""
+        self.handshakes = handshakes
+        """Of TLS, besides these. One more takes the place of the oldest."""
         self.give_way_seconds = give_way_seconds
         """How long a connection between two requests must have been idle to be closed for another: a client
         that just comes back would lose its request."""

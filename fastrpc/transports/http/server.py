@@ -93,6 +93,7 @@ class HttpServer:
             self._front,
             drain_seconds=self._drain_seconds,
             tls=self._tls,
+            handshakes=self.limits.handshakes,
             led=self._led,
             on_ready=self._on_ready,
         )
@@ -123,10 +124,13 @@ def _fit(limits: Limits) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return
-    wanted = max(4096, SPARE_DESCRIPTORS + (limits.connections + limits.lingering) * 8 // 7 + 1)
+    wanted = max(
+        4096, SPARE_DESCRIPTORS + (limits.connections + limits.lingering + limits.handshakes) * 8 // 7
+    )
     if soft < wanted and (hard == resource.RLIM_INFINITY or soft < hard):
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     room = max(soft - SPARE_DESCRIPTORS, 8) * 7 // 8
     limits.lingering = max(1, min(limits.lingering, room // 5))
-    limits.connections = max(1, min(limits.connections, room - limits.lingering))
+    limits.handshakes = max(1, min(limits.handshakes, room // 5))
+    limits.connections = max(1, min(limits.connections, room - limits.lingering - limits.handshakes))

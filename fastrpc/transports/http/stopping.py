@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 LAST_SECONDS = 1.0
 """How long what is said last may take to go out."""
 TICK_SECONDS = 1.0
-HANDSHAKE_SECONDS = 10.0
-"""For TLS: nothing of a connection is seen before, so no other limit holds."""
 
 
 class StoppingServer(uvicorn.Server):
@@ -50,6 +48,7 @@ class StoppingServer(uvicorn.Server):
         *,
         drain_seconds: float,
         tls: ssl.SSLContext | None = None,
+        handshakes: int = 1,
         led: bool = False,
         on_ready: Callable[[], object] | None = None,
     ) -> None:
@@ -57,6 +56,7 @@ class StoppingServer(uvicorn.Server):
         self._app = app
         self._led = led
         self._tls = tls
+        self._handshakes = handshakes
         self._drain_seconds = drain_seconds
         self._on_ready = on_ready
         self._loop = asyncio.get_running_loop()
@@ -95,20 +95,20 @@ class StoppingServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self.lifespan.startup()
-        timeout = None if self._tls is None else HANDSHAKE_SECONDS
-        self.servers = [
-            await self._loop.create_server(
-                self._new_connection,
-                sock=listener,
-                backlog=self.config.backlog,
-                ssl=self._tls,
-                ssl_handshake_timeout=timeout,
-            )
-            for listener in sockets or ()
-        ]
+        self.servers = [await self._listener_of(found) for found in sockets or ()]
         self.started = True
         if self._on_ready is not None:
             self._on_ready()
+
+    async def _listener_of(self, listener: socket.socket) -> Any:
+        """Accept connections from a socket; what is returned has a ``close()``."""
+        if self._tls is not None:
+            from fastrpc.transports.http.handshakes import TlsListener
+
+            return TlsListener(listener, self._tls, self._new_connection, self._handshakes)
+        return await self._loop.create_server(
+            self._new_connection, sock=listener, backlog=self.config.backlog
+        )
 
     def _new_connection(self) -> asyncio.Protocol:
         make: Any = self.config.http_protocol_class
