@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from fastrpc.asking.state import Memory
     from fastrpc.calls.link import Link
     from fastrpc.methods import Method
+    from fastrpc.quotas import Quota
     from fastrpc.service import Service
 
 
@@ -58,7 +59,7 @@ class Request:
     """One request: what the client asked, and whom to answer.
 
     `room` is the one of `fastrpc.methods` that serves it, where a handler's call has to be waited for;
-    `asking` what it remembers of questions to the client.
+    `asking` what it remembers of questions to the client; `quota` counts what a stream of changes keeps.
     """
 
     __slots__ = (
@@ -71,6 +72,7 @@ class Request:
         "link",
         "method",
         "params",
+        "quota",
         "room",
         "version",
     )
@@ -86,6 +88,7 @@ class Request:
         self.call: Call | None = None
         self.link: Link | None = None
         self.asking: Memory | None = None
+        self.quota: Quota | None = None
         self.room: Any = None
 
     @property
@@ -209,7 +212,10 @@ class Dispatcher:
         return self.service.needs_loop()
 
     def assume(self, version: str) -> None:
-        """Serve requests of a version without a handshake, for a client of which nothing is known."""
+        """Serve requests of a version without a handshake, for clients of which nothing is known: each
+        request may be another's.
+        """
+        self.session.lasting = False
         self.session.agree({"protocolVersion": version})
         self.session.ready()
         self.catch_up()
@@ -555,12 +561,18 @@ class Dispatcher:
         request = self.in_flight.get(key)
         if request is not None and request.call is not None:
             request.call.cancel()
-        self.listening.pop(key, None)
+        self.stop_listening(key)
 
     def cancel_all(self) -> None:
         """Stop everything in flight; nothing of it is answered."""
         for key in list(self.in_flight):
             self.cancel(key)
+
+    def stop_listening(self, key: bytes) -> None:
+        """Forget the stream of changes with this key, if there is one."""
+        request = self.listening.pop(key, None)
+        if request is not None and request.quota is not None:
+            request.quota.close()
 
     def end_listening(self) -> None:
         """Tell those who listen for changes that there will be none (MCP 2026-07-28: subscriptions)."""
@@ -587,7 +599,9 @@ class Dispatcher:
     def close(self) -> None:
         """The connection is over: stop what is in flight and be forgotten."""
         self.cancel_all()
-        self.listening.clear()
+        for key in list(self.listening):
+            self.stop_listening(key)
+        self.session.quota.close()
         if self._questions is not None:
             self._questions.close()
         self.service.dispatchers.discard(self)

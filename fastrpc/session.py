@@ -7,7 +7,8 @@ version and capabilities in ``params._meta``, and is judged by that alone, befor
 
 from __future__ import annotations
 
-from fastrpc.errors import InvalidParams, InvalidRequest, UnsupportedProtocolVersion, excerpt
+from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded, UnsupportedProtocolVersion, excerpt
+from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
 from fastrpc.versions import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
@@ -43,13 +44,19 @@ LOG_LEVELS = {
 
 
 class Session:
-    """One peer's lifecycle: its state and, from the handshake on, what it said of itself."""
+    """One peer's lifecycle: its state and, from the handshake on, what it said of itself.
+
+    All that is kept of what the client has sent is counted in `quota`, and refused where it is too much.
+    """
 
     __slots__ = (
+        "_roots_bytes",
         "client_capabilities",
         "client_info",
+        "lasting",
         "log_level",
         "offered",
+        "quota",
         "roots",
         "state",
         "subscriptions",
@@ -58,6 +65,10 @@ class Session:
 
     def __init__(self) -> None:
         self.state = NEW
+        self.lasting = True
+        """Whether there is a client behind it that stays the same."""
+        self.quota = Quota(SESSION_BYTES)
+        self._roots_bytes = 0
         self.version: str | None = None
         self.client_info: dict[str, Any] = {}
         self.client_capabilities: dict[str, Any] = {}
@@ -74,7 +85,8 @@ class Session:
         """Take an `initialize`'s params and return the version to answer with.
 
         A version that is not served is answered with the latest that has a handshake (MCP 2025-11-25,
-        lifecycle: version negotiation). A second `initialize` begins anew. Raises InvalidParams.
+        lifecycle: version negotiation). A second `initialize` begins anew. Raises InvalidParams, and
+        Overloaded if other sessions leave no room for what the client says of itself.
         """
         requested = params.get("protocolVersion")
         if not isinstance(requested, str):
@@ -84,6 +96,9 @@ class Session:
         for name, value in (("capabilities", capabilities), ("clientInfo", client)):
             if not isinstance(value, dict):
                 raise InvalidParams(f"{name}: expected an object")
+        size = size_of(capabilities, self.quota.limit) + size_of(client, self.quota.limit)
+        self._keep(size - self.quota.used, "capabilities and clientInfo")  # in the place of all before
+        self._roots_bytes = 0
         self.version = requested if requested in LEGACY_VERSIONS else LATEST_LEGACY
         self.client_capabilities = capabilities
         self.client_info = client
@@ -91,6 +106,45 @@ class Session:
         self.subscriptions.clear()
         self.state = AGREED
         return self.version
+
+    def _keep(self, size: int, name: str) -> None:
+        """Count `size` more bytes that are kept for the client; `name` is what they are.
+
+        Raises InvalidParams if that is too much for one session, Overloaded if it is for now.
+        """
+        quota = self.quota
+        if not quota.take(size):
+            if quota.used + size > quota.limit:
+                raise InvalidParams(f"{name}: more than the {quota.limit} bytes that a session may have kept")
+            raise Overloaded(f"Server busy: no room to keep {name}")
+
+    def subscribe(self, uri: str) -> None:
+        """Keep the URI of a resource of whose changes the client wants to hear.
+
+        Raises InvalidParams and Overloaded, where there is no room; InvalidRequest if no client would hear of
+        them.
+        """
+        self.check_lasting("resources/subscribe")
+        if uri not in self.subscriptions:
+            self._keep(bytes_of_uri(uri), "subscriptions")
+            self.subscriptions.add(uri)
+
+    def unsubscribe(self, uri: str) -> None:
+        if uri in self.subscriptions:
+            self.subscriptions.remove(uri)
+            self.quota.release(bytes_of_uri(uri))
+
+    def take_roots(self, roots: list[dict[str, Any]] | None) -> None:
+        """Keep the client's answer to `roots/list`, if there is room for it; None: it counts no longer."""
+        self.quota.release(self._roots_bytes)
+        size = 0 if roots is None else size_of(roots, self.quota.limit)
+        self.roots = roots if self.quota.take(size) else None
+        self._roots_bytes = 0 if self.roots is None else size
+
+    def check_lasting(self, method: str) -> None:
+        """Raise InvalidRequest for a method that means nothing without a session of the client's own."""
+        if not self.lasting:
+            raise InvalidRequest(f"{method}: needs a session, which begins with initialize")
 
     def ready(self) -> None:
         """The client has acknowledged the handshake."""
@@ -114,6 +168,11 @@ class Session:
                 raise InvalidRequest(f"{excerpt(method)}: the first request must be initialize")
             return LATEST_LEGACY
         return self.version
+
+
+def bytes_of_uri(uri: str) -> int:
+    """Return about how many bytes it takes to keep a URI."""
+    return size_of(uri, SESSION_BYTES) + ENTRY_BYTES
 
 
 def check_envelope(meta: dict[str, Any]) -> None:

@@ -70,6 +70,10 @@ def gate(name):
 def echo(text: str) -> str:
     return text
 
+@app.tool(run="inline")
+def who(context: Context) -> str:
+    return context.principal
+
 @app.tool
 async def wait(ms: int) -> str:
     await asyncio.sleep(ms / 1000)
@@ -198,6 +202,7 @@ def counts() -> str:
         ),
         "pooled": sum(len(session._idle) for session in sessions._sessions.values()),
         "kept": sessions._store.bytes,
+        "quota": app.service.quotas.used,
         "running": len(http.running) + sum(len(session.running) for session in sessions._sessions.values()),
         "idle": sum(map(len, http._idle.values())),
         "sse": len(http._sse._sessions),

@@ -170,7 +170,7 @@ run_in_loop(main())
 class Server:
     """A server process, from `with` to its end. Without `hot` every request takes the long way.
 
-    At the end it must not have said that anything failed but a tool.
+    `files` is how many it may open. At the end it must not have said that anything failed but a tool.
     """
 
     def __init__(
@@ -180,6 +180,7 @@ class Server:
         max_body: int = 16 * 1024 * 1024,
         token_file: str | None = None,
         lifespan: bool = False,
+        files: int | None = None,
         **limits: float,
     ) -> None:
         options = {
@@ -191,7 +192,10 @@ class Server:
         }
         self._log = tempfile.TemporaryFile()  # a pipe that nobody reads would fill
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, json.dumps(options)], stdout=subprocess.PIPE, stderr=self._log
+            [sys.executable, "-c", PROGRAM, json.dumps(options)],
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            preexec_fn=None if files is None else lambda: _may_open(files),
         )
         assert self.process.stdout is not None
         self.stdout = self.process.stdout
@@ -219,8 +223,9 @@ class Server:
             for words in ("ASGI", "POST /", "looked at", "Fatal", "never retrieved"):
                 assert words not in log, log
 
-    def socket(self) -> Socket:
-        return Socket(self.port)
+    def socket(self, source: str = "127.0.0.1") -> Socket:
+        """Connect, from another loopback address if one is given (Linux has them all)."""
+        return Socket(self.port, source)
 
     def ask(self, *pieces: bytes) -> Answer:
         """Send one request on a connection of its own and return the answer."""
@@ -235,6 +240,10 @@ class Server:
                 return int(file.read().split()[1]) * resource.getpagesize()
         except OSError:
             return 0
+
+
+def _may_open(files: int) -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
 
 
 class Answer:
@@ -274,8 +283,8 @@ class Closed(Exception):
 class Socket:
     """A connection."""
 
-    def __init__(self, port: int) -> None:
-        self.plain = socket.create_connection(("127.0.0.1", port), timeout=SECONDS)
+    def __init__(self, port: int, source: str = "127.0.0.1") -> None:
+        self.plain = socket.create_connection(("127.0.0.1", port), SECONDS, (source, 0))
         self.plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._read = b""
 

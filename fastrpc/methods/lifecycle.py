@@ -37,7 +37,7 @@ def initialized(dispatcher: Dispatcher, params: dict[str, Any]) -> None:
 
 def roots_changed(dispatcher: Dispatcher, params: dict[str, Any]) -> None:
     """The client's folders are others now: what was asked about them before counts no longer."""
-    dispatcher.session.roots = None
+    dispatcher.session.take_roots(None)
 
 
 def ping(dispatcher: Dispatcher, request: Request) -> bytes:

@@ -28,6 +28,7 @@ def set_level(dispatcher: Dispatcher, request: Request) -> bytes:
     level = request.params.get("level")
     if not isinstance(level, str) or level not in LOG_LEVELS:
         raise InvalidParams(f"level: expected one of {', '.join(LOG_LEVELS)}")
+    dispatcher.session.check_lasting("logging/setLevel")
     dispatcher.session.log_level = level
     return b"{}"
 

@@ -325,12 +325,12 @@ def subscribe(dispatcher: Dispatcher, request: Request) -> bytes:
     """Tell the client from now on when a resource changes. Raises ResourceNotFound for what there is not."""
     uri = _uri_of(request.params)
     _reader_of(dispatcher.service.catalogue, uri, request.version)
-    dispatcher.session.subscriptions.add(normal(uri))
+    dispatcher.session.subscribe(normal(uri))
     dispatcher.service.watch(uri)
     return b"{}"
 
 
 def unsubscribe(dispatcher: Dispatcher, request: Request) -> bytes:
     """Tell the client no more; one that has not subscribed hears nothing anyway."""
-    dispatcher.session.subscriptions.discard(normal(_uri_of(request.params)))
+    dispatcher.session.unsubscribe(normal(_uri_of(request.params)))
     return b"{}"

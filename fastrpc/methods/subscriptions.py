@@ -13,7 +13,8 @@ from __future__ import annotations
 from fastrpc._core.encode import dumps
 from fastrpc.dispatcher import id_value
 from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded
-from fastrpc.session import READY
+from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota
+from fastrpc.session import READY, bytes_of_uri
 from fastrpc.versions import MODERN, SUBSCRIPTION_KEY
 
 TYPE_CHECKING = False
@@ -33,6 +34,9 @@ LISTS = {
 """The list in which each kind of entry stands. Completions stand in none."""
 
 UPDATED = "notifications/resources/updated"
+
+STREAM_BYTES = 4096
+"""About what a stream takes besides its URIs."""
 
 
 # --- changes ------------------------------------------------------------------------------------------
@@ -92,11 +96,18 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
     if request.batch is not None:
         raise InvalidRequest("subscriptions/listen: not allowed in a batch")
     wanted = _filter_of(request.params)
+    uris = frozenset(wanted.get("resourceSubscriptions", ()))
     if len(dispatcher.listening) >= dispatcher.service.max_in_flight:
         raise Overloaded(f"Server busy: {len(dispatcher.listening)} streams are open")
+    quota = _quota_for(dispatcher, request, uris)
     tell(dispatcher)  # what has changed before is no news for this stream
     honoured = _honoured(dispatcher.service, wanted)
-    request.params = {"notifications": honoured}
+    request.quota = quota
+    request.params = {
+        "notifications": {**honoured, "resourceSubscriptions": uris}
+        if "resourceSubscriptions" in honoured
+        else honoured
+    }
     _send(
         dispatcher,
         request,
@@ -113,9 +124,23 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
 def end(dispatcher: Dispatcher, request: Request) -> None:
     """End a stream from our side: tell what is still to be told, then answer its request."""
     tell(dispatcher)
-    del dispatcher.listening[request.key]
+    dispatcher.stop_listening(request.key)
     ending = dispatcher.service.results.ending(MODERN, {SUBSCRIPTION_KEY: id_value(request.id)})
     dispatcher.answer(request, b"{" + ending[1:])
+
+
+def _quota_for(dispatcher: Dispatcher, request: Request, uris: frozenset[str]) -> Quota:
+    """Count what a stream keeps: its URIs and its id. Raises InvalidParams for too much, Overloaded for too
+    much of all streams and sessions together."""
+    quota = Quota(SESSION_BYTES, dispatcher.service.quotas.of(dispatcher.principal))
+    size = sum(map(bytes_of_uri, uris)) + STREAM_BYTES + 2 * len(request.id)
+    if not quota.take(size):
+        if size > quota.limit:
+            raise InvalidParams(
+                f"notifications: more than the {quota.limit} bytes that a stream may have kept"
+            )
+        raise Overloaded("Server busy: no room to keep the URIs of one more stream")
+    return quota
 
 
 def _wake() -> None:
@@ -133,6 +158,8 @@ def _filter_of(params: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(wanted.get(name, False), bool):
             raise InvalidParams(f"notifications.{name}: expected a boolean")
     uris = wanted.get("resourceSubscriptions", [])
+    if isinstance(uris, list) and len(uris) > SESSION_BYTES // ENTRY_BYTES:
+        raise InvalidParams(f"notifications.resourceSubscriptions: {len(uris)} are too many")
     if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
         raise InvalidParams("notifications.resourceSubscriptions: expected a list of strings")
     return wanted

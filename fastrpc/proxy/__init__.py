@@ -29,6 +29,7 @@ from fastrpc.proxy.entries import (
     contents_of,
 )
 from fastrpc.proxy.peer import ChildPeer, RemoteError, SessionGone
+from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
 from fastrpc.versions import MODERN
 
 TYPE_CHECKING = False
@@ -61,6 +62,9 @@ RETRY_SECONDS = 5.0
 """After a start that failed it is not tried again for so long."""
 LONGEST_RETRY_SECONDS = 60.0
 """One at a URL is tried again without anybody asking, ever more seldom, but not more seldom than this."""
+WATCHED_BYTES = SESSION_BYTES - 16 * 1024
+"""For the URIs of resources whose changes clients want to hear of. They are kept as long as the server lives,
+and told the server behind all at once, which takes no more of one session or stream."""
 MOST_PAGES = 1000
 """Of one list: more are taken for an endless one."""
 
@@ -231,6 +235,8 @@ class Source:
         self._tasks: set[asyncio.Task[None]] = set()
         self._retrying = False
         self._watched: set[str] = set()  # resources of whose changes some client wants to hear
+        self._watched_quota = Quota(WATCHED_BYTES)
+        self._watched_full = False
         self._tells = False  # whether the server behind tells of them
 
     @property
@@ -387,6 +393,13 @@ class Source:
             found.match(uri) is not None for found in catalogue.templates
         )
         if not ours or uri in self._watched:
+            return
+        if not self._watched_quota.take(size_of(uri, WATCHED_BYTES) + ENTRY_BYTES):
+            if not self._watched_full:
+                self._watched_full = True
+                log.write(
+                    "warning", f"changes of {uri:.200} and others will not be told: too many are watched"
+                )
             return
         self._watched.add(uri)
         if self._peer is not None and self._tells:

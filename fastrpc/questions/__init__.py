@@ -340,5 +340,6 @@ class Roots(Question):
         request = link.request
         declared = request.client_capabilities.get("roots")
         if request.version in LEGACY_VERSIONS and declared and declared.get("listChanged") is True:
-            request.dispatcher.session.roots = roots
+            dispatcher = request.dispatcher
+            dispatcher.post(lambda: dispatcher.session.take_roots(roots))
         return roots

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fastrpc.catalogue import Catalogue
     from fastrpc.catalogue.handlers import Handler
     from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.quotas import Quotas
     from fastrpc.registry import Tool
     from fastrpc.service.lifespan import Lifespan
     from fastrpc.service.watching import Watch
@@ -102,6 +103,7 @@ class Service:
         self._handler_plans: dict[int, tuple[Handler, Plan]] = {}
         self._lists: dict[str, bytes] = {}
         self._workers: Workers | None = None
+        self._quotas: Quotas | None = None
         self._loading = False
         for registry in self.catalogue:
             registry.watchers.append(self._changed)
@@ -328,6 +330,15 @@ class Service:
 
             self._workers = Workers(self.threads)
         return self._workers
+
+    @property
+    def quotas(self) -> Quotas:
+        """What the clients of each caller may have this process keep."""
+        if self._quotas is None:
+            from fastrpc.quotas import Quotas
+
+            self._quotas = Quotas()
+        return self._quotas
 
     def leave_threads_behind(self) -> None:
         """End the process here if a tool still runs on a thread: the interpreter's own end would wait

@@ -187,45 +187,6 @@ def test_a_client_that_leaves_has_cancelled_its_call(usual: Server, first: bytes
             time.sleep(0.01)
 
 
-def test_connections_over_the_limit_are_told_so() -> None:
-    with Server(connections=10) as server:
-        waiting = [server.socket() for _ in range(10)]
-        waiting[0].send(call())
-        assert waiting[0].answer().text == "hello"
-        with server.socket() as one_more:
-            one_more.send(call())
-            refused(one_more.answer(), 503)
-        for each in waiting:
-            each.plain.close()
-        deadline = time.monotonic() + 5
-        while (answer := server.ask(call())).status == 503:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        assert answer.text == "hello"
-
-
-def test_a_connection_that_does_nothing_gives_way_to_a_new_one() -> None:
-    """The one that has done nothing for longest; those that are at something stay."""
-    with Server(connections=4, give_way_seconds=0.0, head_seconds=4.0) as server:
-        busy, begun, idle, last = (server.socket() for _ in range(4))
-        busy.send(call("wait", {"ms": 1800}))
-        begun.send(call()[:100])
-        for connection in (idle, last):
-            time.sleep(0.45)  # the clock of these limits goes by steps of 0.4 s
-            connection.send(call())
-            assert connection.answer().text == "hello"
-        time.sleep(0.45)
-        with server.socket() as one_more:
-            one_more.send(call())
-            assert one_more.answer().text == "hello"
-            assert idle.is_closed(seconds=2)
-            begun.send(call()[100:])
-            for connection, text in ((begun, "hello"), (busy, "waited")):
-                assert connection.answer().text == text
-            last.send(call())
-            assert last.answer().text == "hello"
-
-
 # --- no HTTP ----------------------------------------------------------------------------------------------
 
 

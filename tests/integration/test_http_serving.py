@@ -357,6 +357,23 @@ def test_a_tls_client_cannot_have_the_handshake_repeated(certificate: tuple[str,
     assert context.options & ssl.OP_NO_COMPRESSION
 
 
+def test_tls_handshakes_that_do_not_come_shut_nobody_out(folder: Any, certificate: tuple[str, str]) -> None:
+    """With 160 files, and more connections than that: the oldest handshake gives way to a new one."""
+    command = ["sh", "-c", 'ulimit -n 160; exec "$@"', "sh", *FASTRPC]
+    context = ssl.create_default_context(cafile=certificate[0])
+    with serve(folder, *tls_options(certificate), tls=context, command=command) as server:
+        silent = []
+        for number in range(300):
+            silent.append(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+            silent[-1].sendall(b"\x16" if number % 3 else b"")
+        assert server.call("echo", text="hello") == "hello"
+        assert silent[0].recv(1) == b""
+        assert server.stop() == 0
+        for each in silent:
+            each.close()
+    assert server.stderr.count("\n") == 1, server.stderr
+
+
 def test_a_key_that_does_not_fit_or_is_locked_is_a_mistake(folder: Any, certificate: tuple[str, str]) -> None:
     locked = certificate[1].replace("key.pem", "locked.pem")
     said = mistake(folder, "tools.py", *LOCAL, *tls_options((certificate[0], locked)))

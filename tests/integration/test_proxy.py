@@ -130,6 +130,21 @@ def test_an_update_of_a_resource_behind_is_told_to_those_who_subscribed(command:
     with_client(Server.proxy(command), conversation)
 
 
+def test_what_is_watched_behind_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    """It is kept for good: clients come and go, and each may name others."""
+    app = Server.proxy([sys.executable, "-c", "raise SystemExit"])
+
+    @app.resource("docs://{name}")
+    def page(name: str) -> str:
+        return name
+
+    source = app.service.source
+    for number in range(3000):
+        source.watch(f"docs://{'x' * 1000}{number}")
+    assert 500 < len(source._watched) < 1100
+    assert caplog.text.count("will not be told") == 1
+
+
 def test_a_proxy_is_mounted_like_any_server(command: list[str]) -> None:
     app = Server("outer")
     app.add_tool(lambda: "mine", name="mine")

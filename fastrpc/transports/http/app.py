@@ -218,8 +218,7 @@ class HttpApp:
         elif request.method == "GET":
             await self._get(request)
         elif request.method == "DELETE":
-            self.sessions.end(self._session_of(request))
-            await request.answer(200)
+            await self._delete(request)
         else:
             allow = (b"allow", b"GET, POST, DELETE")
             raise Refused(405, f"{request.method:.40}: not served here", headers=[allow])
@@ -304,7 +303,9 @@ class HttpApp:
             self._put_back(exchange)
             await request.answer(modern_status(answer, id), answer)
             return
-        await self._say(request, exchange, lambda line: modern_status(line, id))
+        await self._say(
+            request, exchange, lambda kind, line: 503 if kind == STOPPED else modern_status(line, id)
+        )
 
     def _check_headers(self, request: Request, method: str, params: dict[str, Any]) -> None:
         """Hold the headers against the body. The dispatcher refuses an incomplete envelope."""
@@ -327,11 +328,14 @@ class HttpApp:
         self,
         request: Request,
         exchange: Exchange,
-        status_of: Callable[[bytes], int],
+        status_of: Callable[[str, bytes], int],
         *,
         cancel: bool = True,
     ) -> None:
-        """Send what a request comes to. A client that goes away has cancelled it if `cancel` says so."""
+        """Send what a request comes to. A client that goes away has cancelled it if `cancel` says so.
+
+        `status_of` is given the answer's kind and line.
+        """
         self.running.add(exchange)
         over = False
         request.watch(exchange.bell.ring)
@@ -353,7 +357,9 @@ class HttpApp:
             self.running.discard(exchange)
             self._put_back(exchange)
 
-    async def _tell(self, request: Request, exchange: Exchange, status_of: Callable[[bytes], int]) -> bool:
+    async def _tell(
+        self, request: Request, exchange: Exchange, status_of: Callable[[str, bytes], int]
+    ) -> bool:
         """Send what is said, the answer last; False if the client has gone."""
         while True:
             item = exchange.next()
@@ -368,7 +374,7 @@ class HttpApp:
             kind, line = item
             if not request.begun:
                 if kind in (ANSWER, STOPPED):
-                    await request.answer(503 if kind == STOPPED else status_of(line), line)
+                    await request.answer(status_of(kind, line), line)
                     return True
                 await request.begin()
             if line:
@@ -426,6 +432,7 @@ class HttpApp:
             answer = await self._answer_late(request, session, exchange)
         if not answer or session.version is None:
             self.sessions.end(session)
+            exchange.close()  # or what it has read would stay until a collection
             await request.answer(400, answer or b"")
             return
         session.put_back(exchange)
@@ -478,8 +485,9 @@ class HttpApp:
             raise
         if answer is not None:
             session.put_back(exchange)
-            kind, line = answer
-            await request.answer(200 if kind == ANSWER else 503 if self.stopping else 404, line)
+            # A call that was stopped has begun: its error is JSON-RPC's. 404 and 503 are for requests that
+            # come later (MCP 2025-11-25, transports: session management), and clients give up on them.
+            await request.answer(200, answer[1])
             return
         reader = session.stream_of(exchange)
         if request.gone:
@@ -517,10 +525,21 @@ class HttpApp:
         exchange = self._exchange(request, version)
         answer = exchange.receive(body)
         if answer is None and exchange.waits:
-            await self._say(request, exchange, lambda line: 200, cancel=False)
+            await self._say(request, exchange, lambda kind, line: 200, cancel=False)
         else:
             self._put_back(exchange)
             await request.answer(200 if answer else 202, answer or b"")
+
+    async def _delete(self, request: Request) -> None:
+        """End a session. The answer goes out before those of the calls that it stops: a client that has it
+        may be gone already, and waits for no other.
+        """
+        session = self._session_of(request)
+        self.sessions.remove(session)
+        try:
+            await request.answer(200)
+        finally:
+            session.close()
 
     async def _get(self, request: Request) -> None:
         if not request.accepts("text/event-stream"):

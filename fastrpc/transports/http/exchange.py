@@ -28,8 +28,9 @@ ENDS = (ANSWER, DROPPED, STOPPED)
 UNREAD_LIMIT = 4 * 1024 * 1024
 """Bytes that wait for a reader; behind them messages are left out, answers are not."""
 
-LARGEST_KEPT = 256 * 1024
-"""A connection keeps room for the longest message that it has read; beyond this it is not used again."""
+LARGEST_KEPT = 64 * 1024
+"""A connection keeps room for the longest message that it has read or written; beyond this, which it begins
+with, it is not used again."""
 
 
 class Bell:
@@ -96,7 +97,7 @@ class Exchange:
             self.connection.flush = self._flush
         if self.dispatcher.generation != forks.generation:
             forks.leave()
-        answer: bytes = self.connection.output.take()
+        answer = self._answer()
         if not answer:
             self._owes = self._has_requests()
             return None
@@ -186,8 +187,14 @@ class Exchange:
             self._waiting_bytes += len(line)
         self.bell.ring()
 
+    def _answer(self) -> bytes:
+        """Return what the connection has written."""
+        answer: bytes = self.connection.output.take()
+        self.reusable = self.reusable and len(answer) <= LARGEST_KEPT
+        return answer
+
     def _flush(self) -> None:
-        answer = self.connection.output.take()
+        answer = self._answer()
         if answer:
             self.put(ANSWER, answer)
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from sys import byteorder
 
 from fastrpc import log
+from fastrpc.transports.http.connections import Connections
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, WriteTransport
-
-    from fastrpc.transports.http.protocol import Protocol
 
 
 class Limits:
@@ -33,7 +32,9 @@ class Limits:
         headers: int = 100,
         waiting: int = 64,
         connections: int = 1024,
-        give_way_seconds: float = 5.0,
+        lingering: int = 256,
+        handshakes: int = 512,
+        give_way_seconds: float = 1.0,
     ) -> None:
         self.head_seconds = head_seconds
         """For a whole head, from its first byte on; the first head from the connection on."""
@@ -51,9 +52,15 @@ class Limits:
         self.waiting = waiting
         """Requests that a client may send before it has the answer to the first."""
         self.connections = connections
-        """Of one process. One more takes the place of the one that has been idle longest, or is refused."""
+        """Of one process. One more takes the place of one that waits for its client, or is refused: see
+        `connections`."""
+        self.lingering = lingering
+        """Besides these, connections that have had their last answer and are read until the client has it."""
+        self.handshakes = handshakes
+        """Of TLS, besides these. One more takes the place of the oldest."""
         self.give_way_seconds = give_way_seconds
-        """How long that one must have been idle: a client that just comes back would lose its request."""
+        """How long a connection between two requests must have been idle to be closed for another: a client
+        that just comes back would lose its request."""
 
 
 class Patience:
@@ -87,33 +94,23 @@ class Watch:
 
     def __init__(self, limits: Limits, loop: AbstractEventLoop) -> None:
         self.limits = limits
-        self.connections: set[Protocol] = set()
         shortest = min(limits.head_seconds, limits.body_seconds, limits.read_seconds, limits.idle_seconds)
         self.every = min(EVERY_SECONDS, shortest / 10)
         self.now = self._looked = loop.time()
+        self.connections = Connections(limits, self.now)
         self._loop = loop
         self._timer = loop.call_later(self.every, self._look)
 
     def close(self) -> None:
         self._timer.cancel()
 
-    def has_room(self) -> bool:
-        """Whether one more connection may be served; one that does nothing is closed for it, if need be."""
-        if len(self.connections) < self.limits.connections:
-            return True
-        idle = [each for each in self.connections if each.is_idle]
-        longest = min(idle, key=lambda each: each.since, default=None)
-        if longest is None or self.now - longest.since < self.limits.give_way_seconds:
-            return False
-        longest.transport.close()
-        return True
-
     def _look(self) -> None:
         moment = self._loop.time()
         self.now += min(moment - self._looked, 2 * self.every)
         self._looked = moment
+        self.connections.now = self.now
         self._timer = self._loop.call_later(self.every, self._look)
-        for connection in list(self.connections):
+        for connection in self.connections:
             try:
                 connection.look(self.now)
             except Exception as error:

@@ -15,7 +15,7 @@ from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fastrpc.errors import InvalidRequest
-from fastrpc.transports.http import refusals
+from fastrpc.transports.http import connections, refusals
 from fastrpc.transports.http.guard import Refused, origin_form
 from fastrpc.transports.http.hot_path import response
 from fastrpc.transports.http.limits import Patience, unread_bytes
@@ -40,6 +40,8 @@ has sent all would be told of a broken connection instead."""
 
 CLOSING_SECONDS = 2.0
 """How long that may take."""
+
+TOO_MANY = "Too many connections"
 
 SLICE_SECONDS = 0.001
 """Requests of one packet are answered for so long before other connections have their turn."""
@@ -76,6 +78,7 @@ class Protocol(HttpToolsProtocol):
     def __init__(self, *values: Any, **options: Any) -> None:
         super().__init__(*values, **options)
         self._phase = NEW
+        self._first = True  # no request before the one at hand
         self.since = self.watch.now  # when it came to this
         self._count = 0  # bytes that have come of the head or body at hand
         self._head_size = 0  # by what the parser has made of it
@@ -93,14 +96,13 @@ class Protocol(HttpToolsProtocol):
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._outlet: Any = Outlet(transport, self._hang_up)
-        watch = self.watch
-        self.since = watch.now
-        if not watch.has_room():
-            self._refuse(503, "Too many connections")
-        watch.connections.add(self)
+        self.address = connections.address_of(self.client)
+        self.since = self.watch.now
+        if not self.watch.connections.add(self):
+            self._refuse(503, TOO_MANY)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.watch.connections.discard(self)
+        self.watch.connections.remove(self)
         self._rest = b""
         self._outlet.close = self.transport.close  # it must not keep us alive
         self._forget_running()
@@ -112,10 +114,22 @@ class Protocol(HttpToolsProtocol):
         return self._running is not None and not self._running.response_complete
 
     @property
-    def is_idle(self) -> bool:
-        """Whether nothing has begun that ending the connection would undo."""
-        busy = self._phase > IDLE or self._missing > 0 or self._waits
-        return not busy and self._unread is None and not self._rest and not self.transport.is_closing()
+    def has_sent_request(self) -> bool:
+        """Whether a whole request has come by now."""
+        return self._phase == IDLE or (self._phase != NEW and not self._first)
+
+    @property
+    def standing(self) -> int | None:
+        """How readily this connection gives way to another (`connections`); None: a request is served."""
+        if self.transport.is_closing():
+            return None
+        if self._unread is not None:
+            return connections.UNREAD
+        if self._waits or self._missing > 0 or self._rest:
+            return None
+        if self._phase == HEAD:
+            return connections.BEGUN
+        return connections.IDLE if self._phase <= IDLE else None
 
     def data_received(self, data: bytes) -> None:
         if self._rest:
@@ -253,6 +267,7 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._first = self._phase == NEW
         self._phase = HEAD
         self.since = self.watch.now
         self._count = self._head_size = 0
@@ -344,13 +359,28 @@ class Protocol(HttpToolsProtocol):
 
     def _refuse(self, status: int, message: str) -> None:
         """Answer in the application's place, and end."""
-        refusals.note(status, message, client=self.client)
-        self._forget_running()
+        self._write_refusal(status, message)
         self._phase = BODY
-        body = error_line(InvalidRequest(message))
-        self.transport.write(response(status, body, self.server_state.default_headers, close=True))
         self._hang_up()
         self.flow.resume_reading()
+
+    def _write_refusal(self, status: int, message: str) -> None:
+        refusals.note(status, message, client=self.client)
+        self._forget_running()
+        body = error_line(InvalidRequest(message))
+        self.transport.write(response(status, body, self.server_state.default_headers, close=True))
+
+    def give_way(self) -> None:
+        """End at once, for a connection that has just come. A request that has begun to come is refused."""
+        running = self._running
+        begun = self._phase in (HEAD, BODY) or self._missing > 0
+        if self._unread is not None:
+            self.transport.abort()
+            return
+        if begun and not (running is not None and self._waits and running.response_started):
+            self._write_refusal(503, TOO_MANY)
+        self._phase = ENDING
+        self.transport.close()
 
     def _forget_running(self) -> None:
         """Tell the application that nobody waits for its answer: uvicorn tells the last request only."""
@@ -368,6 +398,7 @@ class Protocol(HttpToolsProtocol):
             return
         self._phase = ENDING
         self._hung_up = True
+        self.watch.connections.linger(self)
         self.since = self.watch.now
         self._count = 0
         if self.transport.can_write_eof():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from fastrpc import forks
-from fastrpc.transports.http import handshakes, refusals, signals
+from fastrpc.transports.http import refusals, signals
 from fastrpc.transports.http.hot_path import HotPath
 from fastrpc.transports.http.limits import Limits, Watch
 from fastrpc.transports.http.protocol import Protocol
@@ -56,8 +56,7 @@ class HttpServer:
         self.app = app
         self.sockets = sockets
         self.limits = limits or Limits()
-        self.limits.connections = min(self.limits.connections, _most_connections())
-        self._handshakes = 0 if tls is None else handshakes.fit(self.limits)
+        _fit(self.limits)
         self._hot = hot
         self._front = front or app
         self._tls = tls
@@ -97,7 +96,7 @@ class HttpServer:
             self._front,
             drain_seconds=self._drain_seconds,
             tls=self._tls,
-            handshakes=self._handshakes,
+            handshakes=self.limits.handshakes,
             led=self._led,
             on_ready=self._on_ready,
         )
@@ -130,12 +129,24 @@ class HttpServer:
             self._server.hurry()
 
 
-def _most_connections() -> int:
-    """How many connections this process may have open at once."""
+def _fit(limits: Limits) -> None:
+    """Fit limits to the files that this process may open, after raising its own limit as far as they need.
+
+    An eighth is left for connections that are accepted before others are closed for them: a system that has
+    no descriptor left would not even accept the connection that is to be refused.
+    """
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < 4096 and soft < hard:
-        soft = min(4096, hard) if hard != resource.RLIM_INFINITY else 4096
+    if soft == resource.RLIM_INFINITY:
+        return
+    wanted = max(
+        4096, SPARE_DESCRIPTORS + (limits.connections + limits.lingering + limits.handshakes) * 8 // 7
+    )
+    if soft < wanted and (hard == resource.RLIM_INFINITY or soft < hard):
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return 1 << 20 if soft == resource.RLIM_INFINITY else max(soft - SPARE_DESCRIPTORS, 1)
+    room = max(soft - SPARE_DESCRIPTORS, 8) * 7 // 8
+    limits.lingering = max(1, min(limits.lingering, room // 5))
+    limits.handshakes = max(1, min(limits.handshakes, room // 5))
+    limits.connections = max(1, min(limits.connections, room - limits.lingering - limits.handshakes))

@@ -1,15 +1,17 @@
 """Sessions of the versions up to 2025-11-25 over HTTP: ids, who may use them, streams, and their end.
 
 An id is 256 random bits. A session belongs to whoever opened it: to anybody else it is unknown. One that is
-not used for a while ends, and so does the one of a caller with too many that was idle the longest. All that
-a session keeps is bounded.
+not used for a while ends, and so does the one of a caller with too many, or with too much in them, that was
+idle the longest. All that a session keeps is bounded, by number and in bytes (`fastrpc.quotas`).
 """
 
 from __future__ import annotations
 
+from functools import partial
 from time import monotonic
 
 from fastrpc.errors import InternalError
+from fastrpc.quotas import Quota
 from fastrpc.transports.http import streams
 from fastrpc.transports.http.exchange import ENDS, MESSAGE, PAUSED, Exchange
 from fastrpc.transports.http.session_ids import new_id
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 STREAMS_KEPT = 64
 EXCHANGES_KEPT = 16
+ALL_EXCHANGES_KEPT = 1024
 UNASKED_EVENTS = 1000
 UNASKED_BYTES = 1024 * 1024
 RETRY_MS = 1000
@@ -41,7 +44,12 @@ class Session:
     """
 
     def __init__(
-        self, principal: str, connect: Callable[..., Any], loop: AbstractEventLoop, outer: Store
+        self,
+        principal: str,
+        connect: Callable[..., Any],
+        loop: AbstractEventLoop,
+        outer: Store,
+        all_idle: Quota,
     ) -> None:
         self.id = new_id()
         self.principal = principal
@@ -52,11 +60,13 @@ class Session:
         self._loop = loop
         self._main = Exchange(connect(), loop)
         self.dispatcher = self._main.dispatcher
+        self.dispatcher.principal = principal
         self.unasked = Stream(0, loop, Store(UNASKED_EVENTS, UNASKED_BYTES, outer))
         self._store = Store(streams.SESSION_EVENTS, streams.SESSION_BYTES, outer)
         self._streams: dict[int, Stream] = {0: self.unasked}
         self._main.hand_over(self._take_unasked)
         self._idle: list[Exchange] = []
+        self._idle_quota = Quota(EXCHANGES_KEPT, all_idle)
         self._last_stream = 0
 
     @property
@@ -79,6 +89,7 @@ class Session:
         """Return a connection for one request. `begin` it, or `put_back` it."""
         if self._idle:
             exchange = self._idle.pop()
+            self._idle_quota.release(1)
             exchange.hand_over(None)
         else:
             exchange = Exchange(self._connect(main=self.dispatcher), self._loop)
@@ -93,7 +104,7 @@ class Session:
         """An exchange is over and may serve another request. What it still says belongs to none."""
         self.running.discard(exchange)
         self.used = monotonic()
-        if exchange.reusable and not self.closed and len(self._idle) < EXCHANGES_KEPT:
+        if exchange.reusable and not self.closed and self._idle_quota.take(1):
             exchange.hand_over(self._take_unasked)
             self._idle.append(exchange)
         else:
@@ -103,6 +114,7 @@ class Session:
         """Give up what only speed needs, until the session is used again."""
         while self._idle:
             self._idle.pop().close()
+            self._idle_quota.release(1)
 
     def _take_unasked(self, kind: str, line: bytes) -> None:
         if kind == MESSAGE:
@@ -194,6 +206,7 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
         self._of_caller: dict[str, dict[str, Session]] = {}
         self._store = Store(streams.ALL_EVENTS, streams.ALL_BYTES)
+        self._idle_exchanges = Quota(ALL_EXCHANGES_KEPT)
         self._sweep: TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -203,18 +216,37 @@ class Sessions:
         """Return a new session; None when there is no room, not even by ending an idle one of this caller."""
         if self._is_full(principal):
             self.end_idle()
-        if self._is_full(principal):
-            own = self._of_caller.get(principal, {})
-            idle = next((session for session in own.values() if not session.busy), None)
-            if idle is None:
-                return None
-            self.end(idle)
-        session = Session(principal, self._connect, loop, self._store)
+        if self._is_full(principal) and not self._end_idle_one(principal):
+            return None
+        session = Session(principal, self._connect, loop, self._store, self._idle_exchanges)
+        of_caller = session.dispatcher.service.quotas.of(principal)
+        if of_caller.make_room is None:
+            of_caller.make_room = partial(self._end_unused, principal)
+        session.dispatcher.session.quota.outer = of_caller
         self._sessions[session.id] = session
         self._of_caller.setdefault(principal, {})[session.id] = session
         if self._sweep is None:
             self._sweep_later(loop)
         return session
+
+    def _end_idle_one(self, principal: str) -> bool:
+        """End the session of a caller that was idle the longest; False if there is none."""
+        own = self._of_caller.get(principal, {})
+        idle = next((session for session in own.values() if not session.busy), None)
+        if idle is None:
+            return False
+        self.end(idle)
+        return True
+
+    def _end_unused(self, principal: str) -> bool:
+        """The same, but for the session that was used last: its request asks for the room."""
+        own = self._of_caller.get(principal, {})
+        last = next(reversed(own.values()), None)
+        idle = next((session for session in own.values() if not session.busy), None)
+        if idle is None or idle is last:
+            return False
+        self.end(idle)
+        return True
 
     def _is_full(self, principal: str) -> bool:
         own = self._of_caller.get(principal, ())
@@ -240,12 +272,18 @@ class Sessions:
             sessions[session.id] = session
 
     def end(self, session: Session, reason: str = "The session has ended") -> None:
-        if self._sessions.pop(session.id, None) is not None:
-            own = self._of_caller[session.principal]
-            del own[session.id]
-            if not own:
-                del self._of_caller[session.principal]
+        if self.remove(session):
             session.close(reason)
+
+    def remove(self, session: Session) -> bool:
+        """Have no request find a session any more; whoever calls this closes it. False if none would."""
+        if self._sessions.pop(session.id, None) is None:
+            return False
+        own = self._of_caller[session.principal]
+        del own[session.id]
+        if not own:
+            del self._of_caller[session.principal]
+        return True
 
     def end_idle(self) -> None:
         """End the sessions that have not been used for too long; busy ones among them count as used now."""

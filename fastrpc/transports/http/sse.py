@@ -65,7 +65,9 @@ class SseEndpoint:
             raise Refused(429, "Too many sessions are open", headers=[(b"retry-after", b"60")])
         session = SseSession(request.principal, self._app.new_exchange())
         self._sessions[session.id] = session
-        session.exchange.dispatcher.principal = request.principal
+        dispatcher = session.exchange.dispatcher
+        dispatcher.principal = request.principal
+        dispatcher.session.quota.outer = dispatcher.service.quotas.of(request.principal)
         request.watch(session.exchange.bell.ring)
         try:
             await request.begin()

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from fastrpc.transports.http.handshakes import Handshakes
 from fastrpc.transports.http.signals import heeded
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class StoppingServer(uvicorn.Server):
         *,
         drain_seconds: float,
         tls: ssl.SSLContext | None = None,
-        handshakes: int = 0,
+        handshakes: int = 1,
         led: bool = False,
         on_ready: Callable[[], object] | None = None,
     ) -> None:
@@ -58,7 +57,7 @@ class StoppingServer(uvicorn.Server):
         self._app = app
         self._led = led
         self._tls = tls
-        self._most_handshakes = handshakes
+        self._handshakes = handshakes
         self._drain_seconds = drain_seconds
         self._on_ready = on_ready
         self._loop = asyncio.get_running_loop()
@@ -97,21 +96,20 @@ class StoppingServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self.lifespan.startup()
-        if self._tls is not None:
-            handshakes = Handshakes(self._tls, self._new_connection, self._most_handshakes)
-            for listener in sockets or ():
-                handshakes.listen(listener)
-            self.servers: list[Any] = [handshakes]
-        else:
-            self.servers = [
-                await self._loop.create_server(
-                    self._new_connection, sock=listener, backlog=self.config.backlog
-                )
-                for listener in sockets or ()
-            ]
+        self.servers = [await self._listener_of(found) for found in sockets or ()]
         self.started = True
         if self._on_ready is not None:
             self._on_ready()
+
+    async def _listener_of(self, listener: socket.socket) -> Any:
+        """Accept connections from a socket; what is returned has a ``close()``."""
+        if self._tls is not None:
+            from fastrpc.transports.http.handshakes import TlsListener
+
+            return TlsListener(listener, self._tls, self._new_connection, self._handshakes)
+        return await self._loop.create_server(
+            self._new_connection, sock=listener, backlog=self.config.backlog
+        )
 
     def _new_connection(self) -> asyncio.Protocol:
         make: Any = self.config.http_protocol_class
