@@ -171,8 +171,10 @@ def _change_folder(folder: str | None, targets: list[str]) -> bool:
 
 def _check_writable(path: str) -> None:
     """Find out before the session begins. A trace is for its owner alone."""
+    from fastrpc.regular_files import open_regular
+
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+        os.close(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
     except OSError as error:
         raise UsageError(f"--trace {path}: {error.strerror}") from None
 

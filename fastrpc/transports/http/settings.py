@@ -94,13 +94,15 @@ class Settings:
             return None
         import ssl
 
+        from fastrpc.regular_files import check_regular
+
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
         certificate, key = self.tls
         for option, path in (("tls_cert", certificate), ("tls_key", key)):
             try:
-                open(path, "rb").close()
+                check_regular(path)
             except OSError as error:
                 raise UsageError(f"http: {option}: {path}: {error.strerror}") from None
         try:
