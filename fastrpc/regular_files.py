@@ -48,6 +48,18 @@ class NotRegular(OSError):
         super().__init__(number, f"{self.kind}, not a regular file", os.fsdecode(path))
 
 
+def look(path: Path, *, follow: bool = True, dir_fd: int | None = None) -> os.stat_result:
+    """Return what is known of a regular file without opening it. Raises OSError, `NotRegular` included.
+
+    For files that a library opens by their names, of which this process may have others open: closing any
+    descriptor of a file ends all POSIX locks that the process has on it.
+    """
+    found = os.stat(path, dir_fd=dir_fd, follow_symlinks=follow)
+    if not stat.S_ISREG(found.st_mode):
+        raise NotRegular(found.st_mode, path)
+    return found
+
+
 def open_regular(
     path: Path, flags: int = os.O_RDONLY, *, follow: bool = True, dir_fd: int | None = None
 ) -> int:
@@ -58,13 +70,10 @@ def open_regular(
     for what is no regular file, any other OSError as `os.open` does.
     """
     try:
-        mode = os.stat(path, dir_fd=dir_fd, follow_symlinks=follow).st_mode
+        look(path, follow=follow, dir_fd=dir_fd)
     except FileNotFoundError:
         if not flags & os.O_CREAT:
             raise
-    else:
-        if not stat.S_ISREG(mode):
-            raise NotRegular(mode, path)
     if not follow:
         flags |= os.O_NOFOLLOW
     # Non-blocking mode stays on: it means nothing to a regular file on a disk, and reading one that the
@@ -100,3 +109,10 @@ def read_regular(path: Path, limit: int, *, follow: bool = True, dir_fd: int | N
 def check_regular(path: Path) -> None:
     """Raise OSError unless a file can be opened for reading: for what a library will open by its name."""
     os.close(open_regular(path))
+
+
+def check_certificates() -> None:
+    """Do so for the file of ``SSL_CERT_FILE``, if that is set: TLS libraries open it by themselves."""
+    named = os.environ.get("SSL_CERT_FILE")
+    if named:
+        check_regular(named)

@@ -161,6 +161,24 @@ def test_what_is_no_regular_file_is_refused_at_once_by_its_name(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_certificates_that_the_environment_names_are_looked_at_first(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fastrpc.tools.agent._search import _network
+
+    from fastrpc.proxy.remote.wire import Wire
+
+    make(kind, str(tmp_path / "certificates"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificates"))
+    monkeypatch.setattr(_network, "_ssl_context", None)
+    for _ in range(2):
+        with pytest.raises(regular_files.NotRegular, match=KINDS[kind]):
+            _network.ssl_context()
+    with pytest.raises(regular_files.NotRegular, match=KINDS[kind]):
+        Wire(Remote("https://127.0.0.1/"))._made()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_settings_file_that_is_none_is_a_warning(tmp_path: Path, kind: str) -> None:
     (tmp_path / ".claude").mkdir()
     make(kind, str(tmp_path / ".claude" / config.FILE_NAME))

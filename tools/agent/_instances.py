@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from _thread import allocate_lock  # threading itself would be an import at the start
 
-from fastrpc import ToolError
+from fastrpc import ToolError, regular_files
 
-from . import _settings
+from . import _private_folder, _settings
 from ._file_lock import lock
 
 TYPE_CHECKING = False
@@ -46,7 +46,8 @@ def own() -> str:
         try:
             _own[place] = id, _made(place, id)
         except OSError as error:
-            raise ToolError(f"The state cannot be kept in {place}: {error.strerror}.") from None
+            where = error.filename or place
+            raise ToolError(f"The state cannot be kept in {where}: {error.strerror}.") from None
     return id
 
 
@@ -56,9 +57,10 @@ def _path(place: str, id: str) -> str:
 
 def _made(place: str, id: str) -> int:
     """Make our file and return the descriptor that holds its lock."""
-    os.makedirs(place, mode=0o700, exist_ok=True)
+    _private_folder.make_inside(_settings.state_folder(), place)
     new = os.path.join(place, id + ".new")  # it gets its name once it is locked: nobody finds it unlocked
-    descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(new, flags, 0o600)
     try:
         lock(descriptor)
         os.rename(new, _path(place, id))
@@ -74,7 +76,11 @@ def others() -> list[str]:
     mine = _own.get(place, ("", -1))[0]
     try:
         with os.scandir(place) as entries:
-            ids = [entry.name.removesuffix(ENDING) for entry in entries if entry.name.endswith(ENDING)]
+            ids = [
+                entry.name.removesuffix(ENDING)
+                for entry in entries
+                if entry.name.endswith(ENDING) and entry.is_file(follow_symlinks=False)
+            ]
     except OSError:
         return []
     return sorted(id for id in ids if id != mine)
@@ -91,7 +97,7 @@ def alive(id: str) -> bool:
     if id == _own.get(place, ("", -1))[0]:
         return True
     try:
-        descriptor = os.open(_path(place, id), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = regular_files.open_regular(_path(place, id), follow=False)
     except FileNotFoundError:
         return False
     except OSError:

@@ -13,9 +13,9 @@ import os
 import time
 from _thread import allocate_lock  # threading itself would be an import at the start
 
-from fastrpc import ToolError
+from fastrpc import ToolError, regular_files
 
-from .. import _settings
+from .. import _private_folder, _settings
 from . import file as state_file
 
 TYPE_CHECKING = False
@@ -226,7 +226,7 @@ def _number(db: Connection, pragma: str) -> int:
 
 def _identity(place: str) -> tuple[int, int] | None:
     try:
-        facts = os.stat(place)
+        facts = os.lstat(place)
     except FileNotFoundError:
         return None
     return facts.st_dev, facts.st_ino
@@ -258,6 +258,11 @@ def _open(place: str, deadline: float) -> Held:
     if not _opening.acquire(timeout=max(0.0, deadline - time.monotonic())):
         raise ToolError(f"{place} is being opened by another call; try again.")
     try:
+        try:
+            _private_folder.make(os.path.dirname(place))
+        except OSError as error:  # a ToolError, so that nothing is read from there either
+            raise state_file.explained(error, place) from error
+        state_file.check_kinds(place)
         file = _identity(place)
         if file is None or _checked.get(place) != file:
             # Closing any descriptor of the file ends all locks that this process has on it, as POSIX
@@ -267,6 +272,9 @@ def _open(place: str, deadline: float) -> Held:
         connection = state_file.connect(place, "mode=rw")
         try:
             _prepare(connection, place, deadline)
+            if _identity(place) != file:
+                raise ToolError(f"{place} was replaced while it was opened; nothing was changed. Try again.")
+            state_file.check_kinds(place)
         except BaseException:
             connection.close()
             raise
@@ -282,9 +290,8 @@ def _open(place: str, deadline: float) -> Held:
 
 def _made(place: str) -> tuple[int, int]:
     """Make the file, empty and for its owner alone, unless it is there."""
-    os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
     try:
-        descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = regular_files.open_regular(place, os.O_RDWR | os.O_CREAT, follow=False)
     except OSError:
         file = _identity(place)
         if file is None:
