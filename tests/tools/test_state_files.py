@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastrpc.tools.agent import _instances, _output_files, _state
+from fastrpc.tools.agent._state import file as state_file
 from odd_files import KINDS, at_most, make
 from states import forget, own_state, write
 
@@ -82,6 +86,75 @@ def test_a_database_that_is_swapped_while_it_is_opened_is_not_used(state: Path, 
     monkeypatch.setattr(_state, "_prepare", prepare)
     with pytest.raises(ToolError, match="replaced while it was opened"), _state.changing():
         pass
+
+
+@pytest.mark.parametrize("target", ["another program's", "an empty file"])
+@pytest.mark.parametrize("by", ["link", "rename"])
+def test_what_is_put_there_between_the_look_and_the_opening_is_not_written_to(
+    state: Path, tmp_path: Path, monkeypatch: Any, target: str, by: str
+) -> None:
+    write("one")
+    forget()
+    other = tmp_path / "other"
+    if target == "an empty file":
+        other.write_bytes(b"")
+    else:
+        with contextlib.closing(sqlite3.connect(other)) as db:
+            db.execute("CREATE TABLE t (x)")
+            db.execute("PRAGMA user_version = 1")
+    before = other.read_bytes()
+    original = state_file.connect
+
+    def connect(place: str, how: str) -> sqlite3.Connection:
+        os.rename(place, place + ".aside")
+        for ending in ("-wal", "-shm"):
+            Path(place + ending).unlink(missing_ok=True)
+        if by == "link":
+            os.symlink(other, place)
+        else:
+            os.rename(other, place)
+        return original(place, how)
+
+    monkeypatch.setattr(state_file, "connect", connect)
+    _state._checked[_state.path()] = _state._identity(_state.path()) or (0, 0)  # it was found sound before
+    with pytest.raises(ToolError) as caught, _state.changing():
+        pass
+    if by == "link":
+        assert "is a symbolic link" in str(caught.value)
+        assert other.read_bytes() == before
+    elif target == "another program's":
+        assert "is the database of another program" in str(caught.value)
+        assert Path(_state.path()).read_bytes() == before
+    else:
+        assert "was replaced while it was opened" in str(caught.value)
+
+
+def test_an_opening_that_waits_for_ever_is_answered_and_the_next_one_is_free(
+    state: Path, monkeypatch: Any
+) -> None:
+    write("one")
+    forget()
+    monkeypatch.setattr(_state, "LATE_SECONDS", 0.1)
+    original, release = state_file.connect, threading.Event()
+    closed = threading.Event()
+
+    class Late(sqlite3.Connection):
+        def close(self) -> None:
+            super().close()
+            closed.set()
+
+    def connect(place: str, how: str) -> sqlite3.Connection:
+        release.wait(10)
+        return sqlite3.connect(place, factory=Late, isolation_level=None, check_same_thread=False)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(state_file, "connect", connect)
+        with pytest.raises(ToolError, match="does not answer"), _state.changing(wait_seconds=0.1):
+            pass
+    assert state_file.connect is original
+    write("two")
+    release.set()
+    assert closed.wait(5)  # what came too late is not kept open
 
 
 @pytest.mark.parametrize("sub", ["", "instances", "output"])

@@ -57,16 +57,19 @@ def _path(place: str, id: str) -> str:
 
 def _made(place: str, id: str) -> int:
     """Make our file and return the descriptor that holds its lock."""
-    _private_folder.make_inside(_settings.state_folder(), place)
-    new = os.path.join(place, id + ".new")  # it gets its name once it is locked: nobody finds it unlocked
+    inside = _private_folder.made_inside(*os.path.split(place))
+    new = id + ".new"  # it gets its name once it is locked: nobody finds it unlocked
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(new, flags, 0o600)
     try:
-        lock(descriptor)
-        os.rename(new, _path(place, id))
-    except OSError:
-        os.close(descriptor)
-        raise
+        descriptor = os.open(new, flags, 0o600, dir_fd=inside)
+        try:
+            lock(descriptor)
+            os.rename(new, id + ENDING, src_dir_fd=inside, dst_dir_fd=inside)
+        except OSError:
+            os.close(descriptor)
+            raise
+    finally:
+        os.close(inside)
     return descriptor
 
 
@@ -130,9 +133,15 @@ def left(db: Connection, id: str) -> bool:
 def bury(id: str) -> None:
     """Forget a dead server. To be done when none of its rows is left (`left`)."""
     try:
-        os.unlink(_path(folder(), id))
+        inside = _private_folder.opened(*os.path.split(folder()))
+    except OSError:
+        return
+    try:
+        os.unlink(id + ENDING, dir_fd=inside)
     except OSError:
         pass  # another server was first
+    finally:
+        os.close(inside)
 
 
 def _leave() -> None:

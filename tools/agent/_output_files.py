@@ -33,24 +33,31 @@ def folder() -> str:
 
 def create(name: str) -> OutputFile:
     """Make a new file. Raises OSError."""
+    place = folder()
+    inside = _private_folder.made_inside(*os.path.split(place))
+    try:
+        return _create_inside(inside, place, name)
+    finally:
+        os.close(inside)
+
+
+def _create_inside(inside: int, place: str, name: str) -> OutputFile:
     from fastrpc import processes
 
     global _made
-    place = folder()
-    _private_folder.make_inside(_settings.state_folder(), place)
     tidy_at_times(place)
     limit = int(_settings.number("FASTRPC_OUTPUT_FILE_BYTES", processes.FILE_LIMIT)) or processes.FILE_LIMIT
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         _made += 1
         stamp = time.strftime("%Y%m%d-%H%M%S")
-        path = os.path.join(place, f"{name}-{stamp}-{os.getpid()}-{_made}.txt")
+        file_name = f"{name}-{stamp}-{os.getpid()}-{_made}.txt"
         try:
-            descriptor = os.open(path, flags, 0o600)
+            descriptor = os.open(file_name, flags, 0o600, dir_fd=inside)
         except FileExistsError:
             continue
         lock(descriptor)
-        return processes.OutputFile(descriptor, path, limit)
+        return processes.OutputFile(descriptor, os.path.join(place, file_name), limit)
 
 
 def tidy_at_times(place: str) -> None:
@@ -64,7 +71,7 @@ def tidy_at_times(place: str) -> None:
 def tidy(place: str, keep_seconds: float = KEEP_SECONDS, keep_bytes: int = KEEP_BYTES) -> None:
     """Remove what is too old, then the oldest of what is too much. Never raises OSError."""
     try:
-        inside = _private_folder.opened(place)
+        inside = _private_folder.opened(*os.path.split(place))
     except OSError:
         return
     try:

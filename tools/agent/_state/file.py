@@ -4,7 +4,8 @@
 lies beside it. It reads the whole file once, which is a millisecond for a usual state. `check_kinds` looks
 at what SQLite will open by name, each time before it does: SQLite itself would wait for a FIFO. Between that
 look and SQLite's own opening a program of the same user can still put something else there: SQLite follows
-no link beside the database and writes to nothing but a database, and `_state` looks again afterwards.
+no link beside the database, `check_opened` asks it what it has opened before anything is written, and
+`_state` waits no longer than its deadline.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def check_kinds(place: str) -> None:
     for ending in _BESIDE:
         try:
             regular_files.look(place + ending, follow=False)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
         except regular_files.NotRegular as error:
             raise ToolError(f"{place}{ending} is {error.strerror}, and was left as it is. {_CURE}") from None
@@ -89,6 +90,28 @@ def check(place: str, newest: int, deadline: float) -> None:
         time.sleep(PAUSE_SECONDS)
 
 
+def check_opened(db: Connection, place: str) -> None:
+    """Raise ToolError unless a connection has a database of ours open, or an empty one, by its own name:
+    SQLite follows a link in the place of the database, which may have been put there since the look."""
+    kept, db.text_factory = db.text_factory, bytes
+    try:
+        opened: bytes = db.execute("PRAGMA database_list").fetchone()[2]
+    finally:
+        db.text_factory = kept
+    folder, name = os.path.split(os.fsencode(place))
+    opened_folder, opened_name = os.path.split(opened)
+    if opened_name != name or os.path.realpath(opened_folder) != os.path.realpath(folder):
+        raise ToolError(f"{place} is a symbolic link, not a regular file, and was left as it is. {_CURE}")
+    if db.execute("PRAGMA schema_version").fetchone()[0]:
+        application = db.execute("PRAGMA application_id").fetchone()[0]
+        if application != APPLICATION:
+            raise ToolError(_foreign(place))
+
+
+def _foreign(place: str) -> str:
+    return f"{place} is the database of another program and was left as it is. {_CURE}"
+
+
 def _signature(place: str) -> tuple[int, ...]:
     facts = os.lstat(place)
     return facts.st_ino, facts.st_size, facts.st_mtime_ns, _size(place + "-wal")
@@ -106,7 +129,7 @@ def _problem(place: str, newest: int) -> str | None:
     if not header.startswith(_MAGIC) or len(header) < 100:
         return _damaged(place, "no SQLite database")
     if int.from_bytes(header[68:72], "big") != APPLICATION:
-        return f"{place} is the database of another program and was left as it is. {_CURE}"
+        return _foreign(place)
     version = int.from_bytes(header[60:64], "big")
     if version > newest:
         return newer(place, version, newest)
