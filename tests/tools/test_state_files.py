@@ -157,6 +157,32 @@ def test_an_opening_that_waits_for_ever_is_answered_and_the_next_one_is_free(
     assert closed.wait(5)  # what came too late is not kept open
 
 
+def test_a_change_that_waits_for_ever_is_answered(state: Path, monkeypatch: Any) -> None:
+    write("one")
+    monkeypatch.setattr(_state, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(_state, "LATE_SECONDS", 0.1)
+    release, over = threading.Event(), threading.Event()
+    original = _state._committed
+
+    def committed(held: Any, deadline: float) -> Any:
+        release.wait(10)
+        try:
+            return original(held, deadline)
+        finally:
+            over.set()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_state, "_committed", committed)
+        said = pytest.raises(ToolError, match="does not answer; the change may be lost")
+        with said, _state.changing(wait_seconds=0.1) as db:
+            db.execute("INSERT INTO projects (path) VALUES ('two')")
+    release.set()
+    assert over.wait(5)
+    monkeypatch.undo()
+    monkeypatch.setenv("FASTRPC_STATE_DIR", str(state))
+    write("three")
+
+
 @pytest.mark.parametrize("sub", ["", "instances", "output"])
 def test_a_folder_that_others_may_write_to_is_refused(state: Path, sub: str) -> None:
     folder = state / sub

@@ -160,7 +160,7 @@ class Transaction:
         import sqlite3
 
         try:
-            self._held = _Opening(lambda: _looked(place)).result(place, self._deadline)
+            self._held = _Aside(lambda: _looked(place)).result(place, self._deadline)
         except (sqlite3.Error, OSError):
             return False
         return True
@@ -174,8 +174,11 @@ class Transaction:
         db = held.connection
         broken = isinstance(error, sqlite3.Error)
         try:
-            if error is None:
-                _patiently(lambda: db.execute("COMMIT"), self._deadline)
+            if error is None and self._changes:
+                until = max(self._deadline, time.monotonic() + WAIT_SECONDS)
+                _Aside(lambda: _committed(held, until)).result(held.place, until, "the change may be lost")
+            elif error is None:
+                db.execute("COMMIT")
             elif db.in_transaction:  # a full disk has ended it already
                 db.execute("ROLLBACK")
         except sqlite3.Error as failure:
@@ -253,15 +256,15 @@ def _open(place: str, deadline: float) -> Held:
     if not _opening.acquire(timeout=max(0.0, deadline - time.monotonic())):
         raise ToolError(f"{place} is being opened by another call; try again.")
     try:
-        return _Opening(lambda: _opened(place, deadline)).result(place, deadline)
+        return _Aside(lambda: _opened(place, deadline)).result(place, deadline)
     finally:
         _opening.release()
 
 
-class _Opening:
-    """A connection that is being opened on a thread of its own: SQLite waits for ever for a FIFO that is put
-    in the place of a file after the look, and for a disk that does not answer. One that comes too late is
-    closed there."""
+class _Aside:
+    """A connection that is being opened, or whose change is being finished, on a thread of its own: SQLite
+    waits for ever for a FIFO that is put in the place of a file or of the folder after the look, and for a
+    disk that does not answer. One that comes too late is closed there."""
 
     def __init__(self, action: Callable[[], Held]) -> None:
         self._action = action
@@ -285,16 +288,21 @@ class _Opening:
             self._held, self._error = held, error
         self._over.release()
 
-    def result(self, place: str, deadline: float) -> Held:
-        """Return the connection, or raise what its opening has raised; ToolError if it does not answer."""
+    def result(self, place: str, deadline: float, means: str = "nothing was changed") -> Held:
+        """Return the connection, or raise what the action has raised; ToolError if it does not answer."""
         self._over.acquire(timeout=max(0.0, deadline - time.monotonic()) + LATE_SECONDS)
         with self._deciding:
             self._given_up = self._held is None and self._error is None
         if self._error is not None:
             raise self._error
         if self._held is None:
-            raise ToolError(f"{place} does not answer; nothing was changed.")
+            raise ToolError(f"{place} does not answer; {means}.")
         return self._held
+
+
+def _committed(held: Held, deadline: float) -> Held:
+    _patiently(lambda: held.connection.execute("COMMIT"), deadline)
+    return held
 
 
 def _opened(place: str, deadline: float) -> Held:
