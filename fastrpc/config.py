@@ -332,8 +332,12 @@ def _take_file(
 ) -> None:
     """Take the lines of one file. `held_off` is given for a file of the working directory: the keys
     that it may not switch back on."""
+    if not os.path.lexists(path):  # as most: nothing more is imported for these
+        return
+    from fastrpc.regular_files import open_regular
+
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = open_regular(path)
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
@@ -355,11 +359,7 @@ def _take_file(
 def _read_file(descriptor: int, seen: set[tuple[int, int]]) -> str:
     """Return the file's text; nothing when it was read before (the home folder may be the working
     directory, and is then the user's)."""
-    from stat import S_ISREG
-
     status = os.fstat(descriptor)
-    if not S_ISREG(status.st_mode):
-        raise ValueError("not a regular file")
     if (status.st_dev, status.st_ino) in seen:
         return ""
     seen.add((status.st_dev, status.st_ino))

@@ -45,22 +45,6 @@ def say(text: str) -> None:
             pass
 
 
-def open_file(path: str) -> int:
-    """Open a file to append records to, and return its descriptor; one that is made is its owner's alone.
-
-    Raises OSError, for a pipe or a device too: they could block.
-    """
-    from errno import EINVAL
-    from stat import S_ISREG
-
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    descriptor = os.open(path, flags, 0o600)
-    if not S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(EINVAL, "Not a regular file", path)
-    return descriptor
-
-
 def _escaped(text: str) -> str:
     """Return a text with escapes for line breaks, controls, and what turns the direction of writing."""
     return "".join(
@@ -101,9 +85,12 @@ def _file_handler(path: str) -> logging.Handler:
     """Return what appends records to a file. Raises OSError."""
     from logging.handlers import WatchedFileHandler
 
+    from fastrpc.regular_files import open_regular
+
     class LogFile(WatchedFileHandler):
         def _open(self) -> TextIOWrapper:
-            return os.fdopen(open_file(self.baseFilename), "a", encoding="utf-8", errors="backslashreplace")
+            file = open_regular(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            return os.fdopen(file, "a", encoding="utf-8", errors="backslashreplace")
 
         def emit(self, record: logging.LogRecord) -> None:
             try:

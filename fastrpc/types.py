@@ -90,13 +90,15 @@ class _Media(Content):
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], mime_type: str | None = None) -> Self:
-        """Read a file; its ending tells the MIME type unless that is given. Raises ValueError, OSError."""
+        """Read a regular file of at most 64 MiB; its ending tells the MIME type unless that is given. Raises
+        ValueError, OSError."""
         ending = str(path).rpartition(".")[2].lower()
         found = mime_type or _MIME_TYPES.get(ending, "")
         if mime_type is None and not found.startswith(cls.kind):
             raise ValueError(f"{path}: no {cls.kind} type is known by this ending; give mime_type=")
-        with open(path, "rb") as file:
-            return cls(file.read(), found)
+        from fastrpc.regular_files import LARGEST, read_regular
+
+        return cls(read_regular(path, LARGEST), found)
 
     def to_block(self) -> dict[str, Any]:
         """Return the block: `type`, the data in base64, `mimeType`, and `annotations` and `_meta` or None."""

@@ -77,12 +77,22 @@ def bash(command: str, mark: str = "", **options: Any) -> Any:
 
 
 def reapers() -> list[int]:
-    """The reapers of this process."""
+    """The reapers of this process, each by the process that it has started for it: the guardian, if any."""
+    return children_of(os.getpid())
+
+
+def children_of(parent: int) -> list[int]:
+    """The children of a process that are a reaper's program."""
     found = []
     for name in os.listdir("/proc"):
         with contextlib.suppress(OSError):
             if name.isdigit() and os.readlink(f"/proc/{name}/exe").endswith("_core/reaper"):
                 with open(f"/proc/{name}/stat", "rb") as file:
-                    if int(file.read().rpartition(b")")[2].split()[1]) == os.getpid():
+                    if int(file.read().rpartition(b")")[2].split()[1]) == parent:
                         found.append(int(name))
     return sorted(found)
+
+
+def reaper_below(guardian: int) -> int:
+    """The reaper that a guardian watches over; the process itself where there is no guardian."""
+    return (children_of(guardian) or [guardian])[0]

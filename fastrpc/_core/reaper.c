@@ -4,8 +4,13 @@
  * the frames below; `fastrpc/processes/reapers.py` is the other side. On Linux the reaper is a sub-reaper: what
  * its program leaves behind, in whatever session, becomes its child, so it always knows whether anybody
  * is left. When the socket ends, the server is gone, however it went: SIGTERM to all, 0.3 s, SIGKILL.
+ *
+ * There it is two processes. The first, its guardian, only waits: it is a sub-reaper as well, so when the
+ * reaper is killed, everything below it becomes the guardian's, which kills it and tells the server. When the
+ * guardian is killed, the reaper does the same. The server sees the socket end only when both are gone.
+ *
  * Elsewhere, or where this kernel refuses, it falls back on the program's process group, which a child
- * that makes a session of its own escapes. What a system offers is asked once, in `prepare`; compiled with
+ * that makes a session of its own escapes; there is no guardian then. What a system offers is asked once, in `prepare`; compiled with
  * -DAS_ELSEWHERE, for the tests, it asks for nothing and is what other systems than Linux get.
  *
  * Cost of a call: two messages, a pipe, a vfork, an exec. Memory is bounded: static tables, one request
@@ -52,7 +57,8 @@ extern char **environ;
 /* --- the frames: the same sizes and order as in processes/reapers.py ------------------------------------ */
 
 enum { RUN = 1, TERMINATE = 2, LIST = 3 };               /* from the server */
-enum { STARTED = 1, FAILED = 2, EXITED = 3, GONE = 4, LISTED = 5 }; /* to it */
+enum { STARTED = 1, FAILED = 2, EXITED = 3, GONE = 4, LISTED = 5, LOST = 6 }; /* to it. LOST: the reaper or its
+                                          guardian was killed, the other ends everything; GONE follows */
 enum { HAS_STDIN = 1, HAS_SCRIPT = 2, IN_FILE = 4, TELL_START = 8 };
 
 struct request { /* RUN is followed by `size` bytes: working directory, arguments, environment, all NUL-ended */
@@ -85,17 +91,19 @@ struct report {
 #define SERVER_GONE_GRACE_MS 300
 #define SERVER_GONE_KILL_MS 3000
 #define GROUP_PAUSE_MS 50
-#define SERVER_PAUSE_MS 400
+#define PARENT_PAUSE_MS 400
 
 static char inline_payload[INLINE_LIMIT + 1];
-static int wake[2];           /* written by the SIGCHLD handler */
-static pid_t server;          /* our parent, as long as it lives */
-static int server_pidfd = -1; /* readable once the server's process has ended; where there is none, we look */
-static int adopts;            /* orphans below us become our children, and /proc tells who is below us */
-static int parent_death;      /* the kernel ends the program with us */
+static int wake[2];         /* written by the SIGCHLD handler */
+static pid_t parent;        /* the guardian; of the guardian, and where there is none, the server */
+static int parent_end = -1; /* readable once our parent has ended; where there is none, we look */
+static int guarded;         /* our parent is a guardian */
+static int leaving;         /* no request is served any more: this ends with the call, if there is one */
+static int adopts;          /* orphans below us become our children, and /proc tells who is below us */
+static int parent_death;    /* the kernel ends the program with us */
 
 static struct {
-    int busy, terminating, killing, killed, server_gone;
+    int busy, terminating, killing, killed;
     pid_t pid;     /* the program, until it is reaped */
     pid_t group;   /* its process group, as long as the call lasts */
     uint64_t began_us, deadline_us, next_pass_us;
@@ -166,12 +174,12 @@ static void prepare_signals(void) {
 static void tell(struct report *report) {
     const char *from = (const char *)report;
     size_t left = sizeof *report;
-    while (left && !call.server_gone) {
+    while (left) {
         ssize_t sent = write(SOCKET, from, left);
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent <= 0)
-            return; /* the server is gone; poll says so in a moment */
+            return; /* the server is gone; poll says so in a moment, or has said so */
         from += sent;
         left -= (size_t)sent;
     }
@@ -373,10 +381,24 @@ static void terminate(uint32_t grace_ms) {
         each_left(SIGTERM, NULL);
 }
 
-static void server_is_gone(void) {
-    call.server_gone = 1;
-    server_pidfd = -1;
+static void leave(void) {
+    leaving = 1;
+    parent_end = -1;
     terminate(SERVER_GONE_GRACE_MS);
+}
+
+static void tell_of_a_loss(void) {
+    struct report report;
+    memset(&report, 0, sizeof report);
+    report.kind = LOST;
+    tell(&report);
+}
+
+/* The server has ended; or our guardian, which is told to a server that may still be there. */
+static void parent_is_gone(void) {
+    if (guarded)
+        tell_of_a_loss();
+    leave();
 }
 
 /* Cut `count` NUL-ended strings out of a payload; NULL if it ends before. */
@@ -401,7 +423,7 @@ static void run(const struct request *request, const int descriptors[4], int cou
     int wanted = 1 + !!(request->flags & HAS_STDIN) + !!(request->flags & HAS_SCRIPT) + !!in_file;
     char *payload = inline_payload;
     if (request->size > (in_file ? FILE_LIMIT : INLINE_LIMIT)) {
-        server_is_gone(); /* not our server: what follows cannot be understood */
+        leave(); /* not our server: what follows cannot be understood */
         return;
     }
     if (in_file) {
@@ -416,7 +438,7 @@ static void run(const struct request *request, const int descriptors[4], int cou
             return;
         }
     } else if (receive_rest(payload, request->size) < 0) {
-        server_is_gone();
+        leave();
         return;
     }
     char **strings = NULL;
@@ -444,7 +466,7 @@ static void serve_request(void) {
     struct request request;
     int descriptors[4], count;
     if (receive(&request, descriptors, &count) < 0) {
-        server_is_gone();
+        leave();
         return;
     }
     if (request.kind == RUN)
@@ -530,8 +552,8 @@ static int pause_ms(void) {
         at = call.deadline_us;
     if (!adopts && !call.pid && at > now + GROUP_PAUSE_MS * 1000u)
         at = now + GROUP_PAUSE_MS * 1000u; /* no SIGCHLD tells of orphans that are not ours */
-    if (server_pidfd < 0 && !call.server_gone && at > now + SERVER_PAUSE_MS * 1000u)
-        at = now + SERVER_PAUSE_MS * 1000u; /* nothing tells of the server's end while a fork of it lives */
+    if (parent_end < 0 && !leaving && at > now + PARENT_PAUSE_MS * 1000u)
+        at = now + PARENT_PAUSE_MS * 1000u; /* nothing tells of the server's end while a fork of it lives */
     if (at == UINT64_MAX)
         return -1;
     return at <= now ? 0 : (int)((at - now + 999) / 1000 < 60000 ? (at - now + 999) / 1000 : 60000);
@@ -542,6 +564,99 @@ static int pause_ms(void) {
 static int is_in_vain(void) {
     return !adopts && call.killing && now_us() >= call.deadline_us + SERVER_GONE_KILL_MS * 1000u;
 }
+
+static void open_wake(void) {
+    if (pipe(wake) < 0)
+        _exit(1);
+    set_flags(wake[0], 1);
+    set_flags(wake[1], 1);
+    prepare_signals();
+}
+
+static void drain_wake(void) {
+    char bytes[256];
+    while (read(wake[0], bytes, sizeof bytes) == (ssize_t)sizeof bytes)
+        ;
+}
+
+/* Serve requests and look after the call, until the server is gone and nobody is left. */
+static void serve(void) {
+    while (!leaving || call.busy) {
+        struct pollfd watched[3] = {
+            {wake[0], POLLIN, 0}, {leaving ? -1 : SOCKET, POLLIN, 0}, {parent_end, POLLIN, 0}};
+        int ready = poll(watched, 3, pause_ms());
+        if (ready > 0 && watched[0].revents)
+            drain_wake();
+        if (ready > 0 && watched[1].revents)
+            serve_request();
+        else if (ready > 0 && watched[2].revents)
+            parent_is_gone();
+        else if (call.busy && !leaving && parent_end < 0 && getppid() != parent)
+            parent_is_gone();
+        if (call.busy)
+            look_after_the_call();
+        if (call.busy && (call.killing ? now_us() >= call.next_pass_us
+                                       : call.terminating && now_us() >= call.deadline_us)) {
+            kill_pass();
+            look_after_the_call();
+        }
+        if (leaving && is_in_vain())
+            return;
+    }
+}
+
+#if LINUX
+/* Wait for the reaper's end. When it was killed, end everything that was below it, and tell the server. */
+static void stand_guard(pid_t reaper, int alive) {
+    int status;
+    open_wake();
+    while (waitpid(reaper, &status, WNOHANG) == 0) {
+        struct pollfd watched[2] = {{wake[0], POLLIN, 0}, {parent_end, POLLIN, 0}};
+        int ready = poll(watched, 2, parent_end < 0 ? PARENT_PAUSE_MS : -1);
+        if (ready > 0 && watched[0].revents)
+            drain_wake();
+        if ((ready > 0 && watched[1].revents) || (parent_end < 0 && getppid() != parent)) {
+            parent_end = -1;
+            if (alive >= 0) /* the reaper sees that the server has ended, although the socket may be held open */
+                close(alive);
+            alive = -1;
+            kill(reaper, SIGCONT);
+        }
+    }
+    if (WIFEXITED(status))
+        return; /* by itself, so nobody is left */
+    call.busy = leaving = 1;
+    parent_end = -1;
+    tell_of_a_loss();
+    terminate(0);
+    serve();
+}
+
+/* Become two: the guardian, whose process is the one that the server knows, and the reaper, which returns. */
+static void split(void) {
+    int alive[2];
+    if (pipe(alive) < 0)
+        return;
+    pid_t reaper = fork();
+    if (reaper > 0) {
+        close(alive[0]);
+        set_flags(alive[1], 0);
+        stand_guard(reaper, alive[1]);
+        _exit(0);
+    }
+    close(alive[1]);
+    if (reaper < 0) {
+        close(alive[0]);
+        return;
+    }
+    if (parent_end >= 0)
+        close(parent_end);
+    parent_end = alive[0];
+    set_flags(parent_end, 0);
+    guarded = 1;
+    adopts = prctl(PR_SET_CHILD_SUBREAPER, 1) == 0; /* that is not inherited */
+}
+#endif
 
 static void prepare(void) {
     setsid();
@@ -554,20 +669,18 @@ static void prepare(void) {
         dup2(null, number);
     if (null > 2)
         close(null);
-    if (pipe(wake) < 0)
-        _exit(1);
-    set_flags(wake[0], 1);
-    set_flags(wake[1], 1);
-    prepare_signals();
-    server = getppid();
+    parent = getppid();
 #if LINUX
     adopts = proc_is_ours() && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
     parent_death = prctl(PR_SET_PDEATHSIG, 0) == 0;
     /* The socket's end is enough, unless a fork of the server holds it open as well. */
-    server_pidfd = server > 1 ? (int)syscall(SYS_pidfd_open, server, 0) : -1;
-    if (server_pidfd >= 0)
-        set_flags(server_pidfd, 0);
+    parent_end = parent > 1 ? (int)syscall(SYS_pidfd_open, parent, 0) : -1;
+    if (parent_end >= 0)
+        set_flags(parent_end, 0);
+    if (adopts)
+        split();
 #endif
+    open_wake();
 }
 
 int main(void) {
@@ -575,29 +688,6 @@ int main(void) {
     if (fstat(SOCKET, &kind) < 0 || !S_ISSOCK(kind.st_mode))
         return 2; /* started by hand */
     prepare();
-    for (;;) {
-        struct pollfd watched[3] = {
-            {wake[0], POLLIN, 0}, {call.server_gone ? -1 : SOCKET, POLLIN, 0}, {server_pidfd, POLLIN, 0}};
-        int ready = poll(watched, 3, pause_ms());
-        if (ready > 0 && watched[0].revents) {
-            char bytes[256];
-            while (read(wake[0], bytes, sizeof bytes) == (ssize_t)sizeof bytes)
-                ;
-        }
-        if (ready > 0 && watched[1].revents)
-            serve_request();
-        else if (ready > 0 && watched[2].revents)
-            server_is_gone();
-        else if (call.busy && !call.server_gone && server_pidfd < 0 && getppid() != server)
-            server_is_gone();
-        if (call.busy)
-            look_after_the_call();
-        if (call.busy && (call.killing ? now_us() >= call.next_pass_us
-                                       : call.terminating && now_us() >= call.deadline_us)) {
-            kill_pass();
-            look_after_the_call();
-        }
-        if (call.server_gone && (!call.busy || is_in_vain()))
-            return 0;
-    }
+    serve();
+    return 0;
 }

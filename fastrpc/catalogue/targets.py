@@ -12,6 +12,7 @@ import sys
 
 from fastrpc.errors import FastrpcError, UsageError
 from fastrpc.registry import MARK, Tool
+from fastrpc.regular_files import check_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,9 +88,11 @@ def load_target(target: str) -> Any:
 
 
 def _load_file(path: str) -> ModuleType:
-    if not os.path.isfile(path):
-        what = "is a folder" if os.path.isdir(path) else "no such file"
-        raise UsageError(f"{path}: {what}; a target is file.py, module or module:attribute")
+    try:
+        check_regular(path)
+    except OSError as error:
+        what = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
+        raise UsageError(f"{path}: {what}; a target is file.py, module or module:attribute") from None
     path = os.path.abspath(path)
     folder, file_name = os.path.split(path)
     if folder not in sys.path:

@@ -15,9 +15,10 @@ KEPT_COPIES = 5
 
 def read(path: str) -> str:
     """Return a file's text, "" if there is none. Raises UsageError."""
+    from fastrpc.regular_files import LARGEST, read_regular
+
     try:
-        with open(path, encoding="utf-8", newline="") as file:
-            return file.read()
+        return read_regular(path, LARGEST).decode()
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError:
@@ -64,7 +65,7 @@ def _copy(path: str) -> str | None:
     stamp = time.strftime("%Y%m%d-%H%M%S")
     backup = f"{path}.{stamp}.bak"
     number = 1
-    while os.path.exists(backup):
+    while os.path.lexists(backup):  # a link there would be written through
         number += 1
         backup = f"{path}.{stamp}-{number}.bak"
     shutil.copy2(path, backup)

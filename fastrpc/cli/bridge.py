@@ -113,8 +113,10 @@ def _token(path: str | None) -> str | None:
         return given or None
     if given:
         raise UsageError(f"--token-file and {TOKEN_VARIABLE} exclude each other")
+    from fastrpc.regular_files import open_regular
+
     try:
-        with open(path, encoding="ascii") as file:
+        with open(open_regular(path), encoding="ascii") as file:
             token = file.read(TOKEN_FILE_LIMIT).partition("\n")[0].strip()
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "expected ASCII"

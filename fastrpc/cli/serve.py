@@ -98,7 +98,7 @@ def main(arguments: list[str]) -> int:
         return 0
     trace = options.get("--trace")
     if trace is not None:
-        _check_writable(trace)
+        _check_appendable("--trace", trace)
     at_terminal = os.isatty(0)
     stdio.prepare()  # a target may print while it is imported
     server = assemble(targets, settings, name=options.get("--name"), later=True)
@@ -179,19 +179,19 @@ def _check_log_file(path: str) -> None:
     """Find out before anything is logged; whatever the folder is by then, it is this file."""
     from fastrpc import log
 
-    try:
-        os.close(log.open_file(path))
-    except OSError as error:
-        raise UsageError(f"--log-file {path}: {error.strerror}") from None
+    _check_appendable("--log-file", path)
     os.environ[log.FILE_VARIABLE] = path
 
 
-def _check_writable(path: str) -> None:
-    """Find out before the session begins. A trace is for its owner alone."""
+def _check_appendable(option: str, path: str) -> None:
+    """Find out before the session begins whether a file can be written to. One that is made is its owner's
+    alone."""
+    from fastrpc.regular_files import open_regular
+
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+        os.close(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
     except OSError as error:
-        raise UsageError(f"--trace {path}: {error.strerror}") from None
+        raise UsageError(f"{option} {path}: {error.strerror}") from None
 
 
 def _greet(targets: list[str]) -> None:

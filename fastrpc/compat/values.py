@@ -90,14 +90,14 @@ class File(EmbeddedResource):
     ) -> None:
         import os
 
+        from fastrpc.regular_files import LARGEST, read_regular
         from fastrpc.resources import guessed_type
 
         if (path is None) == (data is None):
             raise ValueError("File: give either path= or data=")
         if path is not None:
             place = os.path.abspath(os.path.expanduser(path))
-            with open(place, "rb") as file:
-                data = file.read()
+            data = read_regular(place, LARGEST)
             uri = f"file://{place}"
         else:
             uri = f"file:///{name or 'resource'}" + (f".{format}" if format else "")

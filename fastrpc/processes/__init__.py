@@ -46,6 +46,19 @@ READ_SIZE = 64 * 1024
 DISCARD_PAUSE = 0.02  # between two reads of output that nobody wants any more
 REQUEST_LIMIT = 16 * 1024 * 1024
 
+ENDED_WITH_REAPER = (
+    "The supervisor of this program was killed; the program was ended with it, and so was everything that it "
+    "had started."
+)
+OUTLIVED_REAPER = (
+    "The supervisor of this program was killed; the program was ended with it, but not everything that it "
+    "had started could be ended."
+)
+NOT_SURE = (
+    "All supervisors of this program were killed; what was found of its processes was ended, others may "
+    "still run."
+)
+
 
 class Child:
     """A process that a program has left behind."""
@@ -91,7 +104,8 @@ class Process:
         """Whether SIGKILL was needed to end it all."""
         self.error: ProgramError | None = None
         self.gone = False
-        """Whether nobody is left: the program has ended and so have all its descendants."""
+        """Whether nobody is left: the program has ended and so have all its descendants. Also once all that
+        watched over it were killed and nothing more can be learnt: `error` or `children_left` then tells."""
         self.began = time.monotonic()
         self._loop = reaper.loop
         self._reaper: reapers.Reaper | None = reaper
@@ -102,6 +116,7 @@ class Process:
         self._pipe = -1
         self._sealed = False  # output that comes now is dropped
         self._terminating = False
+        self._unwatched = False  # `gone` is not sure
         self._started: asyncio.Future[None] | None = None
         self._done: asyncio.Future[None] = self._loop.create_future()
         self._all_gone: asyncio.Future[None] | None = None
@@ -142,13 +157,14 @@ class Process:
 
     async def terminate(self, grace_seconds: float = GRACE_SECONDS) -> bool:
         """End the program and all its descendants; return whether nobody is left, which can be False
-        only for what the system itself cannot end or may not signal."""
+        only for what the system itself cannot end or may not signal, and when all that watched over it
+        were killed."""
         self.terminate_soon(grace_seconds)
         if not self.gone:
             waiting = asyncio.ensure_future(self.wait_gone())
             await asyncio.wait({waiting}, timeout=grace_seconds + STUBBORN_SECONDS)
             waiting.cancel()
-        return self.gone
+        return self.gone and not self._unwatched
 
     async def refresh_children(self) -> None:
         """Ask anew who is there, into `children_left` and `children` (with the program, while it runs)."""
@@ -181,8 +197,12 @@ class Process:
         elif kind == reapers.GONE:
             self._nobody_left(killed)
             self._settle()
-            if self._pipe >= 0:  # a stranger holds it open
+            if not self.ended:  # its reaper was killed before it could say how
+                self._finish()
+            elif self._pipe >= 0:  # a stranger holds it open
                 self._after(DRAIN_SECONDS, self._drained)
+        elif kind == reapers.LOST:
+            self._reaper_killed()
         elif kind == reapers.LISTED:
             self.pid = pid or self.pid
             self._note_children(report, alive, listed)
@@ -210,20 +230,32 @@ class Process:
             reaper.release()
         _resolve(self._listed)
 
-    def lost(self) -> None:
-        """The reaper has ended by itself: killed, most likely. The kernel ends the program with it; what
-        is left of its process group is ended here, the rest has escaped."""
-        self._reaper = None
+    def _reaper_killed(self) -> None:
+        """The reaper or its guardian was killed. The other one ends everything, and says when nobody is left;
+        until then it is not said here that the program has ended."""
+        self._terminating = True
         if not self.ended:
-            self.error = ProgramError(
-                "The supervisor of this program was killed; the program was ended with it."
-            )
-            try:
-                if self.pid:
-                    os.killpg(self.pid, signals.SIGKILL)
-            except OSError:
-                pass
+            self.error = ProgramError(ENDED_WITH_REAPER)
+        self._after(STUBBORN_SECONDS, self._outlived)
+
+    def _outlived(self) -> None:
+        """SIGKILL was sent to everything below a killed reaper long ago, and somebody is still there."""
+        if not self.gone and self.error is not None:
+            self.error = ProgramError(OUTLIVED_REAPER)
+        self._give_up()
+
+    def lost(self) -> None:
+        """All that watched over the program are gone: the reaper and its guardian were killed together, or,
+        where there is no guardian, the reaper. What can be found of the program is ended here."""
+        self._reaper = None
+        known = 0 if self.ended else self.pid
+        end_unwatched(known, self._pipe, time.monotonic() - self.began)
+        left = self.children_left
+        if not self.ended:
+            self.error = ProgramError(NOT_SURE)
         self._nobody_left(1)
+        self._unwatched = True
+        self.children_left = left  # as last heard of
         self._finish()
 
     def abandoned(self) -> None:
@@ -332,6 +364,20 @@ def _resolve(future: asyncio.Future[None] | None) -> None:
         future.set_result(None)
 
 
+def end_unwatched(group: int, pipe: int, age_seconds: float) -> None:
+    """Send SIGKILL to what is known or can be found of a program that nobody watches over any more: its
+    process group (0: not known), and whoever writes to the pipe (negative: closed) and was started since."""
+    from fastrpc.processes import orphans
+
+    try:
+        if group:
+            os.killpg(group, signals.SIGKILL)
+    except OSError:
+        pass
+    if pipe >= 0:
+        orphans.end_writers(pipe, age_seconds)
+
+
 def _signal_name(number: int) -> str:
     try:
         return signals.Signals(number).name
@@ -413,7 +459,7 @@ async def start(
         process.terminate_soon()
         raise
     if process.error is not None:
-        raise process.error
+        await process.wait()  # raises it, once nobody is left
     return process
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 
+from fastrpc.regular_files import open_regular
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,7 +80,7 @@ class OutputFile:
         size = min(size, room, self.total - offset)
         if self.descriptor >= 0:
             return os.pread(self.descriptor, size, position)
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = open_regular(self.path, follow=False)
         try:
             return os.pread(descriptor, size, position)
         finally:

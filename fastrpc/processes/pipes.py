@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
+import time
 
-from fastrpc.processes import _payload, reapers
+from fastrpc.processes import _payload, end_unwatched, reapers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ EOF_SECONDS = 0.3  # between the end of its output and the assumption that it do
 LEAVE_SECONDS = 0.5  # how long it may take to end once its input has
 GRACE_SECONDS = 0.2  # between SIGTERM and SIGKILL
 LAST_SECONDS = 0.3  # how long the end of SIGKILL is awaited
+LOST = "its supervisor was killed"
 
 # A reaper gives its program one pipe for both outputs, and lets it have a third descriptor: that is where
 # standard error goes instead.
@@ -53,6 +54,8 @@ class Pipes:
         self._unread = bytearray()
         self._searched = 0
         self._unsent = bytearray()
+        self._began = time.monotonic()
+        self._lost = False
         payload, counts = _payload([*SHELL, *command], cwd, env)
         flags = reapers.HAS_STDIN | reapers.HAS_SCRIPT
         self._output, theirs_out = os.pipe()
@@ -149,9 +152,15 @@ class Pipes:
             self._read_rest()
             if nobody:
                 self._nobody_left()
-            self._end(f"it was ended by signal {-code}" if code < 0 else f"it ended with exit code {code}")
+            how = f"it was ended by signal {-code}" if code < 0 else f"it ended with exit code {code}"
+            self._end(LOST if self._lost else how)
+        elif kind == reapers.LOST:
+            self._lost = True  # the end of all is awaited before it is said
+            self.loop.call_later(LAST_SECONDS + GRACE_SECONDS, self._end, LOST)
         elif kind == reapers.GONE:
             self._nobody_left()
+            if self._lost:
+                self._end(LOST)
         elif kind == reapers.FAILED:
             self._nobody_left()
             self._end(f"it cannot be started: {os.strerror(code)}")
@@ -176,15 +185,11 @@ class Pipes:
             self.gone.set_result(None)
 
     def lost(self) -> None:
-        """The reaper was killed, and the program with it, here if not by the kernel."""
+        """All that watched over it were killed, and the program with them, here if not by the kernel."""
         self._reaper = None
-        try:
-            if self.pid:
-                os.killpg(self.pid, signal.SIGKILL)
-        except OSError:
-            pass
+        end_unwatched(self.pid, self._output, time.monotonic() - self._began)
         self._nobody_left()
-        self._end("its supervisor was killed")
+        self._end(LOST)
 
     def abandoned(self) -> None:
         """The loop is gone, the reaper goes."""

@@ -1,7 +1,9 @@
 """The reapers of `fastrpc.processes`: their frames, the sockets to them, and the pool of idle ones.
 
 A reaper (`reaper.c`) serves one program at a time and comes back here when nobody is left below it. A
-few stay idle for the next program; surplus ones end after ten seconds. What a report means is left to
+few stay idle for the next program; surplus ones end after ten seconds. On Linux it has a guardian, its
+parent and this process's child: when one of the two is killed, the other ends the program and everything
+below it and says so, `LOST` at once and then what it has to say of any end. What a report means is left to
 whoever watches the program.
 """
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
             """The reaper has said something."""
 
         def lost(self) -> None:
-            """The reaper is gone."""
+            """The reaper is gone, and its guardian, if it had one: nobody is sure of what it has left."""
 
         def abandoned(self) -> None:
             """The loop is gone, the reaper goes."""
@@ -48,8 +50,10 @@ REPORT = struct.Struct("=IiiIQIIII")
 CHILD = struct.Struct("=i16s")
 REPORT_SIZE = REPORT.size + 16 * CHILD.size
 RUN, TERMINATE, LIST = 1, 2, 3
-STARTED, FAILED, EXITED, GONE, LISTED = 1, 2, 3, 4, 5
+STARTED, FAILED, EXITED, GONE, LISTED, LOST = 1, 2, 3, 4, 5, 6
 HAS_STDIN, HAS_SCRIPT, IN_FILE, TELL_START = 1, 2, 4, 8
+
+_LOST = struct.pack("=I", LOST)
 
 idle: list[Reaper] = []
 busy: set[Reaper] = set()
@@ -61,12 +65,15 @@ class ProgramError(ToolError):
 
 
 class Reaper:
-    """One reaper process, and the socket to it."""
+    """One reaper, and the socket to it. `pid` is its guardian's, where it has one; both are in that one's
+    process group."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.watcher: Watcher | None = None
         self.idle_since = 0.0
+        self.ending = False
+        """Whether it serves no further program: it or its guardian was killed."""
         self._unread = b""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -126,7 +133,7 @@ class Reaper:
     def wake_up(self) -> None:
         """A reaper that somebody has stopped could not end anybody."""
         try:
-            os.kill(self.pid, signal.SIGCONT)
+            os.killpg(self.pid, signal.SIGCONT)
         except OSError:
             pass
 
@@ -144,16 +151,22 @@ class Reaper:
         data = self._unread + data
         while len(data) >= REPORT_SIZE:
             report, data = data[:REPORT_SIZE], data[REPORT_SIZE:]
+            if report[:4] == _LOST:
+                self._begins_to_end()
             if self.watcher is not None:
                 self.watcher.heard(report)
         self._unread = data
 
+    def _begins_to_end(self) -> None:
+        self.ending = True
+        if self in idle:
+            idle.remove(self)
+
     def lost(self) -> None:
         """The other end is gone."""
         watcher, self.watcher = self.watcher, None
+        self._begins_to_end()
         self.end()
-        if self in idle:
-            idle.remove(self)
         if watcher is not None:
             watcher.lost()
 
@@ -161,7 +174,7 @@ class Reaper:
         """Nobody is left below: be ready for the next program."""
         self.watcher = None
         busy.discard(self)
-        if len(idle) >= IDLE_AT_MOST:
+        if self.ending or len(idle) >= IDLE_AT_MOST:
             self.end()
             return
         self.idle_since = time.monotonic()

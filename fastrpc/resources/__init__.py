@@ -110,14 +110,22 @@ def guessed_type(name: str, *, text: bool) -> str | None:
 
 
 def opened(value: Any, mime_type: str | None = None) -> Any:
-    """Return what a function returned; the content of the file, if that is a path. None: there is no file."""
+    """Return what a function returned; the content of the file, if that is a path. None: there is no file.
+
+    Raises OSError for what is no regular file or has more than 64 MiB.
+    """
     if not hasattr(value, "__fspath__"):
         return value
+    from errno import EISDIR, ENOENT, ENOTDIR
+
+    from fastrpc.regular_files import LARGEST, read_regular
+
     try:
-        with open(value, "rb") as file:
-            data = file.read()
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        return None
+        data = read_regular(value, LARGEST)
+    except OSError as error:
+        if error.errno in (ENOENT, ENOTDIR, EISDIR):
+            return None
+        raise
     content: str | bytes = data
     if b"\0" not in data:
         try:

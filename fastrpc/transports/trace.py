@@ -12,6 +12,7 @@ from time import monotonic
 
 from fastrpc.errors import UsageError
 from fastrpc.masking import masked_line
+from fastrpc.regular_files import open_regular
 
 
 class Trace:
@@ -19,7 +20,7 @@ class Trace:
 
     def __init__(self, path: str) -> None:
         try:
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            self._file = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         except OSError as error:
             raise UsageError(f"--trace: cannot write {path}: {error.strerror}") from None
         self._began = monotonic()

@@ -17,6 +17,7 @@ from chromium import ARTICLE, Reader, facts_of
 from fastrpc.tools.agent import _browser
 from fastrpc.tools.agent._browser import folder as browser_folder
 from fastrpc.tools.agent.read_docs import read_docs
+from programs import reaper_below, reapers
 from web import Visit, Web
 
 from fastrpc import Context, ToolError
@@ -96,6 +97,19 @@ def test_a_browser_that_was_killed_is_started_anew(read: Reader, web: Web, shelt
         if victim in command and "--type=" not in command:
             os.kill(pid, 9)
     time.sleep(0.5)
+    assert facts_of(read(url))["via"] == "browser"
+    assert len(browsers(shelter)) == 1
+
+
+def test_a_browser_whose_reaper_was_killed_ends_and_is_started_anew(
+    read: Reader, web: Web, shelter: str
+) -> None:
+    url = web.page("/", ARTICLE, "Tides")
+    read(url)
+    before = set(chromium.processes_in(shelter))
+    for guardian in reapers():
+        os.kill(reaper_below(guardian), signal.SIGKILL)
+    until(lambda: not before & set(chromium.processes_in(shelter)), 5)
     assert facts_of(read(url))["via"] == "browser"
     assert len(browsers(shelter)) == 1
 

@@ -21,6 +21,7 @@ from fastrpc.tools.agent._image import pool as image_pool
 from fastrpc.tools.agent.read_image import read_image
 from image_calls import run
 from PIL import Image
+from programs import reaper_below, reapers
 from stdio import LEGACY, MODERN, MODERN_META, Process, serve
 
 from fastrpc import ToolError
@@ -265,6 +266,20 @@ def test_an_idle_worker_that_dies_is_replaced(small_image: str) -> None:
         os.kill(idle_worker(), signal.SIGKILL)
         await asyncio.sleep(0.2)
         await read_image(small_image)
+
+    run(look)
+
+
+def test_an_idle_worker_that_was_lost_with_its_reaper_is_replaced(small_image: str) -> None:
+    async def look() -> None:
+        await read_image(small_image)
+        pid = idle_worker()
+        for guardian in reapers():
+            os.kill(reaper_below(guardian), signal.SIGKILL)
+        worker = image_pool.pool().idle[-1]
+        await asyncio.wait_for(worker.process.wait_gone(), 5)
+        assert (await read_image(small_image)).is_error is False
+        assert idle_worker() != pid
 
     run(look)
 

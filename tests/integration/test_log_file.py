@@ -22,7 +22,12 @@ def test_the_log_goes_to_the_file_that_is_named(place, words):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [(".", "Is a directory"), ("no/log", "No such file"), ("pipe", "")]
+    ("name", "said"),
+    [
+        (".", "a folder, not a regular file"),
+        ("no/log", "No such file"),
+        ("pipe", "a FIFO, not a regular file"),
+    ],
 )
 def test_a_log_file_that_is_none_is_a_mistake(place, words, name, said):
     os.mkfifo(place / "pipe")

@@ -25,6 +25,7 @@ LAYERS = {
     "fastrpc.config": 0,
     "fastrpc.log": 0,
     "fastrpc.masking": 0,
+    "fastrpc.regular_files": 0,
     "fastrpc.versions": 0,
     "fastrpc.quotas": 0,
     "fastrpc._core.framer": 1,
@@ -202,7 +203,8 @@ def test_nothing_in_the_framework_names_a_tool() -> None:
 
 def test_tools_use_public_names_only() -> None:
     allowed = {"fastrpc"} | {f"fastrpc.{name}" for name in fastrpc.__all__}
-    modules = ("fastrpc.ask", "fastrpc.checking_proxy", "fastrpc.command_line", "fastrpc.processes")
+    modules = ("ask", "checking_proxy", "command_line", "processes", "regular_files")
+    modules = tuple(f"fastrpc.{name}" for name in modules)
     for path in sources("tools"):
         for name in imports_of(path):
             module = name.rpartition(".")[0]

@@ -397,7 +397,8 @@ def test_what_is_no_regular_file_is_not_opened(places: Places, kind: str) -> Non
             listener.bind("SKILL.md")
             os.chdir(places.project)
     assert names() == [BUILT_IN]
-    assert "it is no regular file" in error_of(invoke("odd"))
+    names_it = {"fifo": "a FIFO", "device": "a device", "folder": "a folder", "socket": "a socket"}[kind]
+    assert f"it cannot be opened: {names_it}, not a regular file" in error_of(invoke("odd"))
 
 
 def test_an_unreadable_file_says_so_and_counts_once_it_can_be_read(places: Places) -> None:

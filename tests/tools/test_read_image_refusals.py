@@ -46,13 +46,13 @@ def test_files_that_are_none(tmp_path: Any) -> None:
 
 def test_a_named_pipe_is_refused_at_once(tmp_path: Any) -> None:
     os.mkfifo(tmp_path / "pipe.png")
-    assert refusal(f"{tmp_path}/pipe.png").endswith("is a named pipe; expected an image file.")
+    assert refusal(f"{tmp_path}/pipe.png").endswith("is a FIFO; expected an image file.")
 
 
 def test_a_socket_is_refused(tmp_path: Any) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("socket.png")
-        assert refusal(f"{tmp_path}/socket.png").endswith("is a socket or a device; expected an image file.")
+        assert refusal(f"{tmp_path}/socket.png").endswith("is a socket; expected an image file.")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

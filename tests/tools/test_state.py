@@ -356,7 +356,7 @@ def test_a_state_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path, monkey
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path / "file" / "state"))
     assert refusal() == f"The state cannot be kept in {tmp_path}/file/state: Not a directory."
-    with pytest.raises(ToolError, match="instances: Not a directory"):
+    with pytest.raises(ToolError, match="file/state: Not a directory"):
         _instances.own()
     assert not _instances.exist()
 

@@ -273,8 +273,8 @@ def test_what_is_no_readable_file_is_a_warning_and_never_waits(folders):
     os.mkfifo(folders.work / ".claude" / "scorpiox-env.txt")
     (folders.work / ".scorpiox" / "scorpiox-env.txt").mkdir()
     assert folders().warnings == [
-        "./.claude/scorpiox-env.txt: not a regular file",
-        "./.scorpiox/scorpiox-env.txt: not a regular file",
+        "./.claude/scorpiox-env.txt: a FIFO, not a regular file",
+        "./.scorpiox/scorpiox-env.txt: a folder, not a regular file",
     ]
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from _thread import allocate_lock  # threading itself would be an import at the start
 
-from fastrpc import ToolError
+from fastrpc import ToolError, regular_files
 
-from . import _settings
+from . import _private_folder, _settings
 from ._file_lock import lock
 
 TYPE_CHECKING = False
@@ -46,7 +46,8 @@ def own() -> str:
         try:
             _own[place] = id, _made(place, id)
         except OSError as error:
-            raise ToolError(f"The state cannot be kept in {place}: {error.strerror}.") from None
+            where = error.filename or place
+            raise ToolError(f"The state cannot be kept in {where}: {error.strerror}.") from None
     return id
 
 
@@ -56,15 +57,19 @@ def _path(place: str, id: str) -> str:
 
 def _made(place: str, id: str) -> int:
     """Make our file and return the descriptor that holds its lock."""
-    os.makedirs(place, mode=0o700, exist_ok=True)
-    new = os.path.join(place, id + ".new")  # it gets its name once it is locked: nobody finds it unlocked
-    descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    inside = _private_folder.made_inside(*os.path.split(place))
+    new = id + ".new"  # it gets its name once it is locked: nobody finds it unlocked
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        lock(descriptor)
-        os.rename(new, _path(place, id))
-    except OSError:
-        os.close(descriptor)
-        raise
+        descriptor = os.open(new, flags, 0o600, dir_fd=inside)
+        try:
+            lock(descriptor)
+            os.rename(new, id + ENDING, src_dir_fd=inside, dst_dir_fd=inside)
+        except OSError:
+            os.close(descriptor)
+            raise
+    finally:
+        os.close(inside)
     return descriptor
 
 
@@ -74,7 +79,11 @@ def others() -> list[str]:
     mine = _own.get(place, ("", -1))[0]
     try:
         with os.scandir(place) as entries:
-            ids = [entry.name.removesuffix(ENDING) for entry in entries if entry.name.endswith(ENDING)]
+            ids = [
+                entry.name.removesuffix(ENDING)
+                for entry in entries
+                if entry.name.endswith(ENDING) and entry.is_file(follow_symlinks=False)
+            ]
     except OSError:
         return []
     return sorted(id for id in ids if id != mine)
@@ -91,7 +100,7 @@ def alive(id: str) -> bool:
     if id == _own.get(place, ("", -1))[0]:
         return True
     try:
-        descriptor = os.open(_path(place, id), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = regular_files.open_regular(_path(place, id), follow=False)
     except FileNotFoundError:
         return False
     except OSError:
@@ -124,9 +133,15 @@ def left(db: Connection, id: str) -> bool:
 def bury(id: str) -> None:
     """Forget a dead server. To be done when none of its rows is left (`left`)."""
     try:
-        os.unlink(_path(folder(), id))
+        inside = _private_folder.opened(*os.path.split(folder()))
+    except OSError:
+        return
+    try:
+        os.unlink(id + ENDING, dir_fd=inside)
     except OSError:
         pass  # another server was first
+    finally:
+        os.close(inside)
 
 
 def _leave() -> None:

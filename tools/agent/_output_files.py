@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import time
 
-from . import _settings
+from fastrpc import regular_files
+
+from . import _private_folder, _settings
 from ._file_lock import lock
 
 TYPE_CHECKING = False
@@ -31,24 +33,31 @@ def folder() -> str:
 
 def create(name: str) -> OutputFile:
     """Make a new file. Raises OSError."""
+    place = folder()
+    inside = _private_folder.made_inside(*os.path.split(place))
+    try:
+        return _create_inside(inside, place, name)
+    finally:
+        os.close(inside)
+
+
+def _create_inside(inside: int, place: str, name: str) -> OutputFile:
     from fastrpc import processes
 
     global _made
-    place = folder()
-    os.makedirs(place, mode=0o700, exist_ok=True)
     tidy_at_times(place)
     limit = int(_settings.number("FASTRPC_OUTPUT_FILE_BYTES", processes.FILE_LIMIT)) or processes.FILE_LIMIT
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         _made += 1
         stamp = time.strftime("%Y%m%d-%H%M%S")
-        path = os.path.join(place, f"{name}-{stamp}-{os.getpid()}-{_made}.txt")
+        file_name = f"{name}-{stamp}-{os.getpid()}-{_made}.txt"
         try:
-            descriptor = os.open(path, flags, 0o600)
+            descriptor = os.open(file_name, flags, 0o600, dir_fd=inside)
         except FileExistsError:
             continue
         lock(descriptor)
-        return processes.OutputFile(descriptor, path, limit)
+        return processes.OutputFile(descriptor, os.path.join(place, file_name), limit)
 
 
 def tidy_at_times(place: str) -> None:
@@ -61,33 +70,42 @@ def tidy_at_times(place: str) -> None:
 
 def tidy(place: str, keep_seconds: float = KEEP_SECONDS, keep_bytes: int = KEEP_BYTES) -> None:
     """Remove what is too old, then the oldest of what is too much. Never raises OSError."""
-    found = []
     try:
-        with os.scandir(place) as entries:
-            for entry in entries:
-                if entry.is_file(follow_symlinks=False):
-                    facts = entry.stat(follow_symlinks=False)
-                    found.append((facts.st_mtime, facts.st_size, entry.path))
+        inside = _private_folder.opened(*os.path.split(place))
     except OSError:
         return
+    try:
+        _tidy_inside(inside, time.time() - keep_seconds, keep_bytes)
+    except OSError:
+        pass
+    finally:
+        os.close(inside)
+
+
+def _tidy_inside(folder: int, oldest: float, keep_bytes: int) -> None:
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                facts = entry.stat(follow_symlinks=False)
+                found.append((facts.st_mtime, facts.st_size, entry.name))
     total = sum(size for _, size, _ in found)
-    oldest = time.time() - keep_seconds
-    for changed, size, path in sorted(found):
+    for changed, size, name in sorted(found):
         if changed >= oldest and total <= keep_bytes:
             return
-        if _remove_unused(path):
+        if _remove_unused(name, folder):
             total -= size
 
 
-def _remove_unused(path: str) -> bool:
+def _remove_unused(name: str, folder: int) -> bool:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = regular_files.open_regular(name, follow=False, dir_fd=folder)
     except OSError:
         return False
     try:
         if lock(descriptor) is False:
             return False
-        os.unlink(path)
+        os.unlink(name, dir_fd=folder)
     except OSError:
         return False
     finally:

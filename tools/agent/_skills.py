@@ -10,7 +10,8 @@ user: there a link that leads out of the project is refused. Imports nothing tha
 from __future__ import annotations
 
 import os
-import stat
+
+from fastrpc import regular_files
 
 from . import _front_matter, _settings
 
@@ -229,8 +230,6 @@ def read(skill: Skill, most: int = FILE_LIMIT) -> str:
         raise Unreachable(f"it cannot be opened: {error.strerror}") from None
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise Unreachable("it is no regular file")
         data = _bytes(descriptor, min(most, FILE_LIMIT) + 1)
     except OSError as error:
         raise Unreachable(f"it cannot be read: {error.strerror}") from None
@@ -263,19 +262,16 @@ def _bytes(descriptor: int, most: int) -> bytes:
 
 
 def _open(skill: Skill) -> int:
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     inside = skill.place.inside
     if inside is None:
-        if not stat.S_ISREG(os.stat(skill.path).st_mode):  # opening a device may do something
-            raise Unreachable("it is no regular file")
-        return os.open(skill.path, flags)
+        return regular_files.open_regular(skill.path)
     real = os.path.realpath(skill.path)
     if not real.startswith(inside.rstrip("/") + "/"):
         raise Unreachable("a link leads out of the project, which is refused for what came with it")
-    return _open_beneath(inside, real[len(inside.rstrip("/")) + 1 :].split("/"), flags)
+    return _open_beneath(inside, real[len(inside.rstrip("/")) + 1 :].split("/"))
 
 
-def _open_beneath(base: str, parts: list[str], flags: int) -> int:
+def _open_beneath(base: str, parts: list[str]) -> int:
     """Open a file below a folder step by step, so that no link that is put in its way meanwhile counts."""
     step = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
     folder = os.open(base, step)
@@ -284,10 +280,7 @@ def _open_beneath(base: str, parts: list[str], flags: int) -> int:
             following = os.open(part, step | os.O_NOFOLLOW, dir_fd=folder)
             os.close(folder)
             folder = following
-        status = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
-        if not stat.S_ISREG(status.st_mode):
-            raise Unreachable("it is no regular file")
-        return os.open(parts[-1], flags | os.O_NOFOLLOW, dir_fd=folder)
+        return regular_files.open_regular(parts[-1], follow=False, dir_fd=folder)
     finally:
         os.close(folder)
 

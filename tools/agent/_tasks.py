@@ -64,8 +64,10 @@ class Task:
     def state(self) -> str:
         """``running``, or how the command ended."""
         process = self.process
+        if process.error is not None:
+            return "lost with its supervisor"
         if not process.ended:
-            return "lost with its supervisor" if process.error is not None else "running"
+            return "running"
         if process.timed_out:
             state = f"timed out after {self.timeout_ms} ms"
         elif process.signal is not None:

@@ -150,7 +150,10 @@ def _checked(url: str) -> tuple[str, str]:
 def _trusting(path: str) -> SSLContext:
     from ssl import SSLError, create_default_context
 
+    from fastrpc.regular_files import check_regular
+
     try:
+        check_regular(path)
         return create_default_context(cafile=path)
     except SSLError:
         raise DefinitionError(f"proxy: tls_ca={path!r:.200}: the file holds no certificate") from None

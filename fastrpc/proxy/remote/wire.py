@@ -143,7 +143,9 @@ class Wire:
         import httpx
 
         from fastrpc import __version__
+        from fastrpc.regular_files import check_certificates
 
+        check_certificates()
         verify = self.remote.tls or True
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30.0)
         transport = None

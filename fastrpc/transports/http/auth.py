@@ -17,6 +17,7 @@ from time import monotonic
 from fastrpc import log
 from fastrpc.errors import FAILURES, UsageError
 from fastrpc.masking import hide
+from fastrpc.regular_files import open_regular
 from fastrpc.transports.http.guard import Admission, Refused
 
 TYPE_CHECKING = False
@@ -253,7 +254,7 @@ class TokenFile(Tokens):
     def _read(self) -> None:
         """Take the tokens of the file if it has changed. Raises UsageError, and leaves them as they were."""
         try:
-            with open(self._path, "rb") as file:
+            with open(open_regular(self._path), "rb") as file:
                 status = os.fstat(file.fileno())
                 seen = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode)
                 if seen == self._seen:

@@ -222,8 +222,11 @@ class Issuer:
         """Fetch the keys by way of the server's metadata (RFC 8414, OpenID Discovery)."""
         import httpx
 
+        from fastrpc.regular_files import check_certificates
+
         try:
             # No proxies and no `.netrc` of the environment's, no redirects: only what the operator named.
+            check_certificates()
             context = httpx.create_ssl_context()
             async with httpx.AsyncClient(timeout=FETCH_SECONDS, trust_env=False, verify=context) as client:
                 keys = await asyncio.wait_for(self._keys_from(client), ALL_FETCHES_SECONDS)

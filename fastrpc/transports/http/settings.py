@@ -101,6 +101,8 @@ class Settings:
             return None
         import ssl
 
+        from fastrpc.regular_files import check_regular
+
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_RENEGOTIATION  # OpenSSL before 3.0 lets clients ask for it, at our cost
@@ -108,7 +110,7 @@ class Settings:
         certificate, key = self.tls
         for option, path in (("tls_cert", certificate), ("tls_key", key)):
             try:
-                open(path, "rb").close()
+                check_regular(path)
             except OSError as error:
                 raise UsageError(f"http: {option}: {path}: {error.strerror}") from None
         try:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 
+from fastrpc import regular_files
+
 from .._file_lock import lock
 
 PREFIX = "fastrpc-browser-"
@@ -85,7 +87,7 @@ def _remove_if_left(path: str, changed: float) -> None:
     import time
 
     try:
-        descriptor = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = regular_files.open_regular(os.path.join(path, LOCK), os.O_RDWR, follow=False)
     except FileNotFoundError:
         if time.time() - changed > NEW_SECONDS:
             _remove(path)

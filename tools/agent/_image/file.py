@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 
-from fastrpc import ToolError
+from fastrpc import ToolError, regular_files
 
 from .._in_thread import in_thread
 from .._text import quoted
 
 HEAD = 4096  # bytes that tell what a file is
-FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 LONGEST_PATH = 4096
 ACCEPTED = "PNG, JPEG, GIF, WebP, BMP, TIFF, ICO, PPM or SVG"
@@ -84,7 +82,7 @@ def _open(path: str, limit: int) -> File:
     if len(path) > LONGEST_PATH:
         raise ToolError(f"file_path: has {len(path):,} characters; a path has at most {LONGEST_PATH:,}.")
     try:
-        descriptor = os.open(path, FLAGS)
+        descriptor = regular_files.open_regular(path, follow=False)
     except OSError as error:
         raise ToolError(_why_not(path, error)) from None
     except ValueError:  # NUL, or a lone surrogate
@@ -103,8 +101,6 @@ def _open(path: str, limit: int) -> File:
 
 
 def _problem_with(found: os.stat_result, limit: int) -> str:
-    if not stat.S_ISREG(found.st_mode):
-        return f"is {_kind(found.st_mode)}; expected an image file."
     if found.st_size == 0:
         return "is empty; expected an image file."
     if found.st_size > limit:
@@ -118,8 +114,8 @@ def _why_not(path: str, error: OSError) -> str:
         return f"file_path: {shown} does not exist."
     if error.errno in (errno.ELOOP, errno.EMLINK):
         return f"file_path: {shown} is a symbolic link, which is not followed{_target(path)}."
-    if error.errno == errno.ENXIO:
-        return f"file_path: {shown} is a socket or a device; expected an image file."
+    if isinstance(error, regular_files.NotRegular):
+        return f"file_path: {shown} is {error.kind}; expected an image file."
     return f"file_path: {shown} cannot be opened: {error.strerror}."
 
 
@@ -130,14 +126,6 @@ def _target(path: str) -> str:
     except OSError:  # nowhere, or it is no link any more
         return ""
     return f"; it leads to {quoted(target)}"
-
-
-def _kind(mode: int) -> str:
-    if stat.S_ISDIR(mode):
-        return "a folder"
-    if stat.S_ISFIFO(mode):
-        return "a named pipe"
-    return "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "no regular file"
 
 
 def is_svg(head: bytes) -> bool:

@@ -166,7 +166,7 @@ class Pool:
             worker = self.idle.pop()
             if worker.timer is not None:
                 worker.timer.cancel()
-            if not worker.process.ended:
+            if not (worker.process.ended or worker.process.gone):  # gone only: lost with its reaper
                 return worker
             worker.end()
         return None

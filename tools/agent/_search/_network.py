@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote, urlencode, urljoin, urlsplit
 
 import httpcore
 
-from fastrpc import __version__
+from fastrpc import __version__, regular_files
 
 from .._in_thread import in_thread
 from ._engine import Blocked, Engine, Failed, Page, Request, Unreachable, language_of
@@ -157,9 +157,11 @@ def ssl_context() -> ssl.SSLContext:
     """Return the one context of this process: making it reads all certificates, some 20 ms."""
     global _ssl_context
     if _ssl_context is None:
-        _ssl_context = httpcore.default_ssl_context()
+        regular_files.check_certificates()
+        context = httpcore.default_ssl_context()
         if os.environ.get("SSL_CERT_FILE"):
-            _ssl_context.load_verify_locations(os.environ["SSL_CERT_FILE"])
+            context.load_verify_locations(os.environ["SSL_CERT_FILE"])
+        _ssl_context = context
     return _ssl_context
 
 

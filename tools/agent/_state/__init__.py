@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import os
 import time
-from _thread import allocate_lock  # threading itself would be an import at the start
+from _thread import allocate_lock, start_new_thread  # threading itself would be an import at the start
 
-from fastrpc import ToolError
+from fastrpc import ToolError, regular_files
 
-from .. import _settings
+from .. import _private_folder, _settings
 from . import file as state_file
 
 TYPE_CHECKING = False
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Value = TypeVar("Value")
 
 WAIT_SECONDS = 10.0
+LATE_SECONDS = 2.0  # how much later than its deadline an opening may answer
 FILE = "state.sqlite3"
 KEPT_OPEN = 2  # connections between two uses; while in use there are as many as threads want
 
@@ -158,18 +159,11 @@ class Transaction:
         """Read on a full or read-only disk, where a usual connection cannot be opened."""
         import sqlite3
 
-        connection = None
         try:
-            connection = state_file.look(place)
-            connection.execute("BEGIN")
-            if _number(connection, "user_version") == len(MIGRATIONS):
-                self._held = Held(place, None, connection)
-                return True
-        except sqlite3.Error:
-            pass
-        if connection is not None:
-            connection.close()
-        return False
+            self._held = _Aside(lambda: _looked(place)).result(place, self._deadline)
+        except (sqlite3.Error, OSError):
+            return False
+        return True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -180,8 +174,11 @@ class Transaction:
         db = held.connection
         broken = isinstance(error, sqlite3.Error)
         try:
-            if error is None:
-                _patiently(lambda: db.execute("COMMIT"), self._deadline)
+            if error is None and self._changes:
+                until = max(self._deadline, time.monotonic() + WAIT_SECONDS)
+                _Aside(lambda: _committed(held, until)).result(held.place, until, "the change may be lost")
+            elif error is None:
+                db.execute("COMMIT")
             elif db.in_transaction:  # a full disk has ended it already
                 db.execute("ROLLBACK")
         except sqlite3.Error as failure:
@@ -226,8 +223,8 @@ def _number(db: Connection, pragma: str) -> int:
 
 def _identity(place: str) -> tuple[int, int] | None:
     try:
-        facts = os.stat(place)
-    except FileNotFoundError:
+        facts = os.lstat(place)
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return facts.st_dev, facts.st_ino
 
@@ -241,6 +238,7 @@ def _take(place: str, deadline: float) -> Held:
         except IndexError:
             return _open(place, deadline)
         if held.place == place and held.file == file:
+            state_file.check_kinds(place)  # without a log SQLite opens the journal with each change
             return held
         held.connection.close()  # the file was replaced, or the settings say another folder
 
@@ -258,33 +256,104 @@ def _open(place: str, deadline: float) -> Held:
     if not _opening.acquire(timeout=max(0.0, deadline - time.monotonic())):
         raise ToolError(f"{place} is being opened by another call; try again.")
     try:
-        file = _identity(place)
-        if file is None or _checked.get(place) != file:
-            # Closing any descriptor of the file ends all locks that this process has on it, as POSIX
-            # has it. Here no connection to it is open yet.
-            file = _made(place)
-            state_file.check(place, len(MIGRATIONS), deadline)
-        connection = state_file.connect(place, "mode=rw")
-        try:
-            _prepare(connection, place, deadline)
-        except BaseException:
-            connection.close()
-            raise
-        if not _checked:
-            import atexit
-
-            atexit.register(close)
-        _checked[place] = file
-        return Held(place, file, connection)
+        return _Aside(lambda: _opened(place, deadline)).result(place, deadline)
     finally:
         _opening.release()
 
 
+class _Aside:
+    """A connection that is being opened, or whose change is being finished, on a thread of its own: SQLite
+    waits for ever for a FIFO that is put in the place of a file or of the folder after the look, and for a
+    disk that does not answer. One that comes too late is closed there."""
+
+    def __init__(self, action: Callable[[], Held]) -> None:
+        self._action = action
+        self._held: Held | None = None
+        self._error: BaseException | None = None
+        self._given_up = False
+        self._deciding = allocate_lock()
+        self._over = allocate_lock()
+        self._over.acquire()
+        start_new_thread(self._run, ())
+
+    def _run(self) -> None:
+        held = error = None
+        try:
+            held = self._action()
+        except BaseException as problem:
+            error = problem
+        with self._deciding:
+            if self._given_up and held is not None:
+                held.connection.close()
+            self._held, self._error = held, error
+        self._over.release()
+
+    def result(self, place: str, deadline: float, means: str = "nothing was changed") -> Held:
+        """Return the connection, or raise what the action has raised; ToolError if it does not answer."""
+        self._over.acquire(timeout=max(0.0, deadline - time.monotonic()) + LATE_SECONDS)
+        with self._deciding:
+            self._given_up = self._held is None and self._error is None
+        if self._error is not None:
+            raise self._error
+        if self._held is None:
+            raise ToolError(f"{place} does not answer; {means}.")
+        return self._held
+
+
+def _committed(held: Held, deadline: float) -> Held:
+    _patiently(lambda: held.connection.execute("COMMIT"), deadline)
+    return held
+
+
+def _opened(place: str, deadline: float) -> Held:
+    """Look at what is there, make what is not, and connect. Of all threads only one at a time."""
+    try:
+        _private_folder.make(os.path.dirname(place))
+    except OSError as error:  # a ToolError, so that nothing is read from there either
+        raise state_file.explained(error, place) from error
+    state_file.check_kinds(place)
+    file = _identity(place)
+    if file is None or _checked.get(place) != file:
+        # Closing any descriptor of the file ends all locks that this process has on it, as POSIX
+        # has it. Here no connection to it is open yet.
+        file = _made(place)
+        state_file.check(place, len(MIGRATIONS), deadline)
+    connection = state_file.connect(place, "mode=rw")
+    try:
+        _prepare(connection, place, deadline)
+        if _identity(place) != file:
+            raise ToolError(f"{place} was replaced while it was opened; nothing was changed. Try again.")
+        state_file.check_kinds(place)
+    except BaseException:
+        connection.close()
+        raise
+    if not _checked:
+        import atexit
+
+        atexit.register(close)
+    _checked[place] = file
+    return Held(place, file, connection)
+
+
+def _looked(place: str) -> Held:
+    """Return a connection that only reads. Raises sqlite3.Error, also for a schema that is not the newest."""
+    import sqlite3
+
+    connection = state_file.look(place)
+    try:
+        connection.execute("BEGIN")
+        if _number(connection, "user_version") != len(MIGRATIONS):
+            raise sqlite3.OperationalError("another version of the schema")
+    except BaseException:
+        connection.close()
+        raise
+    return Held(place, None, connection)
+
+
 def _made(place: str) -> tuple[int, int]:
     """Make the file, empty and for its owner alone, unless it is there."""
-    os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
     try:
-        descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = regular_files.open_regular(place, os.O_RDWR | os.O_CREAT, follow=False)
     except OSError:
         file = _identity(place)
         if file is None:
@@ -298,6 +367,7 @@ def _made(place: str) -> tuple[int, int]:
 
 
 def _prepare(db: Connection, place: str, deadline: float) -> None:
+    _patiently(lambda: state_file.check_opened(db, place), deadline)
     if _patiently(lambda: _number(db, "user_version"), deadline) < len(MIGRATIONS):
         _migrate(db, deadline)
     network = state_file.on_network(os.path.dirname(place))

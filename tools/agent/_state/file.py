@@ -1,7 +1,11 @@
 """The database file itself: whether it is ours and sound, and what is said when it cannot be used.
 
 `check` looks at a file before SQLite opens it for writing, and changes nothing: neither the file nor what
-lies beside it. It reads the whole file once, which is a millisecond for a usual state.
+lies beside it. It reads the whole file once, which is a millisecond for a usual state. `check_kinds` looks
+at what SQLite will open by name, each time before it does: SQLite itself would wait for a FIFO. Between that
+look and SQLite's own opening a program of the same user can still put something else there: SQLite follows
+no link beside the database, `check_opened` asks it what it has opened before anything is written, and
+`_state` waits no longer than its deadline.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 import os
 import time
 
-from fastrpc import ToolError
+from fastrpc import ToolError, regular_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +23,7 @@ APPLICATION = 0x66525043  # "fRPC", which SQLite keeps in the header: files of o
 BUSY_SECONDS = 0.05  # how long SQLite itself waits; it begins with short waits, so asking anew is fair
 PAUSE_SECONDS = 0.05
 
+_BESIDE = ("", "-wal", "-shm", "-journal")  # what SQLite opens; no link is followed, by it neither
 _MAGIC = b"SQLite format 3\0"
 _CURE = "Move it away and a new one is made, or set FASTRPC_STATE_DIR to another folder."
 _REMOTE = (
@@ -51,8 +56,23 @@ def connect(place: str, how: str) -> Connection:
 
 def look(place: str) -> Connection:
     """Open the database so that nothing can be changed, not even beside it."""
+    check_kinds(place)
     # What was written last stands in the -wal file; while there is none nobody writes: no lock is needed.
-    return connect(place, "mode=ro" if _size(place + "-wal") else "immutable=1")
+    return connect(place, "mode=ro" if _size(place + "-wal") else "mode=ro&immutable=1")
+
+
+def check_kinds(place: str) -> None:
+    """Raise ToolError for what is no regular file where the database and the files beside it are expected.
+
+    Nothing is opened: closing a descriptor would end the locks of the connections that this process has.
+    """
+    for ending in _BESIDE:
+        try:
+            regular_files.look(place + ending, follow=False)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except regular_files.NotRegular as error:
+            raise ToolError(f"{place}{ending} is {error.strerror}, and was left as it is. {_CURE}") from None
 
 
 def check(place: str, newest: int, deadline: float) -> None:
@@ -70,21 +90,46 @@ def check(place: str, newest: int, deadline: float) -> None:
         time.sleep(PAUSE_SECONDS)
 
 
+def check_opened(db: Connection, place: str) -> None:
+    """Raise ToolError unless a connection has a database of ours open, or an empty one, by its own name:
+    SQLite follows a link in the place of the database, which may have been put there since the look."""
+    kept, db.text_factory = db.text_factory, bytes
+    try:
+        opened: bytes = db.execute("PRAGMA database_list").fetchone()[2]
+    finally:
+        db.text_factory = kept
+    folder, name = os.path.split(os.fsencode(place))
+    opened_folder, opened_name = os.path.split(opened)
+    if opened_name != name or os.path.realpath(opened_folder) != os.path.realpath(folder):
+        raise ToolError(f"{place} is a symbolic link, not a regular file, and was left as it is. {_CURE}")
+    if db.execute("PRAGMA schema_version").fetchone()[0]:
+        application = db.execute("PRAGMA application_id").fetchone()[0]
+        if application != APPLICATION:
+            raise ToolError(_foreign(place))
+
+
+def _foreign(place: str) -> str:
+    return f"{place} is the database of another program and was left as it is. {_CURE}"
+
+
 def _signature(place: str) -> tuple[int, ...]:
-    facts = os.stat(place)
+    facts = os.lstat(place)
     return facts.st_ino, facts.st_size, facts.st_mtime_ns, _size(place + "-wal")
 
 
 def _problem(place: str, newest: int) -> str | None:
     """Return what is wrong with a file, as a sentence."""
-    with open(place, "rb") as file:
-        header = file.read(100)
+    descriptor = regular_files.open_regular(place, follow=False)
+    try:
+        header = os.read(descriptor, 100)
+    finally:
+        os.close(descriptor)
     if not header:
         return _damaged(place, "empty beside its log") if _size(place + "-wal") else None
     if not header.startswith(_MAGIC) or len(header) < 100:
         return _damaged(place, "no SQLite database")
     if int.from_bytes(header[68:72], "big") != APPLICATION:
-        return f"{place} is the database of another program and was left as it is. {_CURE}"
+        return _foreign(place)
     version = int.from_bytes(header[60:64], "big")
     if version > newest:
         return newer(place, version, newest)
@@ -95,7 +140,7 @@ def _problem(place: str, newest: int) -> str | None:
 
 def _size(path: str) -> int:
     try:
-        return os.stat(path).st_size
+        return os.lstat(path).st_size
     except OSError:
         return 0
 
