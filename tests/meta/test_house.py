@@ -26,7 +26,6 @@ LAYERS = {
     "fastrpc.versions": 0,
     "fastrpc._core.framer": 1,
     "fastrpc._core.message": 1,
-    "fastrpc._core.strict": 1,
     "fastrpc._core.simdjson": 1,
     "fastrpc._core.likely": 1,
     "fastrpc._core.call": 1,

@@ -16,7 +16,13 @@ from fastrpc.errors import InternalError, InvalidParams, InvalidRequest, ParseEr
 from fastrpc.transports.http.auth import WELL_KNOWN, authenticator_from
 from fastrpc.transports.http.exchange import ANSWER, ENDS, PAUSED, STOPPED, Exchange
 from fastrpc.transports.http.guard import Guard, Refused, preflight_headers
-from fastrpc.transports.http.headers import HeaderMismatch, check_headers, check_parameters
+from fastrpc.transports.http.headers import (
+    NAMED,
+    HeaderMismatch,
+    check_headers,
+    check_parameters,
+    parameter_headers,
+)
 from fastrpc.transports.http.request import Request, modern_status
 from fastrpc.transports.http.sessions import Session, Sessions
 from fastrpc.transports.http.sse import SseEndpoint
@@ -240,13 +246,13 @@ class HttpApp:
             if modern_header:
                 raise InvalidRequest(f"a response: {MODERN} has no requests of the server's to answer")
             await self._post_legacy(request, body, kind, "")
-        elif kind == "notification":
-            if modern_header or _envelope_of(message.params) is not None:
+        elif kind in ("notification", "ignored"):
+            if modern_header or message.envelope is not None:
                 await request.answer(202)
             else:
                 await self._post_legacy(request, body, kind, method)
-        elif _envelope_of(message.params) is not None or method == "server/discover":
-            await self._post_modern(request, body, method, message.params or {}, id)
+        elif message.envelope is not None or method == "server/discover":
+            await self._post_modern(request, body, message)
         elif not modern_header:
             await self._post_legacy(request, body, kind, method)
         elif method == "initialize":
@@ -268,7 +274,7 @@ class HttpApp:
         element = Message()
         for text in message.elements():
             element.read(text)
-            if modern_header or _envelope_of(element.params) is not None:
+            if modern_header or element.envelope is not None:
                 raise InvalidRequest(f"Invalid request: {MODERN} has no batches")
 
     async def _post_invalid(self, request: Request, body: bytes) -> None:
@@ -280,11 +286,10 @@ class HttpApp:
 
     # --- 2026-07-28 ---------------------------------------------------------------------------------------
 
-    async def _post_modern(
-        self, request: Request, body: bytes, method: str, params: dict[str, Any], id: bytes
-    ) -> None:
+    async def _post_modern(self, request: Request, body: bytes, message: Message) -> None:
+        id = message.id or b"null"
         try:
-            self._check_headers(request, method, params)
+            self._check_headers(request, message)
         except ProtocolError as error:
             await request.refuse(400, error, id)
             return
@@ -296,22 +301,21 @@ class HttpApp:
             return
         await self._say(request, exchange, lambda line: modern_status(line, id))
 
-    def _check_headers(self, request: Request, method: str, params: dict[str, Any]) -> None:
-        """Hold the headers against the body. The dispatcher refuses an incomplete envelope."""
-        meta = params.get("_meta")
-        version = _envelope_of(params)
-        if (
-            not isinstance(meta, dict)
-            or not isinstance(version, str)
-            or not isinstance(meta.get(CAPABILITIES_KEY), dict)
-        ):
+    def _check_headers(self, request: Request, message: Message) -> None:
+        """Hold the headers against the body, of which only what they name is made into Python objects.
+
+        The dispatcher refuses an incomplete envelope.
+        """
+        version, method = message.envelope, message.method or ""
+        if not isinstance(version, str) or not isinstance(message.meta.get(CAPABILITIES_KEY), dict):
             return
-        check_headers(request.headers, method, params, version)
+        name = message.param(NAMED[method]) if method in NAMED else None
+        check_headers(request.headers, method, name, version)
         if method == "tools/call" and version == MODERN:
-            name, arguments = params.get("name"), params.get("arguments", {})
             schema = self.tool_schema(name) if isinstance(name, str) else None
-            if schema is not None and isinstance(arguments, dict):
-                check_parameters(request.headers, schema, arguments)
+            if schema is not None and parameter_headers(schema):
+                arguments = message.param("arguments")
+                check_parameters(request.headers, schema, arguments if isinstance(arguments, dict) else {})
 
     async def _say(
         self,
@@ -572,9 +576,3 @@ def _check_version(given: str | None) -> str | None:
             400, f"MCP-Protocol-Version: {given[:40]!r} is not served; {', '.join(LEGACY_VERSIONS)}"
         )
     return given
-
-
-def _envelope_of(params: dict[str, Any] | None) -> Any:
-    """Return what the envelope of 2026-07-28 names as its version, None without an envelope."""
-    meta = params.get("_meta") if params else None
-    return meta.get(VERSION_KEY) if isinstance(meta, dict) else None
