@@ -106,6 +106,7 @@ SHAPES: dict[str, Callable[[int], bytes]] = {
     "a guarded key again and again": members(lambda at: b"name"),
     "keys that collide": members(colliding),
     "long keys": members(lambda at: b"%d" % at + b"k" * 1000),
+    "JSON in a text": lambda size: b'"[%b]"' % b",".join([rb"[\"a\"]"] * (size // 8)),
     "white space": filled(b"[", b" ", b"]"),
     "newlines between": filled(b"[1", b",\r1", b"]"),
     "ordinary": ordinary,
