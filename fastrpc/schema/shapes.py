@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Schema = dict[str, Any]
 
-EXACT = {"str": {str}, "int": {int}, "float": {float}, "bool": {bool}}
+EXACT: dict[str, set[type]] = {"str": {str}, "int": {int}, "float": {float}, "bool": {bool}}
 """By the kind of a plain shape, what it takes as it is: an array of nothing else needs no look at each."""
 
 NOTHING: set[type] = set()

@@ -53,6 +53,7 @@ LAYERS = {
     "fastrpc.methods": 5,
     "fastrpc.asking": 5,
     "fastrpc.log_bridge": 5,
+    "fastrpc.batches": 5,
     "fastrpc.dispatcher": 5,
     "fastrpc.transports": 6,
     "fastrpc.proxy": 7,

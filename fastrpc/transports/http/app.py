@@ -12,9 +12,17 @@ import asyncio
 
 from fastrpc._core.encode import dumps
 from fastrpc._core.message import Message
-from fastrpc.errors import InternalError, InvalidParams, InvalidRequest, ParseError, ProtocolError, UsageError
+from fastrpc.errors import (
+    BatchTooLarge,
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    ParseError,
+    ProtocolError,
+    UsageError,
+)
 from fastrpc.transports.http.auth import WELL_KNOWN, authenticator_from
-from fastrpc.transports.http.exchange import ANSWER, ENDS, PAUSED, STOPPED, Exchange
+from fastrpc.transports.http.exchange import ANSWER, ENDS, PAUSED, SILENT, STOPPED, Exchange
 from fastrpc.transports.http.guard import Guard, Refused, preflight_headers
 from fastrpc.transports.http.headers import (
     NAMED,
@@ -40,6 +48,7 @@ MAX_BODY = 16 * 1024 * 1024
 KEEP_ALIVE_SECONDS = 15.0
 GRACE_SECONDS = 10.0
 LOOK_SECONDS = 0.01
+LONG_ELEMENT = 64 * 1024
 IDLE_EXCHANGES = 256
 
 ASSUMED = "2025-03-26"
@@ -52,7 +61,7 @@ class HttpApp:
     """The ASGI application of one server.
 
     `connect` returns a new dispatcher, or another one of a session's, ``connect(main=dispatcher)``;
-    `tool_schema` the input schema of a tool by its name, or None.
+    `tool_schema` the input schema of a tool by its name, or None. `max_batch` bounds the elements of a batch.
     """
 
     def __init__(
@@ -61,6 +70,7 @@ class HttpApp:
         guard: Guard,
         *,
         tool_schema: Callable[[str], dict[str, Any] | None] = lambda name: None,
+        max_batch: int = 100,
         max_body: int = MAX_BODY,
         keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
         session_idle_seconds: float = 1800.0,
@@ -70,6 +80,7 @@ class HttpApp:
         self.connect = connect
         self.guard = guard
         self.tool_schema = tool_schema
+        self.max_batch = max_batch
         self.max_body = max_body
         self.keep_alive_seconds = keep_alive_seconds
         self.stopping = False
@@ -240,7 +251,8 @@ class HttpApp:
         if kind == "invalid":
             await self._post_invalid(request, body)
         elif kind == "batch":
-            self._check_batch(message, modern_header)
+            await self._check_batch(message, modern_header)
+            self.check_open()
             await self._post_legacy(request, body, kind, "")
         elif kind == "response":
             if modern_header:
@@ -269,13 +281,17 @@ class HttpApp:
             self._message = Message()
         return message
 
-    def _check_batch(self, message: Message, modern_header: bool) -> None:
-        """Raise InvalidRequest for a batch that speaks 2026-07-28, which has none."""
+    async def _check_batch(self, message: Message, modern_header: bool) -> None:
+        """Raise InvalidRequest for a batch that is too large or speaks 2026-07-28, which has none."""
+        if message.batch_size > self.max_batch:
+            raise BatchTooLarge(message.batch_size, self.max_batch)
         element = Message()
         for text in message.elements():
             element.read(text)
             if modern_header or element.envelope is not None:
                 raise InvalidRequest(f"Invalid request: {MODERN} has no batches")
+            if len(text) > LONG_ELEMENT:
+                await asyncio.sleep(0)  # others have their turn
 
     async def _post_invalid(self, request: Request, body: bytes) -> None:
         """JSON, but no message: the dispatcher says what is wrong with it."""
@@ -361,6 +377,9 @@ class HttpApp:
                 continue
             kind, line = item
             if not request.begun:
+                if kind == SILENT:
+                    await request.answer(202)
+                    return True
                 if kind in (ANSWER, STOPPED):
                     await request.answer(503 if kind == STOPPED else status_of(line), line)
                     return True
@@ -473,6 +492,9 @@ class HttpApp:
         if answer is not None:
             session.put_back(exchange)
             kind, line = answer
+            if kind == SILENT:
+                await request.answer(202)
+                return
             await request.answer(200 if kind == ANSWER else 503 if self.stopping else 404, line)
             return
         reader = session.stream_of(exchange)
@@ -491,7 +513,7 @@ class HttpApp:
             if item is None and not request.gone:
                 if await exchange.bell.wait(self.keep_alive_seconds):
                     continue
-            elif item is not None and item[0] in (ANSWER, STOPPED):
+            elif item is not None and item[0] in (ANSWER, STOPPED, SILENT):
                 return exchange.next()
             elif item is not None and item[0] == PAUSED and not session.primed:
                 exchange.next()
@@ -548,7 +570,10 @@ class HttpApp:
 
 
 def application(
-    connect: Callable[..., Any], tool_schema: Callable[[str], dict[str, Any] | None], options: dict[str, Any]
+    connect: Callable[..., Any],
+    tool_schema: Callable[[str], dict[str, Any] | None],
+    options: dict[str, Any],
+    max_batch: int,
 ) -> HttpApp:
     """Make the application of `Server.asgi`.
 
@@ -562,7 +587,9 @@ def application(
             raise UsageError(f"asgi: unknown option {name!r}")
         if isinstance(value, str):  # each of its characters would be a host
             raise UsageError(f"asgi: {name}: expected a list, got a text")
-    return HttpApp(connect, Guard(authenticator, **options), tool_schema=tool_schema, **limits)
+    return HttpApp(
+        connect, Guard(authenticator, **options), tool_schema=tool_schema, max_batch=max_batch, **limits
+    )
 
 
 LIMITS = ("max_body", "keep_alive_seconds", "session_idle_seconds", "sessions_per_caller", "max_sessions")
