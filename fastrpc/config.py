@@ -134,6 +134,7 @@ SETTINGS = (
         "how long calls may still end after the end of input; over HTTP 5, after a signal",
     ),
     Setting("FASTRPC_MAX_IN_FLIGHT", "count", None, "calls in flight at most; unset: as the server says"),
+    Setting("FASTRPC_MAX_BATCH", "count", None, "messages of a batch at most; unset: as the server says"),
     Setting("FASTRPC_THREADS", "count", None, "worker threads at most; unset: as the server says"),
     Setting("FASTRPC_LOG_LEVEL", "level", "warning", "debug, info, warning, error or critical"),
     Setting("FASTRPC_LOG_FILE", "file", "", "append the log to this file; unset: to standard error"),

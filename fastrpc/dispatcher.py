@@ -12,9 +12,11 @@ from _thread import get_ident
 from fastrpc import forks, log
 from fastrpc._core.encode import TEXT_FORM, dumps
 from fastrpc._core.message import Message
+from fastrpc.batches import Batch
 from fastrpc.calls import Call, complaint_of, questions_of
 from fastrpc.context import Context
 from fastrpc.errors import (
+    BatchTooLarge,
     InternalError,
     InvalidParams,
     InvalidRequest,
@@ -43,16 +45,6 @@ if TYPE_CHECKING:
     from fastrpc.methods import Method
     from fastrpc.quotas import Quota
     from fastrpc.service import Service
-
-
-class Batch:
-    """The answers that one JSON-RPC batch still owes; sent as one array when the last has come."""
-
-    __slots__ = ("answers", "owed")
-
-    def __init__(self) -> None:
-        self.owed = 1  # the reading of the batch itself
-        self.answers: list[bytes] = []
 
 
 class Request:
@@ -149,11 +141,15 @@ class Dispatcher:
             connection.in_flight = main.in_flight
         self.in_flight: dict[bytes, Any] = connection.in_flight
         self.on_idle: Callable[[], object] | None = None
-        """Called when the last call in flight has ended."""
+        """Called when nothing is being worked on any more: see `busy`."""
         self.on_dropped: Callable[[], object] | None = None
         """Called when a call has been cancelled, which is not answered."""
         self.on_paused: Callable[[], object] | None = None
         """Called when a call wants its client to come back later for the rest (MCP 2025-11-25: polling)."""
+        self.on_batch_read: Callable[[], object] | None = None
+        """Called when a batch has been read that took more than one turn."""
+        self.batches: set[Batch] = set() if main is None else main.batches
+        """The session's batches that are still being read."""
         self.thread = get_ident()
         """The thread that serves the connection: nobody else may write to it."""
         self.generation: int | None = None
@@ -252,7 +248,9 @@ class Dispatcher:
             self._answer_error(message.id or b"null", error, batch)
 
     def _take_request(self, message: Message, batch: Batch | None) -> None:
-        self._handle(Request(self, message, batch))
+        request = Request(self, message, batch)
+        if batch is None or self._is_wanted(request, batch):
+            self._handle(request)
 
     def _handle(self, request: Request) -> None:
         """Serve a request, and answer it unless it is answered later."""
@@ -322,12 +320,31 @@ class Dispatcher:
             error = InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
             self._answer_error(b"null", error, outer)
             return
-        batch = Batch()
-        element = Message()
-        for text in message.elements():
-            element.read(text)
-            self._take(element, batch)
+        if message.batch_size > self.service.max_batch:
+            self._answer_error(b"null", BatchTooLarge(message.batch_size, self.service.max_batch), None)
+            return
+        batch = Batch(self, message.elements())
+        self.batches.add(batch)
+        batch.read()
+
+    def take_element(self, message: Message, batch: Batch) -> None:
+        """Take one message of a batch."""
+        self._take(message, batch)
+
+    def _is_wanted(self, request: Request, batch: Batch) -> bool:
+        """Whether a request of a batch is to be served: not if it was cancelled, or the batch stopped."""
+        if batch.refusal is not None:
+            self._answer_error(request.id, batch.refusal, batch)
+            return False
+        return not batch.is_cancelled(request.key)
+
+    def batch_read(self, batch: Batch, late: bool) -> None:
+        """A batch has been read to its end, `late` if that took more than one turn."""
+        self.batches.discard(batch)
         self._settle(batch)
+        if late and self.on_batch_read is not None:
+            self.on_batch_read()
+        self._look_whether_idle()
 
     def _settle(self, batch: Batch) -> None:
         """One thing that a batch waited for has come."""
@@ -482,7 +499,15 @@ class Dispatcher:
         """A request has left those in flight: who waited for it?"""
         if request.batch is not None:
             self._settle(request.batch)
-        if not self.in_flight and self.on_idle is not None:
+        self._look_whether_idle()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request of the session is being worked on, or a batch read."""
+        return bool(self.in_flight or self.batches)
+
+    def _look_whether_idle(self) -> None:
+        if self.on_idle is not None and not self.busy:
             self.on_idle()
 
     # --- what the server says by itself ---------------------------------------------------------------
@@ -561,10 +586,14 @@ class Dispatcher:
         request = self.in_flight.get(key)
         if request is not None and request.call is not None:
             request.call.cancel()
+        for batch in self.batches:
+            batch.cancel(key)
         self.stop_listening(key)
 
     def cancel_all(self) -> None:
-        """Stop everything in flight; nothing of it is answered."""
+        """Stop everything in flight; nothing of it is answered, nor what batches still hold."""
+        while self.batches:
+            self.batches.pop().abandon()
         for key in list(self.in_flight):
             self.cancel(key)
 

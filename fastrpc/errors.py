@@ -54,6 +54,15 @@ class InvalidRequest(ProtocolError):
     code = -32600
 
 
+class BatchTooLarge(InvalidRequest):
+    """A batch has more elements than are served at once. It is refused whole."""
+
+    def __init__(self, size: int, most: int) -> None:
+        super().__init__(
+            f"Invalid request: a batch of {size:,} messages; expected at most {most:,}", {"maxBatch": most}
+        )
+
+
 class MethodNotFound(ProtocolError):
     """No such method in the version the client speaks."""
 

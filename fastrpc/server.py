@@ -29,8 +29,9 @@ class Server:
 
     `name`, `version`, `title`, `description`, `website_url` and `icons` are what clients are told of it;
     `instructions` is a text for the model. `page_size` bounds the entries of one page of a list,
-    `max_in_flight` the calls that are worked on at once (one more is refused with error -31001), `threads`
-    the worker threads for synchronous functions. `ttl_ms` and `cache_scope` (``private`` or ``public``) say
+    `max_in_flight` the calls that are worked on at once (one more is refused with error -31001), `max_batch`
+    the messages of one batch (MCP 2025-03-26; a larger one is refused with error -32600), `threads` the
+    worker threads for synchronous functions. `ttl_ms` and `cache_scope` (``private`` or ``public``) say
     for how long, and by whom, lists may be kept (MCP 2026-07-28). `extensions` (settings by the extension's
     name, from 2026-07-28 on) and `experimental` are further capabilities that clients are told of.
     `lifespan` is a function of the server that returns an async context manager: entered before the first
@@ -51,6 +52,7 @@ class Server:
         instructions: str | None = None,
         page_size: int = 1000,
         max_in_flight: int = 16384,
+        max_batch: int = 100,
         threads: int = 40,
         ttl_ms: int = 60_000,
         cache_scope: str = "private",
@@ -67,6 +69,7 @@ class Server:
         self.instructions = instructions
         self.page_size = page_size
         self.max_in_flight = max_in_flight
+        self.max_batch = max_batch
         self.threads = threads
         self.ttl_ms = ttl_ms
         self.cache_scope = cache_scope
@@ -398,7 +401,7 @@ class Server:
         from fastrpc.transports.http.asgi import Application
 
         self._over_http = True
-        return Application(lambda: application(self.connect, self._input_schema_of, options))
+        return Application(lambda: application(self.connect, self._input_schema_of, options, self.max_batch))
 
     @property
     def over_http(self) -> bool:
@@ -449,6 +452,7 @@ class Server:
                 instructions=self.instructions,
                 page_size=self.page_size,
                 max_in_flight=self.max_in_flight,
+                max_batch=self.max_batch,
                 threads=self.threads,
                 ttl_ms=self.ttl_ms,
                 cache_scope=self.cache_scope,

@@ -15,6 +15,8 @@ A document is JSON as RFC 8259 has it, and in addition:
   integer 0, ``-0.0`` the double.
 * The last of several equal keys counts, except in the envelope, where they are refused.
 
+The one rule that it leaves out: a message with more than a million arrays and objects is invalid.
+
 What is not that is *broken*, -32700. A document is then judged as a JSON-RPC message in this order:
 
 1. An array is a *batch*, an empty one *invalid*; anything else but an object is *invalid*.

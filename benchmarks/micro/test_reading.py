@@ -42,7 +42,7 @@ WAYS = {
         ).encode()
         for text in TEXTS
     ],
-    "standard library: a number of 30 digits": [
+    "simdjson: a number of 30 digits": [
         call_line(id, "echo", {"text": text, "n": 10**30 + id}) for id, text in enumerate(TEXTS)
     ],
     "64 KB of text": echo_lines(64_000, 66_000, LETTERS)[:64],

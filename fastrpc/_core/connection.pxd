@@ -38,6 +38,7 @@ cdef class Connection:
     cdef int answer_known(self) except -1
     cdef int list(self, bytes ready) except -1
     cdef int dispatch(self) except -1
+    cdef int dispatch_large(self) except -1
     cdef void learn(self, Plan plan) noexcept
     cdef Plan plan_of(self)
     cdef bint is_taken(self, const char* id, Py_ssize_t size)

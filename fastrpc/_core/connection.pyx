@@ -14,7 +14,7 @@ from libc.string cimport memchr, memcmp, memcpy
 
 from fastrpc._core.call cimport Call
 from fastrpc._core.encode cimport FORM_TEXT, ID_ROOM
-from fastrpc._core.message cimport LEGACY, MODERN, REQUEST
+from fastrpc._core.message cimport LARGE, LEGACY, MODERN, REQUEST, PyGC_Disable, PyGC_Enable
 from fastrpc._core.plan cimport MISFIT
 
 cdef extern from *:
@@ -110,7 +110,22 @@ cdef class Connection:
     cdef int dispatch(self) except -1:
         """Leave the message to the dispatcher."""
         self.now = 0
+        if self.message.line.size >= LARGE:
+            return self.dispatch_large()
         self.dispatcher.dispatch(self.message)
+        return 0
+
+    cdef int dispatch_large(self) except -1:
+        """dispatch() for a message that many Python objects may be made of: most are gone again behind it.
+
+        The collector of cycles would look at all of them before that.
+        """
+        cdef bint collecting = PyGC_Disable()
+        try:
+            self.dispatcher.dispatch(self.message)
+        finally:
+            if collecting:
+                PyGC_Enable()
         return 0
 
     cdef void learn(self, Plan plan) noexcept:

@@ -19,6 +19,13 @@ cdef enum Era:
     MODERN = 1         # a whole 2026-07-28 envelope that asks for nothing but the answer
     OTHER = 2          # a _meta that the dispatcher has to judge
 
+cdef enum:
+    LARGE = 64 * 1024  # bytes of a line from which on the collector of cycles has to wait
+
+cdef extern from "Python.h":
+    int PyGC_Disable() noexcept
+    int PyGC_Enable() noexcept
+
 cdef struct Slice:
     const char* data
     Py_ssize_t size
@@ -46,17 +53,17 @@ cdef class Message:
     cdef Slice tool_name
     cdef bint has_arguments
     cdef bint has_params
+    cdef bint has_meta           # params has a _meta
     cdef int era
     cdef bint wants_progress     # params._meta has a progressToken
     cdef Py_ssize_t capacity
     cdef char* copy              # of a line given to keep()
-    cdef object members          # the whole message as a dict, where the standard library had to read it
+    cdef bytes marked            # a copy of the line with its integers beyond 64 bits marked, if it has some
 
     cdef bint likely             # the strict pass has read it; simdjson has not
     cdef Call* call              # what the pass has found
     cdef int next_likely         # the argument that next_argument() hands out next, of the pass's
     cdef Py_ssize_t params_position  # which member of the message params is
-    cdef bint too_deep           # why a BROKEN one is broken
 
     cdef int read_line(self, const char* line, Py_ssize_t size) except -1
     cdef void begin_arguments(self) noexcept
@@ -73,7 +80,8 @@ cdef class Message:
     cdef int remember_meta(self, Py_ssize_t position) except -1
     cdef int grow(self, Py_ssize_t capacity) except -1
     cdef int fit(self, Py_ssize_t size) except -1
-    cdef int judge_other(self, char outermost) except -1
+    cdef int judge(self) except -1
+    cdef int count_containers(self) except -1
     cdef int refuse(self, const char* complaint, int code=*) except -1
     cdef int read_envelope(self) except -1
     cdef int judge_envelope(self, unsigned int seen, unsigned int repeated, bint versioned) except -1
@@ -83,6 +91,5 @@ cdef class Message:
     cdef int read_unlikely(self, int error) except -1
     cdef int read_deep(self) except -1
     cdef int read_numbers(self) except -1
-    cdef int take_members(self, list pairs, repeated_inside) except -1
 
 cdef str str_of(const CallArgument* argument)

@@ -18,6 +18,14 @@ class Message:
     @property
     def params(self) -> dict[str, Any] | None: ...
     @property
+    def meta(self) -> Any:
+        """The ``_meta`` of the params, of whatever type; None where there is none."""
+    @property
+    def envelope(self) -> Any:
+        """What the ``_meta`` names as its protocol version (MCP 2026-07-28); None where it names none."""
+    def param(self, name: str) -> Any:
+        """Return one member of the params alone, of whatever type; None where there is none."""
+    @property
     def value(self) -> dict[str, Any]:
         """The whole message."""
     @property
@@ -26,5 +34,8 @@ class Message:
     @property
     def error(self) -> str | None:
         """What is wrong; for a broken line also at which byte."""
+    @property
+    def batch_size(self) -> int:
+        """How many elements a ``batch`` has; 16,777,215 stands for more. Makes none of them."""
     def elements(self) -> list[bytes]:
         """Return the exact text of each element of a ``batch``."""

@@ -2,18 +2,20 @@
 """Reads one line: is it JSON, is it a JSON-RPC message, and where do its parts lie.
 
 The likely line is read by the strict pass alone (`likely.h`), which knows it to be right or hands it
-over. simdjson reads every other line whole and decides what is broken. Numbers are its one limit: what
-it refuses for a number goes to `fastrpc._core.strict`, which reads the line again with the standard
-library, as strictly. For a line of 120 bytes the pass costs about 50 ns, simdjson 150; no Python object
-is made until somebody asks for one. No I/O, no clock, no logging; what a message means is left to the
-dispatcher.
+over. simdjson reads every other line whole and decides what is broken. Integers beyond 64 bits are its one
+limit: a line with some is copied with marks around them and read again (`numbers.h`). What is wrong with a
+broken line, and at which byte, is looked for when somebody asks (`fault.h`). For a line of 120 bytes the pass
+costs about 50 ns, simdjson 150; no Python object is made until somebody asks for one. No I/O, no clock, no
+logging; what a message means is left to the dispatcher.
 
 Rules kept here: JSON-RPC 2.0 section 4 (request object) as MCP narrows it: ids are strings or
 integers, params an object. Duplicated envelope members are refused, because two readers could
 disagree on which one counts; inside arguments the last one wins. Nesting ends at 128 levels, an
-empty array or object is one. Ids keep their exact text.
+empty array or object is one. A message has at most a million arrays and objects: they are the dearest that
+a byte can ask for, in time and memory. Ids keep their exact text.
 """
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from libc.string cimport memcmp, memcpy, memset
 
@@ -53,8 +55,12 @@ cdef extern from *:
     Py_ssize_t LONGEST_META "FASTRPC_LONGEST_META"
     void delete_document "delete "(Document* document) noexcept
 
+cdef extern from "fault.h":
+    const char* find_fault "fastrpc::find_fault"(const char* line, Py_ssize_t size, Py_ssize_t* at) noexcept
+
 cdef enum:
     MAX_DEPTH = 128
+    MAX_CONTAINERS = 1_000_000
     FIRST_CAPACITY = 64 * 1024
     KEEP_CAPACITY = 4 * 1024 * 1024
     SPARE = 64
@@ -95,6 +101,35 @@ cdef str str_of(const CallArgument* argument):
     if argument.beyond_ascii | argument.escaped:
         return make_text(argument.text, argument.size, argument.beyond_ascii, argument.escaped)
     return make_ascii(argument.text, argument.size)
+
+
+cdef object large_to_python(simdjson.Element value, Py_ssize_t size):
+    """Make Python objects of a value in a line of so many bytes.
+
+    The collector of cycles would look at the growing tree again and again. There are none in it: it waits.
+    """
+    cdef bint collecting
+    if size < LARGE:
+        return to_python(value)
+    collecting = PyGC_Disable()
+    try:
+        return to_python(value)
+    finally:
+        if collecting:
+            PyGC_Enable()
+
+
+cdef object member_of(simdjson.Element value, bytes key, Py_ssize_t size):
+    """Make Python objects of one member of an object; None where it has none, or is none."""
+    cdef simdjson.Members member
+    cdef simdjson.Element found
+    cdef bint present = False
+    member.begin(value)
+    while member.next():
+        if same(member.key, member.key_size, <char*> key, len(key)):
+            found = member.value
+            present = True
+    return large_to_python(found, size) if present else None
 
 
 cdef class Message:
@@ -167,24 +202,21 @@ cdef class Message:
         cdef const char* line = self.line.data
         cdef Py_ssize_t size = self.line.size
         cdef int error
-        cdef char outermost
         self.likely = False
         self.id.data = NULL
         self.method_name.data = NULL
-        self.is_call = self.is_list = self.has_arguments = self.has_params = self.wants_progress = False
+        self.is_call = self.is_list = self.has_arguments = self.wants_progress = False
+        self.has_params = self.has_meta = False
         self.era = LEGACY
         self.code = 0
-        if self.members is not None:
-            self.members = None
+        if self.marked is not None:
+            self.marked = None
         if size > self.capacity or self.capacity > KEEP_CAPACITY:
             self.fit(size)
         error = simdjson.parse(inside(self).parser, line, size, inside(self).root)
         if error != simdjson.SIMDJSON_SUCCESS or line[0] == <char> 0xEF:
             return self.read_unlikely(error)
-        outermost = simdjson.kind_of(inside(self).root)
-        if outermost == c"{":
-            return self.read_envelope()
-        return self.judge_other(outermost)
+        return self.judge()
 
     cdef int fit(self, Py_ssize_t size) except -1:
         """Grow for a long line, in doublings; give the memory back once the lines are short again."""
@@ -195,16 +227,31 @@ cdef class Message:
             self.grow(capacity)
         return 0
 
-    cdef int judge_other(self, char outermost) except -1:
-        """An array is a batch, unless it is empty; any other value is no message."""
-        cdef simdjson.Elements elements
-        if outermost == c"[":
-            elements.begin(inside(self).root)
-            if elements.next():
-                self.kind_code = BATCH
-                return 0
+    cdef int judge(self) except -1:
+        """An object may be a message, an array is a batch, unless it is empty; any other value is neither."""
+        cdef char outermost = simdjson.kind_of(inside(self).root)
+        if outermost == c"{":
+            self.read_envelope()
+        elif outermost != c"[":
+            return self.refuse("expected a JSON object")
+        elif simdjson.size_of(inside(self).root) == 0:
             return self.refuse("a batch must not be empty")
-        return self.refuse("expected a JSON object")
+        else:
+            self.kind_code = BATCH
+        if self.line.size > 2 * MAX_CONTAINERS:
+            self.count_containers()
+        return 0
+
+    cdef int count_containers(self) except -1:
+        """Refuse a message that would become too many Python objects. What wants no answer is ignored."""
+        if simdjson.containers_of(inside(self).parser, self.line.data) <= MAX_CONTAINERS:
+            return 0
+        self.is_call = self.is_list = False
+        if self.kind_code == NOTIFICATION or self.kind_code == RESPONSE:
+            self.kind_code = IGNORED
+        elif self.kind_code == REQUEST or self.kind_code == BATCH:
+            self.refuse("more than 1,000,000 arrays and objects in a message")
+        return 0
 
     cdef int refuse(self, const char* complaint, int code=-32600) except -1:
         self.kind_code = INVALID
@@ -252,7 +299,7 @@ cdef class Message:
             seen |= bit
             position += 1
         if seen & SEEN_ID and not repeated & SEEN_ID:
-            if simdjson.kind_of(id_value) in (c'"', c"l", c"u"):
+            if simdjson.kind_of(id_value) in (c'"', c"l", c"u", c"#"):
                 take_id(self, id_position)
         if seen & SEEN_METHOD and simdjson.kind_of(method) == c'"':
             simdjson.text_of(method, &self.method_name.data, &self.method_name.size)
@@ -284,9 +331,7 @@ cdef class Message:
             return 0
         else:
             return self.refuse("method: missing")
-        if self.members is None:
-            return self.read_params(seen & SEEN_PARAMS)
-        return 0
+        return self.read_params(seen & SEEN_PARAMS)
 
     cdef int read_params(self, bint present) except -1:
         """Find name, arguments and _meta in the params."""
@@ -299,6 +344,7 @@ cdef class Message:
         cdef Py_ssize_t position = 0
         cdef Py_ssize_t meta_position = 0
         self.has_params = present
+        self.has_meta = False
         self.is_list = same(self.method_name.data, self.method_name.size, "tools/list", 10)
         if not present:
             return 0
@@ -329,8 +375,9 @@ cdef class Message:
         if repeated:
             return self.refuse_params("name, arguments or _meta stands in params twice", -32600)
         if seen & SEEN_META:
+            self.has_meta = True
             self.read_meta()
-            if self.era != OTHER and not self.wants_progress:
+            if self.era != OTHER and not self.wants_progress and self.marked is None:
                 self.remember_meta(meta_position)
         is_call = same(self.method_name.data, self.method_name.size, "tools/call", 10)
         if is_call and seen & SEEN_NAME and simdjson.kind_of(name) == c'"':
@@ -400,7 +447,6 @@ cdef class Message:
         """simdjson refused the line: for good, or for its depth or a number, which are looked at again."""
         self.code = -32700
         self.kind_code = BROKEN
-        self.too_deep = False
         if error == simdjson.SIMDJSON_MEMALLOC:
             raise MemoryError
         if self.line.data[0] == <char> 0xEF:
@@ -414,8 +460,7 @@ cdef class Message:
     cdef int read_deep(self) except -1:
         """Exactly 128 levels are allowed, which simdjson's limit cannot say: it counts no empty ones."""
         cdef int error
-        self.too_deep = simdjson.depth_of(inside(self).parser, self.line.data) > MAX_DEPTH
-        if self.too_deep:
+        if simdjson.depth_of(inside(self).parser, self.line.data) > MAX_DEPTH:
             return 0
         if simdjson.allocate(inside(self).parser, self.capacity, MAX_DEPTH + 1) != simdjson.SIMDJSON_SUCCESS:
             raise MemoryError
@@ -426,63 +471,35 @@ cdef class Message:
         if error != simdjson.SIMDJSON_SUCCESS:
             return 0
         self.code = 0
-        if simdjson.kind_of(inside(self).root) == c"{":
-            return self.read_envelope()
-        return self.judge_other(simdjson.kind_of(inside(self).root))
+        return self.judge()
 
     cdef int read_numbers(self) except -1:
-        """A number that simdjson cannot hold, or rubbish: the standard library decides over the line."""
-        from fastrpc._core import strict
+        """Read a copy of the line in which integers beyond 64 bits are marked; without any, it is broken.
 
-        self.too_deep = simdjson.depth_of(inside(self).parser, self.line.data) > MAX_DEPTH
-        if self.too_deep:
+        Where they are inside of other values only the dispatcher makes something of them: no call plan does.
+        """
+        cdef int error
+        cdef const char* line = self.line.data
+        cdef Py_ssize_t size = self.line.size
+        cdef Py_ssize_t marks = simdjson.marks_of(inside(self).parser, line, size)
+        if marks == 0 or simdjson.depth_of(inside(self).parser, line) > MAX_DEPTH:
             return 0
-        try:
-            reading = strict.Reading(self.line.data[: self.line.size])
-        except strict.Broken:
+        marked = PyBytes_FromStringAndSize(NULL, size + marks + SPARE)
+        self.capacity = -1
+        error = simdjson.parse_marked(
+            inside(self).parser, line, size, PyBytes_AS_STRING(marked), size + marks, MAX_DEPTH + 1,
+            inside(self).root,
+        )
+        if error == simdjson.SIMDJSON_MEMALLOC:
+            raise MemoryError
+        if error != simdjson.SIMDJSON_SUCCESS:
             return 0
+        self.marked = marked
+        self.line.data = PyBytes_AS_STRING(marked)
+        self.line.size = size + marks
         self.code = 0
-        if isinstance(reading.value, list):
-            self.kind_code = BATCH
-            return 0
-        if not isinstance(reading.value, dict):
-            return self.refuse("expected a JSON object")
-        return self.take_members(reading.pairs, reading.params_repeat)
-
-    cdef int take_members(self, list pairs, repeated_inside) except -1:
-        """The envelope again, from the standard library's (name, value) pairs."""
-        cdef dict bits = {
-            "jsonrpc": SEEN_JSONRPC, "id": SEEN_ID, "method": SEEN_METHOD,
-            "params": SEEN_PARAMS, "result": SEEN_RESULT, "error": SEEN_ERROR,
-        }
-        cdef unsigned int seen = 0
-        cdef unsigned int bit
-        cdef unsigned int repeated = 0
-        cdef Py_ssize_t id_position = 0
-        cdef Py_ssize_t position
-        self.members = dict(pairs)
-        for position in range(len(pairs)):
-            bit = bits.get(pairs[position][0], 0)
-            if bit == SEEN_ID:
-                id_position = position
-            repeated |= seen & bit
-            seen |= bit
-        id_value = self.members.get("id")
-        if seen & SEEN_ID and not repeated & SEEN_ID and type(id_value) in (str, int):
-            take_id(self, id_position)
-        if isinstance(self.members.get("method"), str):
-            method = self.members["method"] = self.members["method"].encode()
-            self.method_name.data = <const char*> method
-            self.method_name.size = len(method)
-        if seen & SEEN_ID and id_value is None:
-            seen |= NULL_ID
-        self.judge_envelope(seen, repeated, self.members.get("jsonrpc") == "2.0")
-        if self.kind_code > NOTIFICATION or not seen & SEEN_PARAMS:
-            return 0
-        if not isinstance(self.members["params"], dict):
-            return self.refuse_params("params: expected an object", -32602)
-        if repeated_inside:
-            return self.refuse_params("name, arguments or _meta stands in params twice", -32600)
+        self.judge()
+        self.is_call = self.is_list = False
         return 0
 
     cdef str tool(self):
@@ -531,7 +548,7 @@ cdef class Message:
             if found.type == c"l":
                 return found.integer
             return None if found.type == c"n" else found.integer != 0
-        return to_python(inside(self).argument.value)
+        return large_to_python(inside(self).argument.value, self.line.size)
 
     # --- for Python -----------------------------------------------------------------------------------
 
@@ -567,15 +584,35 @@ cdef class Message:
     def params(self):
         if self.likely:
             self.read_whole()
-        if self.members is not None:
-            return self.members.get("params")
-        return to_python(inside(self).params) if self.has_params else None
+        return large_to_python(inside(self).params, self.line.size) if self.has_params else None
+
+    @property
+    def meta(self):
+        if self.likely:
+            self.read_whole()
+        if not self.has_meta:
+            return None
+        return large_to_python(inside(self).meta, self.line.size)
+
+    @property
+    def envelope(self):
+        cdef bytes key = VERSION_KEY
+        if self.likely:
+            self.read_whole()
+        return member_of(inside(self).meta, key, self.line.size) if self.has_meta else None
+
+    def param(self, str name):
+        if self.likely:
+            self.read_whole()
+        if not self.has_params:
+            return None
+        return member_of(inside(self).params, name.encode(), self.line.size)
 
     @property
     def value(self):
         if self.likely:
             self.read_whole()
-        return self.members if self.members is not None else to_python(inside(self).root)
+        return large_to_python(inside(self).root, self.line.size)
 
     @property
     def error_code(self):
@@ -583,13 +620,18 @@ cdef class Message:
 
     @property
     def error(self):
+        cdef Py_ssize_t at
+        cdef const char* fault
         if self.kind_code == INVALID:
             return self.complaint.decode("ascii")
-        if self.kind_code == BROKEN:
-            from fastrpc._core import strict
+        if self.kind_code != BROKEN:
+            return None
+        fault = find_fault(self.line.data, self.line.size, &at)
+        return "not valid JSON" if fault == NULL else f"{fault.decode('ascii')} at byte {at}"
 
-            return strict.explain(self.line.data[: self.line.size], self.too_deep)
-        return None
+    @property
+    def batch_size(self):
+        return simdjson.size_of(inside(self).root) if self.kind_code == BATCH else 0
 
     def elements(self):
         """Return the exact text of each element of a batch."""
@@ -600,7 +642,11 @@ cdef class Message:
         places.begin(inside(self).parser, self.line.data)
         while places.next(&data, &size):
             texts.append(data[:size])
-        return texts
+        if self.marked is None:
+            return texts
+        import re
+
+        return [re.sub(rb'"\xff([-0-9]+)"', rb"\1", text) for text in texts]
 
 
 cdef void take_id(Message message, Py_ssize_t position) noexcept:
@@ -609,6 +655,9 @@ cdef void take_id(Message message, Py_ssize_t position) noexcept:
     places.begin(inside(message).parser, message.line.data)
     while places.next(&message.id.data, &message.id.size) and position > 0:
         position -= 1
+    if message.marked is not None and message.id.data[1] == <char> 0xFF:
+        message.id.data += 2
+        message.id.size -= 3
 
 
 cdef bint is_answer(unsigned int seen) noexcept:

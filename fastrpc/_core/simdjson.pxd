@@ -9,6 +9,7 @@ from libc.stdint cimport int64_t, uint64_t
 cdef extern from *:
     """
     #include "simdjson.h"
+    #include "numbers.h"
     #include <cstring>
 
     namespace fastrpc {
@@ -37,7 +38,26 @@ cdef extern from *:
         return deepest;
     }
 
-    static inline char kind(const dom::element &value) { return static_cast<char>(value.type()); }
+    // How many arrays and objects are in the line.
+    static inline Py_ssize_t containers(const dom::parser &parser, const char *line) {
+        const auto &stage = *parser.implementation;
+        Py_ssize_t count = 0;
+        for (uint32_t at = 0; at < stage.n_structural_indexes; ++at) {
+            char mark = line[stage.structural_indexes[at]];
+            count += mark == '{' || mark == '[';
+        }
+        return count;
+    }
+
+    // simdjson's letter for a value's type; # for an integer beyond 64 bits, a marked string: see numbers.h.
+    static inline char kind(const dom::element &value) {
+        char letter = static_cast<char>(value.type());
+        if (letter == '"') {
+            const char *data = value.get_c_str().value_unsafe();
+            if (*data == MARK) { return '#'; }
+        }
+        return letter;
+    }
 
     static inline void text(const dom::element &value, const char **data, Py_ssize_t *size) {
         std::string_view view;
@@ -68,6 +88,14 @@ cdef extern from *:
         bool answer = false;
         if (value.get_bool().get(answer)) { answer = false; }
         return answer;
+    }
+
+    // How many elements an array has; simdjson counts no further than UNCOUNTED.
+    enum { UNCOUNTED = 0xFFFFFF };
+
+    static inline Py_ssize_t size_of(const dom::element &array) {
+        dom::array elements;
+        return array.get_array().get(elements) ? 0 : static_cast<Py_ssize_t>(elements.size());
     }
 
     // The members of an object, one at a time.
@@ -208,7 +236,15 @@ cdef extern from *:
         const Parser& parser, const char* line, Py_ssize_t outer, Py_ssize_t inner,
         const char** data, Py_ssize_t* size
     ) noexcept
+    Py_ssize_t marks_of "fastrpc::marks_of"(const Parser& parser, const char* line, Py_ssize_t size) noexcept
+    int parse_marked "fastrpc::parse_marked"(
+        Parser& parser, const char* line, Py_ssize_t size, char* copy, Py_ssize_t copy_size, size_t depth,
+        Element& root
+    ) noexcept
+    Py_ssize_t UNCOUNTED "fastrpc::UNCOUNTED"
+    Py_ssize_t size_of "fastrpc::size_of"(const Element& array) noexcept
     int allocate "fastrpc::allocate"(Parser& parser, size_t size, size_t depth) noexcept
+    Py_ssize_t containers_of "fastrpc::containers"(const Parser& parser, const char* line) noexcept
     Py_ssize_t depth_of "fastrpc::depth"(const Parser& parser, const char* line) noexcept
     int parse "fastrpc::parse"(Parser& parser, const char* line, size_t size, Element& root) noexcept
     char kind_of "fastrpc::kind"(const Element& value) noexcept

@@ -3,6 +3,7 @@
 # Inline, for the message reader. A str of ASCII costs an allocation and a copy; other texts are text.h's
 # affair. The names of members are remembered, 128 of them, since records repeat theirs.
 
+from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport uint64_t
@@ -14,6 +15,7 @@ cdef extern from "Python.h":
     str PyUnicode_New(Py_ssize_t size, Py_UCS4 maxchar)
     void* PyUnicode_DATA(object text)
     Py_ssize_t PyUnicode_GET_LENGTH(PyObject* text)
+    object PyLong_FromString(const char* digits, char** end, int base)
 
 cdef extern from "text.h":
     str make_text "fastrpc_make_text"(
@@ -29,6 +31,9 @@ cdef extern from *:
         LONGEST_NAME "FASTRPC_LONGEST_NAME"
     PyObject** names "fastrpc_names"
 
+
+cdef enum:
+    SHORTEST_LIMIT = 640  # digits: no interpreter's limit is lower
 
 cdef inline bint is_ascii(const char* data, Py_ssize_t size) noexcept:
     cdef Py_ssize_t at = 0
@@ -75,7 +80,35 @@ cdef inline object to_python(simdjson.Element value):
         return simdjson.truth_of(value)
     if kind == c"u":
         return simdjson.large_integer_of(value)
+    if kind == c"#":
+        simdjson.text_of(value, &data, &size)
+        return integer_of_digits(data + 1, size - 1)
     return None
+
+
+cdef inline object integer_of_digits(const char* digits, Py_ssize_t size):
+    """Make an integer of up to 4,300 digits, behind which a NUL stands."""
+    try:
+        return PyLong_FromString(digits, NULL, 10)
+    except ValueError:  # the interpreter's own limit is set lower than 4,300
+        return integer_of_parts(digits, size)
+
+
+cdef inline object integer_of_parts(const char* digits, Py_ssize_t size):
+    cdef char part[SHORTEST_LIMIT + 1]
+    cdef bint negative = digits[0] == c"-"
+    cdef Py_ssize_t at = negative
+    cdef Py_ssize_t length = (size - at) % SHORTEST_LIMIT or SHORTEST_LIMIT
+    cdef object number = 0
+    cdef object scale = 10
+    scale = scale**SHORTEST_LIMIT
+    while at < size:
+        memcpy(part, digits + at, length)
+        part[length] = 0
+        number = number * scale + PyLong_FromString(part, NULL, 10)
+        at += length
+        length = SHORTEST_LIMIT
+    return -number if negative else number
 
 
 cdef inline dict object_to_python(simdjson.Element value):
@@ -117,6 +150,23 @@ cdef inline bint is_text(PyObject* ascii, const char* data, Py_ssize_t size) noe
 
 
 cdef inline list array_to_python(simdjson.Element value):
+    cdef simdjson.Elements element
+    cdef object made
+    cdef Py_ssize_t at = 0
+    cdef Py_ssize_t size = simdjson.size_of(value)
+    if size == simdjson.UNCOUNTED:
+        return uncounted_to_python(value)
+    cdef list elements = PyList_New(size)
+    element.begin(value)
+    while element.next():
+        made = to_python(element.value)
+        Py_INCREF(made)
+        PyList_SET_ITEM(elements, at, made)
+        at += 1
+    return elements
+
+
+cdef inline list uncounted_to_python(simdjson.Element value):
     cdef simdjson.Elements element
     cdef list elements = []
     element.begin(value)

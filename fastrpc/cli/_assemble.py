@@ -46,6 +46,8 @@ def assemble(
         server.name = name
     if settings["FASTRPC_MAX_IN_FLIGHT"] is not None:
         server.max_in_flight = settings["FASTRPC_MAX_IN_FLIGHT"]
+    if settings["FASTRPC_MAX_BATCH"] is not None:
+        server.max_batch = settings["FASTRPC_MAX_BATCH"]
     if settings["FASTRPC_THREADS"] is not None:
         server.threads = settings["FASTRPC_THREADS"]
     return server

@@ -61,6 +61,7 @@ class Service:
         experimental: dict[str, Any] | None = None,
         page_size: int = 1000,
         max_in_flight: int = 16384,
+        max_batch: int = 100,
         threads: int = 40,
         load: Callable[[], object] | None = None,
     ) -> None:
@@ -90,6 +91,7 @@ class Service:
         self.results = Results(self.server_info)
         self.page_size = page_size
         self.max_in_flight = max_in_flight
+        self.max_batch = max_batch
         self.threads = threads
         self.dispatchers: set[Dispatcher] = set()
         self.share_update: Callable[[str], object] | None = None

@@ -218,7 +218,7 @@ class _Ending:
     async def idle(self) -> None:
         import asyncio
 
-        if self.connection.in_flight:
+        if self.connection.dispatcher.busy:
             nothing_left = asyncio.Event()
             self.connection.dispatcher.on_idle = nothing_left.set
             await nothing_left.wait()

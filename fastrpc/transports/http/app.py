@@ -12,11 +12,25 @@ import asyncio
 
 from fastrpc._core.encode import dumps
 from fastrpc._core.message import Message
-from fastrpc.errors import InternalError, InvalidParams, InvalidRequest, ParseError, ProtocolError, UsageError
+from fastrpc.errors import (
+    BatchTooLarge,
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    ParseError,
+    ProtocolError,
+    UsageError,
+)
 from fastrpc.transports.http.auth import WELL_KNOWN, authenticator_from
-from fastrpc.transports.http.exchange import ANSWER, ENDS, PAUSED, STOPPED, Exchange
+from fastrpc.transports.http.exchange import ANSWER, ENDS, PAUSED, SILENT, STOPPED, Exchange
 from fastrpc.transports.http.guard import Guard, Refused, preflight_headers
-from fastrpc.transports.http.headers import HeaderMismatch, check_headers, check_parameters
+from fastrpc.transports.http.headers import (
+    NAMED,
+    HeaderMismatch,
+    check_headers,
+    check_parameters,
+    parameter_headers,
+)
 from fastrpc.transports.http.request import Request, modern_status
 from fastrpc.transports.http.sessions import Session, Sessions
 from fastrpc.transports.http.sse import SseEndpoint
@@ -34,6 +48,7 @@ MAX_BODY = 16 * 1024 * 1024
 KEEP_ALIVE_SECONDS = 15.0
 GRACE_SECONDS = 10.0
 LOOK_SECONDS = 0.01
+LONG_ELEMENT = 64 * 1024
 IDLE_EXCHANGES = 256
 
 ASSUMED = "2025-03-26"
@@ -49,7 +64,7 @@ class HttpApp:
     """The ASGI application of one server.
 
     `connect` returns a new dispatcher, or another one of a session's, ``connect(main=dispatcher)``;
-    `tool_schema` the input schema of a tool by its name, or None.
+    `tool_schema` the input schema of a tool by its name, or None. `max_batch` bounds the elements of a batch.
     """
 
     def __init__(
@@ -58,6 +73,7 @@ class HttpApp:
         guard: Guard,
         *,
         tool_schema: Callable[[str], dict[str, Any] | None] = lambda name: None,
+        max_batch: int = 100,
         max_body: int = MAX_BODY,
         keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
         session_idle_seconds: float = 1800.0,
@@ -67,6 +83,7 @@ class HttpApp:
         self.connect = connect
         self.guard = guard
         self.tool_schema = tool_schema
+        self.max_batch = max_batch
         self.max_body = max_body
         self.keep_alive_seconds = keep_alive_seconds
         self.stopping = False
@@ -243,19 +260,20 @@ class HttpApp:
         if kind == "invalid":
             await self._post_invalid(request, body)
         elif kind == "batch":
-            self._check_batch(message, modern_header)
+            await self._check_batch(message, modern_header)
+            self.check_open()
             await self._post_legacy(request, body, kind, "")
         elif kind == "response":
             if modern_header:
                 raise InvalidRequest(f"a response: {MODERN} has no requests of the server's to answer")
             await self._post_legacy(request, body, kind, "")
-        elif kind == "notification":
-            if modern_header or _envelope_of(message.params) is not None:
+        elif kind in ("notification", "ignored"):
+            if modern_header or message.envelope is not None:
                 await request.answer(202)
             else:
                 await self._post_legacy(request, body, kind, method)
-        elif _envelope_of(message.params) is not None or method == "server/discover":
-            await self._post_modern(request, body, method, message.params or {}, id)
+        elif message.envelope is not None or method == "server/discover":
+            await self._post_modern(request, body, message)
         elif not modern_header:
             await self._post_legacy(request, body, kind, method)
         elif method == "initialize":
@@ -272,13 +290,17 @@ class HttpApp:
             self._message = Message()
         return message
 
-    def _check_batch(self, message: Message, modern_header: bool) -> None:
-        """Raise InvalidRequest for a batch that speaks 2026-07-28, which has none."""
+    async def _check_batch(self, message: Message, modern_header: bool) -> None:
+        """Raise InvalidRequest for a batch that is too large or speaks 2026-07-28, which has none."""
+        if message.batch_size > self.max_batch:
+            raise BatchTooLarge(message.batch_size, self.max_batch)
         element = Message()
         for text in message.elements():
             element.read(text)
-            if modern_header or _envelope_of(element.params) is not None:
+            if modern_header or element.envelope is not None:
                 raise InvalidRequest(f"Invalid request: {MODERN} has no batches")
+            if len(text) > LONG_ELEMENT:
+                await asyncio.sleep(0)  # others have their turn
 
     async def _post_invalid(self, request: Request, body: bytes) -> None:
         """JSON, but no message: the dispatcher says what is wrong with it."""
@@ -289,11 +311,10 @@ class HttpApp:
 
     # --- 2026-07-28 ---------------------------------------------------------------------------------------
 
-    async def _post_modern(
-        self, request: Request, body: bytes, method: str, params: dict[str, Any], id: bytes
-    ) -> None:
+    async def _post_modern(self, request: Request, body: bytes, message: Message) -> None:
+        id = message.id or b"null"
         try:
-            self._check_headers(request, method, params)
+            self._check_headers(request, message)
         except ProtocolError as error:
             await request.refuse(400, error, id)
             return
@@ -307,22 +328,21 @@ class HttpApp:
             request, exchange, lambda kind, line: 503 if kind == STOPPED else modern_status(line, id)
         )
 
-    def _check_headers(self, request: Request, method: str, params: dict[str, Any]) -> None:
-        """Hold the headers against the body. The dispatcher refuses an incomplete envelope."""
-        meta = params.get("_meta")
-        version = _envelope_of(params)
-        if (
-            not isinstance(meta, dict)
-            or not isinstance(version, str)
-            or not isinstance(meta.get(CAPABILITIES_KEY), dict)
-        ):
+    def _check_headers(self, request: Request, message: Message) -> None:
+        """Hold the headers against the body, of which only what they name is made into Python objects.
+
+        The dispatcher refuses an incomplete envelope.
+        """
+        version, method = message.envelope, message.method or ""
+        if not isinstance(version, str) or not isinstance(message.meta.get(CAPABILITIES_KEY), dict):
             return
-        check_headers(request.headers, method, params, version)
+        name = message.param(NAMED[method]) if method in NAMED else None
+        check_headers(request.headers, method, name, version)
         if method == "tools/call" and version == MODERN:
-            name, arguments = params.get("name"), params.get("arguments", {})
             schema = self.tool_schema(name) if isinstance(name, str) else None
-            if schema is not None and isinstance(arguments, dict):
-                check_parameters(request.headers, schema, arguments)
+            if schema is not None and parameter_headers(schema):
+                arguments = message.param("arguments")
+                check_parameters(request.headers, schema, arguments if isinstance(arguments, dict) else {})
 
     async def _say(
         self,
@@ -373,6 +393,9 @@ class HttpApp:
                 continue
             kind, line = item
             if not request.begun:
+                if kind == SILENT:
+                    await request.answer(202)
+                    return True
                 if kind in (ANSWER, STOPPED):
                     await request.answer(status_of(kind, line), line)
                     return True
@@ -485,9 +508,13 @@ class HttpApp:
             raise
         if answer is not None:
             session.put_back(exchange)
+            kind, line = answer
+            if kind == SILENT:
+                await request.answer(202)
+                return
             # A call that was stopped has begun: its error is JSON-RPC's. 404 and 503 are for requests that
             # come later (MCP 2025-11-25, transports: session management), and clients give up on them.
-            await request.answer(200, answer[1])
+            await request.answer(200, line)
             return
         reader = session.stream_of(exchange)
         if request.gone:
@@ -505,7 +532,7 @@ class HttpApp:
             if item is None and not request.gone:
                 if await exchange.bell.wait(self.keep_alive_seconds):
                     continue
-            elif item is not None and item[0] in (ANSWER, STOPPED):
+            elif item is not None and item[0] in (ANSWER, STOPPED, SILENT):
                 return exchange.next()
             elif item is not None and item[0] == PAUSED and not session.primed:
                 exchange.next()
@@ -573,7 +600,10 @@ class HttpApp:
 
 
 def application(
-    connect: Callable[..., Any], tool_schema: Callable[[str], dict[str, Any] | None], options: dict[str, Any]
+    connect: Callable[..., Any],
+    tool_schema: Callable[[str], dict[str, Any] | None],
+    options: dict[str, Any],
+    max_batch: int,
 ) -> HttpApp:
     """Make the application of `Server.asgi`.
 
@@ -587,7 +617,9 @@ def application(
             raise UsageError(f"asgi: unknown option {name!r}")
         if isinstance(value, str):  # each of its characters would be a host
             raise UsageError(f"asgi: {name}: expected a list, got a text")
-    return HttpApp(connect, Guard(authenticator, **options), tool_schema=tool_schema, **limits)
+    return HttpApp(
+        connect, Guard(authenticator, **options), tool_schema=tool_schema, max_batch=max_batch, **limits
+    )
 
 
 LIMITS = ("max_body", "keep_alive_seconds", "session_idle_seconds", "sessions_per_caller", "max_sessions")
@@ -601,9 +633,3 @@ def _check_version(given: str | None) -> str | None:
             400, f"MCP-Protocol-Version: {given[:40]!r} is not served; {', '.join(LEGACY_VERSIONS)}"
         )
     return given
-
-
-def _envelope_of(params: dict[str, Any] | None) -> Any:
-    """Return what the envelope of 2026-07-28 names as its version, None without an envelope."""
-    meta = params.get("_meta") if params else None
-    return meta.get(VERSION_KEY) if isinstance(meta, dict) else None

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from fastrpc.errors import ProtocolError
 
 ANSWER, MESSAGE, DROPPED, STOPPED, PAUSED = "answer", "message", "dropped", "stopped", "paused"
+SILENT = "silent"
 """What an exchange says: its answer; a message before that; that there is no answer, since the client has
-cancelled; an error, since the server ends; and that the client shall come back later for the rest."""
+cancelled; an error, since the server ends; that the client shall come back later for the rest; and that
+there is nothing to answer in a batch, which took a while to read."""
 
-ENDS = (ANSWER, DROPPED, STOPPED)
+ENDS = (ANSWER, DROPPED, STOPPED, SILENT)
 
 UNREAD_LIMIT = 4 * 1024 * 1024
 """Bytes that wait for a reader; behind them messages are left out, answers are not."""
@@ -73,6 +75,7 @@ class Exchange:
         self.connection.call_in_loop = lambda function: function()
         dispatcher.on_dropped = self._dropped
         dispatcher.on_paused = lambda: self.put(PAUSED, b"")
+        dispatcher.on_batch_read = self._batch_read
         dispatcher.loop_runs(loop)
         dispatcher.generation = forks.generation
         self.bell = Bell(loop)
@@ -125,7 +128,12 @@ class Exchange:
         return bool(self._items) or self._owes
 
     def _has_requests(self) -> bool:
-        return bool(self._requests() or self.dispatcher.listening)
+        return bool(self._requests() or self.dispatcher.listening or self._batches())
+
+    def _batches(self) -> list[Any]:
+        """Return the batches that came this way and are still being read."""
+        mine = self.dispatcher
+        return [batch for batch in mine.batches if batch.dispatcher is mine]
 
     def _requests(self) -> list[Any]:
         """Return the requests in flight that came this way, and by no other connection of the session."""
@@ -144,6 +152,8 @@ class Exchange:
         """Stop what is in flight; all of it is answered with an error."""
         self.reusable = False
         self.dispatcher.on_dropped = None
+        for batch in self._batches():
+            batch.stop(error)
         lines = []
         for request in self._requests():
             line = error_line(error, request.id)
@@ -166,7 +176,7 @@ class Exchange:
         if dispatcher.main is dispatcher:
             dispatcher.close()
         # They hold each other, and room to read and write; a collection may be far off.
-        dispatcher.on_paused = None
+        dispatcher.on_paused = dispatcher.on_batch_read = None
         connection.flush = connection.tell = connection.call_in_loop = connection.dispatcher = None
 
     def put(self, kind: str, line: bytes) -> None:
@@ -205,6 +215,11 @@ class Exchange:
         """A call was cancelled: there is no answer, unless the rest of a batch still makes one."""
         if self._owes and not self._has_requests():
             self.put(DROPPED, b"")
+
+    def _batch_read(self) -> None:
+        """A batch was read in several turns; without a request in it nothing else would end the exchange."""
+        if self._owes and not self._has_requests():
+            self.put(SILENT, b"")
 
 
 def _ignore(kind: str, line: bytes) -> None:

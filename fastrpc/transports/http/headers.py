@@ -24,13 +24,13 @@ class HeaderMismatch(ProtocolError):
     code = -32020
 
 
-def check_headers(
-    headers: dict[bytes, list[bytes]], method: str, params: dict[str, Any], version: str
-) -> None:
-    """Raise HeaderMismatch unless method, name and version are the same in headers and body."""
+def check_headers(headers: dict[bytes, list[bytes]], method: str, name: Any, version: str) -> None:
+    """Raise HeaderMismatch unless method, name and version are the same in headers and body.
+
+    `name` is the body's parameter that `NAMED` says, of whatever type; None where there is none.
+    """
     _check(headers, "MCP-Protocol-Version", version)
     _check(headers, "Mcp-Method", method)
-    name = params.get(NAMED[method]) if method in NAMED else None
     if isinstance(name, str):
         _check(headers, "Mcp-Name", name)
 

@@ -47,8 +47,8 @@ class SseEndpoint:
 
     @property
     def busy(self) -> bool:
-        """Whether a call of any session is in flight."""
-        return any(session.exchange.connection.in_flight for session in self._sessions.values())
+        """Whether a call of any session is in flight, or a batch being read."""
+        return any(session.exchange.dispatcher.busy for session in self._sessions.values())
 
     def end_all(self) -> None:
         for session in self._sessions.values():
