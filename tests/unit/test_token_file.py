@@ -73,7 +73,7 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
         "line 1 of .*: the token has 5 characters",
     ),
     "it is too long": (lambda path: path.write_text("#" * 1_100_000), ".* is longer than 1048576 bytes"),
-    "it is a folder": (to_folder, "cannot read .*: Is a directory"),
+    "it is a folder": (to_folder, "cannot read .*: a folder, not a regular file"),
 }
 
 
