@@ -137,6 +137,8 @@ class Conversation:
         self._server_says("(an empty answer)", answer.seconds)
         begun = time.perf_counter()
         message = self.client.listen(seconds)
+        while message.get("method") != "notifications/message":  # lists that have changed are told of too
+            message = self.client.listen(begun + seconds - time.perf_counter())
         told = message.get("params", {}).get("data")
         self._server_says(str(told), time.perf_counter() - begun, note=str(message.get("method")))
         self.check(what in str(told), f"{what!r} is not in {told!r}")
