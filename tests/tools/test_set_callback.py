@@ -9,6 +9,7 @@ import asyncio
 import fcntl
 import os
 import re
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -69,7 +70,7 @@ def run(
         async with Client(app or new_server(), log_level=level) as client:
             return await conversation(client)
 
-    return asyncio.run(asyncio.wait_for(whole(), 20))
+    return asyncio.run(asyncio.wait_for(whole(), 60))
 
 
 async def put(client: Client, message: str = "look", delay: int = 30, **arguments: Any) -> CallResult:
@@ -87,7 +88,7 @@ def rows() -> list[dict[str, Any]]:
 
 def settled(count: int) -> list[dict[str, Any]]:
     """The rows once there are so many: what need not be waited for is written behind the answer."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while len(found := rows()) != count:
         assert time.monotonic() < deadline, found
         time.sleep(0.005)
@@ -95,13 +96,13 @@ def settled(count: int) -> list[dict[str, Any]]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline
         await asyncio.sleep(0.005)
 
 
-async def logged(client: Client, count: int, seconds: float = 5.0) -> list[Any]:
+async def logged(client: Client, count: int, seconds: float = 30.0) -> list[Any]:
     """The messages of callbacks that have been logged, once there are so many."""
     deadline = time.monotonic() + seconds
     while len(client.logs) < count:
@@ -111,9 +112,18 @@ async def logged(client: Client, count: int, seconds: float = 5.0) -> list[Any]:
     return [log["data"] for log in client.logs]
 
 
-def notes(result: CallResult) -> list[str]:
+def texts_behind(result: CallResult) -> list[str]:
     """The texts behind a result's own."""
     return [block["text"] for block in result.content[1:]]
+
+
+def at_once(text: str) -> str:
+    """The text as it is on a machine that is not busy, where no callback is told of seconds late."""
+    return re.sub(r"(\[callback \d due )\d s ago", r"\g<1>0 s ago", text)
+
+
+def notes(result: CallResult) -> list[str]:
+    return [at_once(text) for text in texts_behind(result)]
 
 
 # --- answers ----------------------------------------------------------------------------------------------
@@ -141,11 +151,12 @@ def test_set_says_how_often_it_fires(arguments: dict[str, Any], text: str) -> No
 
 def test_what_was_answered_is_on_disk(project: str) -> None:
     async def conversation(client: Client) -> None:
+        began = time.time()
         await put(client, "first", repeat_count=40)
         [row] = rows()
         assert (row["slot"], row["message"], row["delay_seconds"], row["fires_left"]) == (0, "first", 30, 40)
         assert (row["instance"], row["project"]) == (_instances.own(), project)
-        assert 29 < row["due_at"] - time.time() <= 30
+        assert began + 30 <= row["due_at"] <= time.time() + 30
         await client.call("SetCallback", action="cancel")
         assert rows() == []
 
@@ -220,10 +231,9 @@ def test_cancel_one_and_cancel_all() -> None:
 
 def test_a_cancelled_callback_does_not_fire(quick: None) -> None:
     async def conversation(client: Client) -> None:
-        await put(client, "stays", 2, repeat_count=1)
-        await put(client, "goes", 2, repeat_count=1)
-        await client.call("SetCallback", action="cancel", callback_id=1)
-        await asyncio.sleep(4 * TICK)
+        await put(client, "goes", 60, repeat_count=1)
+        assert not (await client.call("SetCallback", action="cancel", callback_id=0)).is_error
+        await put(client, "stays", 62, repeat_count=1)
         assert await logged(client, 1) == ["stays"]
 
     run(conversation)
@@ -318,18 +328,20 @@ def test_a_state_that_cannot_be_written_takes_no_slot(tmp_path: Any, monkeypatch
 
 
 def test_a_call_that_is_cancelled_sets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    insert = _callbacks._insert
+    insert, begun, cancelled = _callbacks._insert, threading.Event(), threading.Event()
 
     def slow(row: dict[str, Any]) -> None:
-        time.sleep(0.1)
+        begun.set()
+        cancelled.wait(30)
         insert(row)
 
     async def conversation(client: Client) -> None:
         arguments = {"action": "set", "message": "x", "delay_seconds": 1}
         id, _ = client.begin("tools/call", {"name": "SetCallback", "arguments": arguments})
-        await asyncio.sleep(0.03)
+        await until(begun.is_set)
         client.cancel(id)
-        await asyncio.sleep(0.03)
+        await client.call("echo", text="the cancellation has been read")
+        cancelled.set()
         assert await shown(client) == "No active callbacks."
         await client.call("SetCallback", action="set", message="y", delay_seconds=9)  # written behind it
         assert [row["message"] for row in rows()] == ["y"]
@@ -347,7 +359,7 @@ def test_a_due_callback_is_told_once_in_each_way(quick: None, tool: str) -> None
         await put(client, "look", 1, repeat_count=1)
         assert await logged(client, 1) == ["look"]
         await until(lambda: [(row["fires_left"], row["undelivered"]) for row in rows()] == [(0, 1)])
-        assert await shown(client) == "No active callbacks.\n[callback 0 due 0 s ago] look"
+        assert at_once(await shown(client)) == "No active callbacks.\n[callback 0 due 0 s ago] look"
         for _ in range(3):
             assert len((await client.call("echo", text="x")).content) == 1
         await asyncio.sleep(2 * TICK)
@@ -371,7 +383,7 @@ def test_the_next_result_tells_it_in_each_version(quick: None, version: str) -> 
     async def whole() -> None:
         async with Client(new_server(), version=version) as client:
             await put(client, "look", 1, repeat_count=1)
-            await asyncio.sleep(3 * TICK)
+            await until(lambda: [row["undelivered"] for row in rows()] == [1])
             for tool in ("echo", "fail"):
                 result = await client.call(tool, text="x")
                 found = ["[callback 0 due 0 s ago] look"] if tool == "echo" else []
@@ -383,10 +395,14 @@ def test_the_next_result_tells_it_in_each_version(quick: None, version: str) -> 
 
 def test_the_text_says_how_long_ago_it_was_due(quick: None) -> None:
     async def conversation(client: Client) -> None:
+        began = time.monotonic()
         await put(client, "look", 1, repeat_count=1)
         await logged(client, 1)
         await asyncio.sleep(1.1)
-        assert notes(await client.call("echo", text="x")) == ["[callback 0 due 1 s ago] look"]
+        (note,) = texts_behind(await client.call("echo", text="x"))
+        found = re.fullmatch(r"\[callback 0 due (\d+) s ago\] look", note)
+        assert found
+        assert 1 <= int(found[1]) <= time.monotonic() - began
 
     run(conversation)
 
@@ -395,40 +411,44 @@ def test_it_fires_as_often_as_was_asked_with_the_same_delay(quick: None) -> None
     async def conversation(client: Client) -> None:
         began = time.monotonic()
         await put(client, "again", 2, repeat_count=3)
-        times = []
-        for count in (1, 2, 3):
+        for count in (1, 2, 3):  # a busy machine sees one late, and the next one sooner behind it
             await logged(client, count)
-            times.append(time.monotonic() - began)
-        gaps = [after - before for before, after in zip([0.0, *times], times, strict=False)]
-        assert all(2 * TICK - 0.01 <= gap < 2 * TICK + 1 for gap in gaps), gaps
+            assert time.monotonic() - began >= count * 2 * TICK - 0.01
         await asyncio.sleep(4 * TICK)
         assert len(client.logs) == 3
-        assert (
-            await shown(client) == "No active callbacks.\n[callback 0 due 0 s ago] again\n[it fired 3 times]"
-        )
+        told = "No active callbacks.\n[callback 0 due 0 s ago] again\n[it fired 3 times]"
+        assert at_once(await shown(client)) == told
 
     run(conversation)
 
 
-@pytest.mark.parametrize(("repeats", "left", "text"), [(40, 38, "(38 left)"), (-1, -1, "(infinite)")])
-def test_what_is_left_is_counted_in_the_list_and_on_disk(
-    quick: None, repeats: int, left: int, text: str
-) -> None:
+@pytest.mark.parametrize("repeats", [40, -1])
+def test_what_is_left_is_counted_in_the_list_and_on_disk(quick: None, repeats: int) -> None:
     async def conversation(client: Client) -> None:
         await put(client, "tick", 8, repeat_count=repeats)
         await logged(client, 2)
-        assert text in await shown(client)
-        await until(lambda: [(row["fires_left"], row["undelivered"]) for row in rows()] == [(left, 0)])
+        text = await shown(client)
+        left = [repeats - fired if repeats > 0 else -1 for fired in range(2, len(client.logs) + 1)]
+        assert any(f"({number} left)" in text if repeats > 0 else "(infinite)" in text for number in left)
+
+        def is_told_and_counted() -> bool:
+            [row] = rows()
+            fired = len(client.logs)
+            return (row["fires_left"], row["undelivered"]) == (repeats - fired if repeats > 0 else -1, 0)
+
+        await until(is_told_and_counted)
 
     run(conversation)
 
 
 def test_nothing_fires_while_a_call_is_in_flight(quick: None) -> None:
     async def conversation(client: Client) -> None:
-        await put(client, "later", 8, repeat_count=1)
-        result = await client.call("wait", seconds=16 * TICK)
-        assert result.content == [{"type": "text", "text": "waited"}]
-        assert client.logs == []
+        _, waiting = client.begin("tools/call", {"name": "wait", "arguments": {"seconds": 20 * TICK}})
+        came_first: list[bool] = []
+        waiting.add_done_callback(lambda _: came_first.append(not client.logs))
+        await put(client, "later", 1, repeat_count=1)
+        await waiting
+        assert came_first == [True]
         assert await logged(client, 1) == ["later"]
         assert notes(await client.call("echo", text="x")) == ["[callback 0 due 0 s ago] later"]
 
@@ -438,7 +458,7 @@ def test_nothing_fires_while_a_call_is_in_flight(quick: None) -> None:
 def test_a_client_that_set_no_level_or_a_higher_one_gets_no_notification(quick: None) -> None:
     async def conversation(client: Client) -> None:
         await put(client, "quiet", 1, repeat_count=1)
-        await asyncio.sleep(6 * TICK)
+        await until(lambda: [row["undelivered"] for row in rows()] == [1])  # written behind what is sent
         assert client.notifications == []
         assert notes(await client.call("echo", text="x")) == ["[callback 0 due 0 s ago] quiet"]
 
@@ -501,9 +521,9 @@ def test_a_wall_clock_that_jumps_moves_nothing(
         await put(client, "near", 10, repeat_count=2)
         monkeypatch.setattr(_callbacks, "wall_clock", lambda: time.time() + jump)
         assert await logged(client, 2) == ["near", "near"]
-        assert 20 * TICK - 0.01 <= time.monotonic() - began < 20 * TICK + 2
+        assert time.monotonic() - began >= 20 * TICK - 0.01
         [far, *_] = (await shown(client)).splitlines()[1:]
-        assert re.search(r"fires in 2m5\ds", far) or re.search(r"fires in 3m0s", far), far
+        assert re.search(r"fires in (3m0s|2m\d+s)", far), far
         assert notes(await client.call("echo", text="x")) == []
 
     run(conversation)
@@ -541,31 +561,37 @@ def test_what_is_overdue_at_the_start_fires_once() -> None:
     async def conversation(client: Client) -> None:
         assert await logged(client, 1) == ["left"]
         result = await client.call("SetCallback", action="list")
-        assert notes(result) == ["[callback 0 due 3600 s ago] left"]
-        active = 'Active callbacks (1/8):\n  [0] "left" - fires in 0m30s (2 left)'
-        assert result.content[0]["text"] == active
-        await asyncio.sleep(0.1)
+        (note,) = texts_behind(result)
+        assert re.fullmatch(r"\[callback 0 due 36\d\d s ago\] left", note)
+        active = r'Active callbacks \(1/8\):\n  \[0\] "left" - fires in 0m(30|[12]\d)s \(2 left\)'
+        assert re.fullmatch(active, result.content[0]["text"])
+        await until(
+            lambda: [(row["instance"], row["fires_left"]) for row in rows()] == [(_instances.own(), 2)]
+        )
         assert len(client.logs) == 1
-        assert [(row["instance"], row["fires_left"]) for row in rows()] == [(_instances.own(), 2)]
 
     left_behind()
     run(conversation)
     assert buried("1-dead")
 
 
-@pytest.mark.parametrize(("due_in", "shown_as"), [(20.0, "0m20s"), (7200.0, "0m30s")])
+@pytest.mark.parametrize(("due_in", "shown_as"), [(20.0, "0m(20|1\\d)s"), (7200.0, "0m(30|2\\d)s")])
 def test_what_is_not_due_waits_for_its_time_but_not_longer_than_its_delay(
     due_in: float, shown_as: str
 ) -> None:
     async def conversation(client: Client) -> None:
-        assert f"fires in {shown_as} (3 left)" in await shown(client)
+        assert re.search(rf"fires in {shown_as} \(3 left\)", await shown(client))
         assert client.logs == []
 
     left_behind(due_at=time.time() + due_in)
     run(conversation)
 
 
-def test_who_sets_the_level_soon_after_the_start_still_hears_of_what_was_overdue() -> None:
+def test_who_sets_the_level_soon_after_the_start_still_hears_of_what_was_overdue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_callbacks, "LISTENER_LOOKS", 100)
+
     async def conversation(client: Client) -> None:
         await asyncio.sleep(0.2)
         await client.set_level("info")
@@ -579,10 +605,10 @@ def test_who_sets_the_level_soon_after_the_start_still_hears_of_what_was_overdue
 
 def test_fires_that_no_result_told_of_are_told_by_the_next_server() -> None:
     async def conversation(client: Client) -> None:
-        await asyncio.sleep(0.1)
         result = await client.call("SetCallback", action="list")
         assert result.content[0]["text"] == "No active callbacks."
-        assert notes(result) == ["[callback 0 due 12 s ago] left\n[it fired 2 times]"]
+        (note,) = texts_behind(result)
+        assert re.fullmatch(r"\[callback 0 due [1-6]\d s ago\] left\n\[it fired 2 times\]", note)
         assert client.logs == []
 
     left_behind(fires_left=0, undelivered=2, fired_at=time.time() - 12)
@@ -653,8 +679,13 @@ def test_a_start_that_fails_is_said_and_tried_again_by_the_next_call(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     async def conversation(client: Client) -> None:
-        await asyncio.sleep(0.2)
-        assert "fastrpc: the callbacks of an earlier server are not taken over: " in capfd.readouterr().err
+        said: list[str] = []
+
+        def is_said() -> bool:
+            said.append(capfd.readouterr().err)
+            return "fastrpc: the callbacks of an earlier server are not taken over: " in "".join(said)
+
+        await until(is_said)
         refused = await client.call("SetCallback", action="list")
         assert refused.is_error
         assert _state.path() in refused.text
@@ -686,8 +717,7 @@ def test_notes_cost_nothing_while_there_are_none(quick: None) -> None:
         await logged(client, 1)
         assert app._note is not None
         await client.call("echo", text="x")
-        await asyncio.sleep(0.01)
-        assert app._note is None
+        await until(lambda: app._note is None)
 
     app = new_server()
     run(conversation, app=app)
