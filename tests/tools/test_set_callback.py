@@ -68,9 +68,9 @@ def run(
 
     async def whole() -> Any:
         async with Client(app or new_server(), log_level=level) as client:
-            return await conversation(client)
+            return await asyncio.wait_for(conversation(client), 60)
 
-    return asyncio.run(asyncio.wait_for(whole(), 60))
+    return asyncio.run(whole())
 
 
 async def put(client: Client, message: str = "look", delay: int = 30, **arguments: Any) -> CallResult:
@@ -78,7 +78,7 @@ async def put(client: Client, message: str = "look", delay: int = 30, **argument
 
 
 async def shown(client: Client) -> str:
-    return (await client.call("SetCallback", action="list")).text
+    return at_once((await client.call("SetCallback", action="list")).text)
 
 
 def rows() -> list[dict[str, Any]]:
@@ -102,19 +102,11 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.005)
 
 
-async def logged(client: Client, count: int, seconds: float = 30.0) -> list[Any]:
+async def logged(client: Client, count: int) -> list[Any]:
     """The messages of callbacks that have been logged, once there are so many."""
-    deadline = time.monotonic() + seconds
-    while len(client.logs) < count:
-        assert time.monotonic() < deadline, f"{len(client.logs)} of {count} came"
-        await asyncio.sleep(0.005)
+    await until(lambda: len(client.logs) >= count)
     assert all(log["logger"] == "callback" and log["level"] == "info" for log in client.logs)
     return [log["data"] for log in client.logs]
-
-
-def texts_behind(result: CallResult) -> list[str]:
-    """The texts behind a result's own."""
-    return [block["text"] for block in result.content[1:]]
 
 
 def at_once(text: str) -> str:
@@ -123,7 +115,8 @@ def at_once(text: str) -> str:
 
 
 def notes(result: CallResult) -> list[str]:
-    return [at_once(text) for text in texts_behind(result)]
+    """The texts behind a result's own."""
+    return [at_once(block["text"]) for block in result.content[1:]]
 
 
 # --- answers ----------------------------------------------------------------------------------------------
@@ -169,12 +162,13 @@ def test_list_shows_each_slot_with_its_time_and_what_is_left() -> None:
         await put(client, "check\nthe   build", 12, repeat_count=38)
         await put(client, "for ever", 3600, repeat_count=-1)
         await put(client, "once", 65, repeat_count=0, callback_id=5)
-        assert await shown(client) == (
-            "Active callbacks (3/8):\n"
-            '  [0] "check the build" - fires in 0m12s (38 left)\n'
-            '  [1] "for ever" - fires in 60m0s (infinite)\n'
-            '  [5] "once" - fires in 1m5s (1 left)'
+        pattern = (  # of a machine that may be some seconds late
+            r"Active callbacks \(3/8\):\n"
+            r'  \[0\] "check the build" - fires in 0m(\d|1[012])s \(38 left\)\n'
+            r'  \[1\] "for ever" - fires in (60m0|59m5\d)s \(infinite\)\n'
+            r'  \[5\] "once" - fires in (1m[0-5]|0m5\d)s \(1 left\)'
         )
+        assert re.fullmatch(pattern, await shown(client))
 
     run(conversation)
 
@@ -359,7 +353,7 @@ def test_a_due_callback_is_told_once_in_each_way(quick: None, tool: str) -> None
         await put(client, "look", 1, repeat_count=1)
         assert await logged(client, 1) == ["look"]
         await until(lambda: [(row["fires_left"], row["undelivered"]) for row in rows()] == [(0, 1)])
-        assert at_once(await shown(client)) == "No active callbacks.\n[callback 0 due 0 s ago] look"
+        assert await shown(client) == "No active callbacks.\n[callback 0 due 0 s ago] look"
         for _ in range(3):
             assert len((await client.call("echo", text="x")).content) == 1
         await asyncio.sleep(2 * TICK)
@@ -399,10 +393,8 @@ def test_the_text_says_how_long_ago_it_was_due(quick: None) -> None:
         await put(client, "look", 1, repeat_count=1)
         await logged(client, 1)
         await asyncio.sleep(1.1)
-        (note,) = texts_behind(await client.call("echo", text="x"))
-        found = re.fullmatch(r"\[callback 0 due (\d+) s ago\] look", note)
-        assert found
-        assert 1 <= int(found[1]) <= time.monotonic() - began
+        note = (await client.call("echo", text="x")).content[1]["text"]
+        assert 1 <= int(note.split()[3]) <= time.monotonic() - began
 
     run(conversation)
 
@@ -417,7 +409,7 @@ def test_it_fires_as_often_as_was_asked_with_the_same_delay(quick: None) -> None
         await asyncio.sleep(4 * TICK)
         assert len(client.logs) == 3
         told = "No active callbacks.\n[callback 0 due 0 s ago] again\n[it fired 3 times]"
-        assert at_once(await shown(client)) == told
+        assert await shown(client) == told
 
     run(conversation)
 
@@ -428,15 +420,9 @@ def test_what_is_left_is_counted_in_the_list_and_on_disk(quick: None, repeats: i
         await put(client, "tick", 8, repeat_count=repeats)
         await logged(client, 2)
         text = await shown(client)
-        left = [repeats - fired if repeats > 0 else -1 for fired in range(2, len(client.logs) + 1)]
-        assert any(f"({number} left)" in text if repeats > 0 else "(infinite)" in text for number in left)
-
-        def is_told_and_counted() -> bool:
-            [row] = rows()
-            fired = len(client.logs)
-            return (row["fires_left"], row["undelivered"]) == (repeats - fired if repeats > 0 else -1, 0)
-
-        await until(is_told_and_counted)
+        lefts = [f"({repeats - fired} left)" for fired in range(2, len(client.logs) + 1)]
+        assert any(left in text for left in (lefts if repeats > 0 else ["(infinite)"]))
+        await until(lambda: rows()[0]["fires_left"] == (repeats - len(client.logs) if repeats > 0 else -1))
 
     run(conversation)
 
@@ -561,13 +547,10 @@ def test_what_is_overdue_at_the_start_fires_once() -> None:
     async def conversation(client: Client) -> None:
         assert await logged(client, 1) == ["left"]
         result = await client.call("SetCallback", action="list")
-        (note,) = texts_behind(result)
-        assert re.fullmatch(r"\[callback 0 due 36\d\d s ago\] left", note)
+        assert re.fullmatch(r"\[callback 0 due 36\d\d s ago\] left", result.content[1]["text"])
         active = r'Active callbacks \(1/8\):\n  \[0\] "left" - fires in 0m(30|[12]\d)s \(2 left\)'
         assert re.fullmatch(active, result.content[0]["text"])
-        await until(
-            lambda: [(row["instance"], row["fires_left"]) for row in rows()] == [(_instances.own(), 2)]
-        )
+        await until(lambda: [(r["instance"], r["fires_left"]) for r in rows()] == [(_instances.own(), 2)])
         assert len(client.logs) == 1
 
     left_behind()
@@ -575,12 +558,10 @@ def test_what_is_overdue_at_the_start_fires_once() -> None:
     assert buried("1-dead")
 
 
-@pytest.mark.parametrize(("due_in", "shown_as"), [(20.0, "0m(20|1\\d)s"), (7200.0, "0m(30|2\\d)s")])
-def test_what_is_not_due_waits_for_its_time_but_not_longer_than_its_delay(
-    due_in: float, shown_as: str
-) -> None:
+@pytest.mark.parametrize(("due_in", "text"), [(20.0, "0m(20|1\\d)s"), (7200.0, "0m(30|2\\d)s")])
+def test_what_is_not_due_waits_for_its_time_but_not_longer_than_its_delay(due_in: float, text: str) -> None:
     async def conversation(client: Client) -> None:
-        assert re.search(rf"fires in {shown_as} \(3 left\)", await shown(client))
+        assert re.search(rf"fires in {text} \(3 left\)", await shown(client))
         assert client.logs == []
 
     left_behind(due_at=time.time() + due_in)
@@ -607,8 +588,7 @@ def test_fires_that_no_result_told_of_are_told_by_the_next_server() -> None:
     async def conversation(client: Client) -> None:
         result = await client.call("SetCallback", action="list")
         assert result.content[0]["text"] == "No active callbacks."
-        (note,) = texts_behind(result)
-        assert re.fullmatch(r"\[callback 0 due [1-6]\d s ago\] left\n\[it fired 2 times\]", note)
+        assert re.fullmatch(r"\[callback 0 due [1-6]\d s .* left\n\[it fired 2 times\]", notes(result)[0])
         assert client.logs == []
 
     left_behind(fires_left=0, undelivered=2, fired_at=time.time() - 12)
@@ -679,13 +659,10 @@ def test_a_start_that_fails_is_said_and_tried_again_by_the_next_call(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     async def conversation(client: Client) -> None:
-        said: list[str] = []
-
-        def is_said() -> bool:
-            said.append(capfd.readouterr().err)
-            return "fastrpc: the callbacks of an earlier server are not taken over: " in "".join(said)
-
-        await until(is_said)
+        said = ""
+        while "fastrpc: the callbacks of an earlier server are not taken over: " not in said:
+            said += capfd.readouterr().err
+            await asyncio.sleep(0.01)
         refused = await client.call("SetCallback", action="list")
         assert refused.is_error
         assert _state.path() in refused.text
