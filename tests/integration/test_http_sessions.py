@@ -187,11 +187,12 @@ def hasty() -> Iterator[Server]:
 
 def test_a_session_that_is_not_used_ends_by_itself(hasty: Server) -> None:
     session = Session(hasty)
-    until(lambda: hasty.counts()["sessions"] == 0, 5)
+    until(lambda: hasty.counts()["sessions"] == 0, 20)
     refused(session.call("echo", text="hi"), 404, -32001)
     assert hasty.counts()["dispatchers"] <= 2  # of the straight way, and of what asks here
 
 
+@pytest.mark.alone
 def test_a_session_in_which_something_is_done_stays(hasty: Server) -> None:
     calls, listens, idle = (Session(hasty) for _ in range(3))
     with calls.open(calling("hold", name="busy")) as stream, listens.listen() as listening:
@@ -206,6 +207,7 @@ def test_a_session_in_which_something_is_done_stays(hasty: Server) -> None:
     until(lambda: hasty.counts()["sessions"] == 0, 5)
 
 
+@pytest.mark.alone
 def test_each_request_gives_a_session_its_time_anew(hasty: Server) -> None:
     session = Session(hasty)
     for _ in range(6):

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -229,11 +228,9 @@ def test_a_cancelled_call_and_an_ended_session_are_so_at_their_own_worker(usual:
     calls = usual.stdout.count("begun")
     waiting = session.begin_call("wait", seconds=30)
     usual.has_begun(calls + 1)
-    begun = time.monotonic()
     cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}}
     assert answer_of(via(here, session, cancelled)).status == 202
     assert b"result" not in answer_of(waiting).body
-    assert time.monotonic() - begun < 5
     headers = usual.headers(**session.headers())
     assert ask(here.plain, "DELETE", "/mcp", None, headers).status == 200
     for _ in range(4):
@@ -403,12 +400,10 @@ def test_the_second_signal_hurries_all_workers(tmp_path: Any) -> None:
         server.has_begun(2)
         server.kill()
         assert "retry: 5000" in [*stream.lines()]
-        begun = time.monotonic()
         server.kill()
         for call in calls:
             assert answer_of(call).json["error"]["message"] == "The server has ended"
         assert server.wait() == 0
-        assert time.monotonic() - begun < 3
 
 
 # --- refused ----------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -180,9 +179,7 @@ def test_one_that_does_not_end_by_itself_is_ended(command: list[str]) -> None:
     async def conversation(client: Client) -> int:
         return int((await client.call("pid")).text)
 
-    began = time.monotonic()
     assert not is_alive(with_client(app, conversation))
-    assert time.monotonic() - began < 10
 
 
 def test_calls_in_flight_fail_when_it_dies_and_the_next_one_starts_it_again(

@@ -373,9 +373,7 @@ def test_dialogs_popups_and_prompts_hold_nothing_up(read: Reader, web: Web) -> N
         }}
         </script>""",
     )
-    begun = time.monotonic()
     assert "place denied, false, null" in text_of(read(url))
-    assert time.monotonic() - begun < 15
     assert web.count("/other") == 0
 
 
@@ -383,13 +381,11 @@ def test_a_script_without_end_is_an_error_and_its_process_is_gone(
     read: Reader, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "6")
-    begun = time.monotonic()
     sentence = read.refused(web.page("/", f"{ARTICLE}<script>for (;;);</script>"))
     assert sentence in (
         "The page was not complete within 3 s.",
         "The page did not become readable within 3 s.",
     )
-    assert time.monotonic() - begun < 9
     monkeypatch.undo()
     assert "Tides" in text_of(read(web.page("/good", ARTICLE, "Tides")))
 
@@ -443,25 +439,23 @@ def test_what_does_not_end_is_a_time_out_before_the_client_loses_patience(
             visit.for_ever(b"data: and on\n\n")
         visit.web.over.wait(20)
 
-    begun = time.monotonic()
     sentence = read.refused(web.answer("/", answer))
     assert re.fullmatch(
         r"The page (did not answer|was not complete|did not answer or was not complete) within 2 s\.",
         sentence,
     )
-    assert time.monotonic() - begun < 6
 
 
 def test_what_a_page_loads_besides_cannot_hold_it_up_for_ever(
     read: Reader, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fastrpc.tools.agent._browser import visit as browser_visit
 
-    web.answer("/slow.js", lambda visit: visit.web.over.wait(30))
+    ended: list[bool] = []
+    web.answer("/slow.js", lambda visit: ended.append(visit.web.over.wait(110)))
     url = web.page("/", f'<main>{ARTICLE}</main><script async src="/slow.js"></script>', "Tides")
-    begun = time.monotonic()
     assert text_of(read(url)).startswith("Tides\n")
-    assert time.monotonic() - begun < browser_visit.QUIET_SECONDS + 5
+    assert web.count("/slow.js") == 1
+    assert not ended
 
 
 def test_wait_ms_is_how_long_the_page_has(read: Reader, web: Web) -> None:

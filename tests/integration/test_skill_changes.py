@@ -49,15 +49,15 @@ def test_a_client_that_says_nothing_is_told_within_a_few_seconds(server: Process
     assert "create-skill" in catalogue(server)
     time.sleep(0.5)  # the loop begins to run in a quiet moment
     skill = put(folders, "deploy", "To production.")
-    assert server.answer(6) == TOLD
+    assert server.answer() == TOLD
     assert catalogue(server).endswith("- deploy: To production.")
     later = os.stat(skill / "SKILL.md").st_mtime + 5
     put(folders, "deploy", "To staging.")
     os.utime(skill / "SKILL.md", (later, later))
-    assert server.answer(6) == TOLD
+    assert server.answer() == TOLD
     assert catalogue(server).endswith("- deploy: To staging.")
     (skill / "SKILL.md").unlink()
-    assert server.answer(6) == TOLD
+    assert server.answer() == TOLD
     assert "deploy" not in catalogue(server)
 
 
@@ -98,7 +98,7 @@ def test_a_client_that_begins_late_is_told(server: Process, folders: Any) -> Non
     server.initialize()
     time.sleep(0.5)
     put(folders, "deploy", "To production.")
-    assert server.answer(6) == TOLD
+    assert server.answer() == TOLD
 
 
 def test_a_list_of_2026_07_28_has_a_new_skill_though_nobody_listens(server: Process, folders: Any) -> None:
@@ -161,7 +161,7 @@ def test_a_subscriber_of_2026_07_28_is_told(server: Process, folders: Any) -> No
     assert server.request("tools/list", {"_meta": MODERN_META})["result"]["tools"]
     time.sleep(0.5)
     put(folders, "modern", "New.")
-    message = server.answer(6)
+    message = server.answer()
     assert message["method"] == TOLD["method"]
     tools = server.request("tools/list", {"_meta": MODERN_META})["result"]["tools"]
     assert any("- modern: New." in tool["description"] for tool in tools)

@@ -113,6 +113,7 @@ def test_closing_stdin_while_idle_ends_the_server_at_once_with_exit_code_0() -> 
             assert server.stderr == ""
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("tool", ["sleep", "block"])
 def test_closing_stdin_with_a_call_that_does_not_end_takes_at_most_1_5_seconds(tool: str) -> None:
     with serve(SERVER) as server:
@@ -158,7 +159,7 @@ def test_a_file_as_input_gives_calls_all_the_time_they_need(tmp_path: Any) -> No
 
 
 def test_drain_seconds_is_how_long_calls_may_take_at_the_end() -> None:
-    with serve(SERVER, "--drain-seconds", "3") as server:
+    with serve(SERVER, "--drain-seconds", "30") as server:
         server.send_message(INITIALIZE, call(1, "sleep", seconds=1.5))
         server.close_stdin()
         assert ids(server.rest()) == [0, 1]
@@ -199,7 +200,7 @@ def test_the_hand_over_to_the_loop_loses_and_reorders_nothing(first: str) -> Non
 def test_lines_behind_the_call_that_needs_the_loop_are_served_in_the_same_chunk() -> None:
     with serve(SERVER) as server:
         server.send_message(
-            INITIALIZE, call("s", "sleep", seconds=0.1), *(call(n, "echo", text="x") for n in range(1, 50))
+            INITIALIZE, call("s", "sleep", seconds=2.0), *(call(n, "echo", text="x") for n in range(1, 50))
         )
         assert [answer["id"] for answer in server.answers(51)] == [0, *range(1, 50), "s"]
 
@@ -228,6 +229,7 @@ def loaded() -> str:
 # --- signals and broken pipes -------------------------------------------------------------------------
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("state", ["starting", "idle", "in the loop", "in a call"])
 def test_one_signal_ends_the_server_with_exit_code_0(number: int, state: str) -> None:
@@ -260,6 +262,7 @@ def test_a_reader_that_has_gone_ends_the_server_cleanly(warm: bool) -> None:
         assert "Traceback" not in server.stderr
 
 
+@pytest.mark.alone
 def test_a_signal_ends_a_server_whose_output_is_full() -> None:
     with serve(SERVER) as server:
         server.initialize()
@@ -426,6 +429,7 @@ def test_a_tool_that_reads_standard_input_gets_nothing_of_the_wire() -> None:
 # --- load ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.alone
 def test_eight_blocking_tools_do_not_delay_a_probe() -> None:
     with serve(SERVER) as server:
         server.initialize()

@@ -133,6 +133,7 @@ def test_a_batch_is_judged_element_by_element(own: Recorder) -> None:
     assert len(own.take_violations()) == 2
 
 
+@pytest.mark.alone
 def test_a_line_is_judged_in_little_time(own: Recorder) -> None:
     """Or nobody would leave the recorder on. The bar is wide: the machine is shared."""
     conversation = own.conversation("test")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import time
 
 import pytest
 from stdio import TimedOut, serve
@@ -77,11 +76,9 @@ def test_an_unexpected_line_breaks_the_silence() -> None:
 
 
 def test_the_server_is_gone_after_the_block() -> None:
-    begun = time.monotonic()
     with pytest.raises(RuntimeError), serve(command=python("import time; time.sleep(60)")) as server:
         raise RuntimeError
     assert server.returncode == -signal.SIGKILL
-    assert time.monotonic() - begun < 30
 
 
 def test_variables_of_the_environment_can_be_added_and_taken_away() -> None:

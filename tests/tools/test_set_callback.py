@@ -9,6 +9,7 @@ import asyncio
 import fcntl
 import os
 import re
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -67,9 +68,9 @@ def run(
 
     async def whole() -> Any:
         async with Client(app or new_server(), log_level=level) as client:
-            return await conversation(client)
+            return await asyncio.wait_for(conversation(client), 60)
 
-    return asyncio.run(asyncio.wait_for(whole(), 20))
+    return asyncio.run(whole())
 
 
 async def put(client: Client, message: str = "look", delay: int = 30, **arguments: Any) -> CallResult:
@@ -77,7 +78,7 @@ async def put(client: Client, message: str = "look", delay: int = 30, **argument
 
 
 async def shown(client: Client) -> str:
-    return (await client.call("SetCallback", action="list")).text
+    return at_once((await client.call("SetCallback", action="list")).text)
 
 
 def rows() -> list[dict[str, Any]]:
@@ -87,7 +88,7 @@ def rows() -> list[dict[str, Any]]:
 
 def settled(count: int) -> list[dict[str, Any]]:
     """The rows once there are so many: what need not be waited for is written behind the answer."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while len(found := rows()) != count:
         assert time.monotonic() < deadline, found
         time.sleep(0.005)
@@ -95,25 +96,27 @@ def settled(count: int) -> list[dict[str, Any]]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline
         await asyncio.sleep(0.005)
 
 
-async def logged(client: Client, count: int, seconds: float = 5.0) -> list[Any]:
+async def logged(client: Client, count: int) -> list[Any]:
     """The messages of callbacks that have been logged, once there are so many."""
-    deadline = time.monotonic() + seconds
-    while len(client.logs) < count:
-        assert time.monotonic() < deadline, f"{len(client.logs)} of {count} came"
-        await asyncio.sleep(0.005)
+    await until(lambda: len(client.logs) >= count)
     assert all(log["logger"] == "callback" and log["level"] == "info" for log in client.logs)
     return [log["data"] for log in client.logs]
 
 
+def at_once(text: str) -> str:
+    """The text as it is on a machine that is not busy, where no callback is told of seconds late."""
+    return re.sub(r"(\[callback \d due )\d s ago", r"\g<1>0 s ago", text)
+
+
 def notes(result: CallResult) -> list[str]:
     """The texts behind a result's own."""
-    return [block["text"] for block in result.content[1:]]
+    return [at_once(block["text"]) for block in result.content[1:]]
 
 
 # --- answers ----------------------------------------------------------------------------------------------
@@ -141,11 +144,12 @@ def test_set_says_how_often_it_fires(arguments: dict[str, Any], text: str) -> No
 
 def test_what_was_answered_is_on_disk(project: str) -> None:
     async def conversation(client: Client) -> None:
+        began = time.time()
         await put(client, "first", repeat_count=40)
         [row] = rows()
         assert (row["slot"], row["message"], row["delay_seconds"], row["fires_left"]) == (0, "first", 30, 40)
         assert (row["instance"], row["project"]) == (_instances.own(), project)
-        assert 29 < row["due_at"] - time.time() <= 30
+        assert began + 30 <= row["due_at"] <= time.time() + 30
         await client.call("SetCallback", action="cancel")
         assert rows() == []
 
@@ -158,12 +162,13 @@ def test_list_shows_each_slot_with_its_time_and_what_is_left() -> None:
         await put(client, "check\nthe   build", 12, repeat_count=38)
         await put(client, "for ever", 3600, repeat_count=-1)
         await put(client, "once", 65, repeat_count=0, callback_id=5)
-        assert await shown(client) == (
-            "Active callbacks (3/8):\n"
-            '  [0] "check the build" - fires in 0m12s (38 left)\n'
-            '  [1] "for ever" - fires in 60m0s (infinite)\n'
-            '  [5] "once" - fires in 1m5s (1 left)'
+        pattern = (  # of a machine that may be some seconds late
+            r"Active callbacks \(3/8\):\n"
+            r'  \[0\] "check the build" - fires in 0m(\d|1[012])s \(38 left\)\n'
+            r'  \[1\] "for ever" - fires in (60m0|59m5\d)s \(infinite\)\n'
+            r'  \[5\] "once" - fires in (1m[0-5]|0m5\d)s \(1 left\)'
         )
+        assert re.fullmatch(pattern, await shown(client))
 
     run(conversation)
 
@@ -220,10 +225,9 @@ def test_cancel_one_and_cancel_all() -> None:
 
 def test_a_cancelled_callback_does_not_fire(quick: None) -> None:
     async def conversation(client: Client) -> None:
-        await put(client, "stays", 2, repeat_count=1)
-        await put(client, "goes", 2, repeat_count=1)
-        await client.call("SetCallback", action="cancel", callback_id=1)
-        await asyncio.sleep(4 * TICK)
+        await put(client, "goes", 60, repeat_count=1)
+        assert not (await client.call("SetCallback", action="cancel", callback_id=0)).is_error
+        await put(client, "stays", 62, repeat_count=1)
         assert await logged(client, 1) == ["stays"]
 
     run(conversation)
@@ -318,18 +322,20 @@ def test_a_state_that_cannot_be_written_takes_no_slot(tmp_path: Any, monkeypatch
 
 
 def test_a_call_that_is_cancelled_sets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    insert = _callbacks._insert
+    insert, begun, cancelled = _callbacks._insert, threading.Event(), threading.Event()
 
     def slow(row: dict[str, Any]) -> None:
-        time.sleep(0.1)
+        begun.set()
+        cancelled.wait(30)
         insert(row)
 
     async def conversation(client: Client) -> None:
         arguments = {"action": "set", "message": "x", "delay_seconds": 1}
         id, _ = client.begin("tools/call", {"name": "SetCallback", "arguments": arguments})
-        await asyncio.sleep(0.03)
+        await until(begun.is_set)
         client.cancel(id)
-        await asyncio.sleep(0.03)
+        await client.call("echo", text="the cancellation has been read")
+        cancelled.set()
         assert await shown(client) == "No active callbacks."
         await client.call("SetCallback", action="set", message="y", delay_seconds=9)  # written behind it
         assert [row["message"] for row in rows()] == ["y"]
@@ -371,7 +377,7 @@ def test_the_next_result_tells_it_in_each_version(quick: None, version: str) -> 
     async def whole() -> None:
         async with Client(new_server(), version=version) as client:
             await put(client, "look", 1, repeat_count=1)
-            await asyncio.sleep(3 * TICK)
+            await until(lambda: [row["undelivered"] for row in rows()] == [1])
             for tool in ("echo", "fail"):
                 result = await client.call(tool, text="x")
                 found = ["[callback 0 due 0 s ago] look"] if tool == "echo" else []
@@ -383,10 +389,12 @@ def test_the_next_result_tells_it_in_each_version(quick: None, version: str) -> 
 
 def test_the_text_says_how_long_ago_it_was_due(quick: None) -> None:
     async def conversation(client: Client) -> None:
+        began = time.monotonic()
         await put(client, "look", 1, repeat_count=1)
         await logged(client, 1)
         await asyncio.sleep(1.1)
-        assert notes(await client.call("echo", text="x")) == ["[callback 0 due 1 s ago] look"]
+        note = (await client.call("echo", text="x")).content[1]["text"]
+        assert 1 <= int(note.split()[3]) <= time.monotonic() - began
 
     run(conversation)
 
@@ -395,40 +403,38 @@ def test_it_fires_as_often_as_was_asked_with_the_same_delay(quick: None) -> None
     async def conversation(client: Client) -> None:
         began = time.monotonic()
         await put(client, "again", 2, repeat_count=3)
-        times = []
-        for count in (1, 2, 3):
+        for count in (1, 2, 3):  # a busy machine sees one late, and the next one sooner behind it
             await logged(client, count)
-            times.append(time.monotonic() - began)
-        gaps = [after - before for before, after in zip([0.0, *times], times, strict=False)]
-        assert all(2 * TICK - 0.01 <= gap < 2 * TICK + 1 for gap in gaps), gaps
+            assert time.monotonic() - began >= count * 2 * TICK - 0.01
         await asyncio.sleep(4 * TICK)
         assert len(client.logs) == 3
-        assert (
-            await shown(client) == "No active callbacks.\n[callback 0 due 0 s ago] again\n[it fired 3 times]"
-        )
+        told = "No active callbacks.\n[callback 0 due 0 s ago] again\n[it fired 3 times]"
+        assert await shown(client) == told
 
     run(conversation)
 
 
-@pytest.mark.parametrize(("repeats", "left", "text"), [(40, 38, "(38 left)"), (-1, -1, "(infinite)")])
-def test_what_is_left_is_counted_in_the_list_and_on_disk(
-    quick: None, repeats: int, left: int, text: str
-) -> None:
+@pytest.mark.parametrize("repeats", [40, -1])
+def test_what_is_left_is_counted_in_the_list_and_on_disk(quick: None, repeats: int) -> None:
     async def conversation(client: Client) -> None:
         await put(client, "tick", 8, repeat_count=repeats)
         await logged(client, 2)
-        assert text in await shown(client)
-        await until(lambda: [(row["fires_left"], row["undelivered"]) for row in rows()] == [(left, 0)])
+        text = await shown(client)
+        lefts = [f"({repeats - fired} left)" for fired in range(2, len(client.logs) + 1)]
+        assert any(left in text for left in (lefts if repeats > 0 else ["(infinite)"]))
+        await until(lambda: rows()[0]["fires_left"] == (repeats - len(client.logs) if repeats > 0 else -1))
 
     run(conversation)
 
 
 def test_nothing_fires_while_a_call_is_in_flight(quick: None) -> None:
     async def conversation(client: Client) -> None:
-        await put(client, "later", 8, repeat_count=1)
-        result = await client.call("wait", seconds=16 * TICK)
-        assert result.content == [{"type": "text", "text": "waited"}]
-        assert client.logs == []
+        _, waiting = client.begin("tools/call", {"name": "wait", "arguments": {"seconds": 20 * TICK}})
+        came_first: list[bool] = []
+        waiting.add_done_callback(lambda _: came_first.append(not client.logs))
+        await put(client, "later", 1, repeat_count=1)
+        await waiting
+        assert came_first == [True]
         assert await logged(client, 1) == ["later"]
         assert notes(await client.call("echo", text="x")) == ["[callback 0 due 0 s ago] later"]
 
@@ -438,7 +444,7 @@ def test_nothing_fires_while_a_call_is_in_flight(quick: None) -> None:
 def test_a_client_that_set_no_level_or_a_higher_one_gets_no_notification(quick: None) -> None:
     async def conversation(client: Client) -> None:
         await put(client, "quiet", 1, repeat_count=1)
-        await asyncio.sleep(6 * TICK)
+        await until(lambda: [row["undelivered"] for row in rows()] == [1])  # written behind what is sent
         assert client.notifications == []
         assert notes(await client.call("echo", text="x")) == ["[callback 0 due 0 s ago] quiet"]
 
@@ -501,9 +507,9 @@ def test_a_wall_clock_that_jumps_moves_nothing(
         await put(client, "near", 10, repeat_count=2)
         monkeypatch.setattr(_callbacks, "wall_clock", lambda: time.time() + jump)
         assert await logged(client, 2) == ["near", "near"]
-        assert 20 * TICK - 0.01 <= time.monotonic() - began < 20 * TICK + 2
+        assert time.monotonic() - began >= 20 * TICK - 0.01
         [far, *_] = (await shown(client)).splitlines()[1:]
-        assert re.search(r"fires in 2m5\ds", far) or re.search(r"fires in 3m0s", far), far
+        assert re.search(r"fires in (3m0s|2m\d+s)", far), far
         assert notes(await client.call("echo", text="x")) == []
 
     run(conversation)
@@ -541,31 +547,32 @@ def test_what_is_overdue_at_the_start_fires_once() -> None:
     async def conversation(client: Client) -> None:
         assert await logged(client, 1) == ["left"]
         result = await client.call("SetCallback", action="list")
-        assert notes(result) == ["[callback 0 due 3600 s ago] left"]
-        active = 'Active callbacks (1/8):\n  [0] "left" - fires in 0m30s (2 left)'
-        assert result.content[0]["text"] == active
-        await asyncio.sleep(0.1)
+        assert re.fullmatch(r"\[callback 0 due 36\d\d s ago\] left", result.content[1]["text"])
+        active = r'Active callbacks \(1/8\):\n  \[0\] "left" - fires in 0m(30|[12]\d)s \(2 left\)'
+        assert re.fullmatch(active, result.content[0]["text"])
+        await until(lambda: [(r["instance"], r["fires_left"]) for r in rows()] == [(_instances.own(), 2)])
         assert len(client.logs) == 1
-        assert [(row["instance"], row["fires_left"]) for row in rows()] == [(_instances.own(), 2)]
 
     left_behind()
     run(conversation)
     assert buried("1-dead")
 
 
-@pytest.mark.parametrize(("due_in", "shown_as"), [(20.0, "0m20s"), (7200.0, "0m30s")])
-def test_what_is_not_due_waits_for_its_time_but_not_longer_than_its_delay(
-    due_in: float, shown_as: str
-) -> None:
+@pytest.mark.parametrize(("due_in", "text"), [(20.0, "0m(20|1\\d)s"), (7200.0, "0m(30|2\\d)s")])
+def test_what_is_not_due_waits_for_its_time_but_not_longer_than_its_delay(due_in: float, text: str) -> None:
     async def conversation(client: Client) -> None:
-        assert f"fires in {shown_as} (3 left)" in await shown(client)
+        assert re.search(rf"fires in {text} \(3 left\)", await shown(client))
         assert client.logs == []
 
     left_behind(due_at=time.time() + due_in)
     run(conversation)
 
 
-def test_who_sets_the_level_soon_after_the_start_still_hears_of_what_was_overdue() -> None:
+def test_who_sets_the_level_soon_after_the_start_still_hears_of_what_was_overdue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_callbacks, "LISTENER_LOOKS", 100)
+
     async def conversation(client: Client) -> None:
         await asyncio.sleep(0.2)
         await client.set_level("info")
@@ -579,10 +586,9 @@ def test_who_sets_the_level_soon_after_the_start_still_hears_of_what_was_overdue
 
 def test_fires_that_no_result_told_of_are_told_by_the_next_server() -> None:
     async def conversation(client: Client) -> None:
-        await asyncio.sleep(0.1)
         result = await client.call("SetCallback", action="list")
         assert result.content[0]["text"] == "No active callbacks."
-        assert notes(result) == ["[callback 0 due 12 s ago] left\n[it fired 2 times]"]
+        assert re.fullmatch(r"\[callback 0 due [1-6]\d s .* left\n\[it fired 2 times\]", notes(result)[0])
         assert client.logs == []
 
     left_behind(fires_left=0, undelivered=2, fired_at=time.time() - 12)
@@ -653,8 +659,10 @@ def test_a_start_that_fails_is_said_and_tried_again_by_the_next_call(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     async def conversation(client: Client) -> None:
-        await asyncio.sleep(0.2)
-        assert "fastrpc: the callbacks of an earlier server are not taken over: " in capfd.readouterr().err
+        said = ""
+        while "fastrpc: the callbacks of an earlier server are not taken over: " not in said:
+            said += capfd.readouterr().err
+            await asyncio.sleep(0.01)
         refused = await client.call("SetCallback", action="list")
         assert refused.is_error
         assert _state.path() in refused.text
@@ -686,8 +694,7 @@ def test_notes_cost_nothing_while_there_are_none(quick: None) -> None:
         await logged(client, 1)
         assert app._note is not None
         await client.call("echo", text="x")
-        await asyncio.sleep(0.01)
-        assert app._note is None
+        await until(lambda: app._note is None)
 
     app = new_server()
     run(conversation, app=app)

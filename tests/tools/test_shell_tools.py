@@ -96,9 +96,10 @@ def test_a_result_shows_the_output_and_how_it_ended(command: str, text: str, is_
 
 
 def test_the_facts_of_a_result_are_in_meta_and_nothing_is_structured(monkeypatch: pytest.MonkeyPatch) -> None:
+    began = time.monotonic()
     result = call("exit 9")
     found = facts(result)
-    assert found.pop("duration_ms") < 1000
+    assert 0 < found.pop("duration_ms") <= (time.monotonic() - began) * 1000 + 1
     assert found == {
         "exit_code": 9,
         "signal": None,
@@ -113,9 +114,7 @@ def test_the_facts_of_a_result_are_in_meta_and_nothing_is_structured(monkeypatch
 
 
 def test_the_end_of_the_shell_ends_the_call_and_children_are_named() -> None:
-    began = time.monotonic()
-    result = call("sleep 30 & echo hi")
-    assert time.monotonic() - began < 0.7
+    result = call("sleep 600 & echo hi")
     text = str(result.content)
     assert text.startswith("hi\n[1 child still runs: ")
     assert "sleep" in text
@@ -123,10 +122,8 @@ def test_the_end_of_the_shell_ends_the_call_and_children_are_named() -> None:
 
 
 def test_a_timeout_returns_what_was_printed() -> None:
-    began = time.monotonic()
-    result = call("echo before; trap '' TERM; sleep 60; sleep 60", timeout=300)
-    assert time.monotonic() - began < 2.3
-    assert (result.content, result.is_error) == ("before\n[timed out after 300 ms]", True)
+    result = call("echo before; trap '' TERM; sleep 60; sleep 60", timeout=2000)
+    assert (result.content, result.is_error) == ("before\n[timed out after 2000 ms]", True)
     assert facts(result)["timed_out"] is True
 
 
@@ -281,12 +278,12 @@ def test_a_cancelled_call_ends_its_processes_and_keeps_no_file(state: str, tmp_p
         task = asyncio.ensure_future(bash(command, Context()))
         while not note.exists() or not note.read_text().strip():
             await asyncio.sleep(0.02)
-        await asyncio.sleep(0.1)
-        assert os.listdir(os.path.join(state, "output"))
+        while not os.listdir(os.path.join(state, "output")):
+            await asyncio.sleep(0.02)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        deadline = time.monotonic() + 2
+        deadline = time.monotonic() + 20
         while os.path.exists(f"/proc/{note.read_text().strip()}") or os.listdir(
             os.path.join(state, "output")
         ):
@@ -333,22 +330,23 @@ def test_progress_of_a_flood_is_bounded() -> None:
 
 
 def test_a_command_that_outlasts_the_clients_patience_goes_on_as_a_task(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "0.4")
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "0.9")
 
     async def hand_over() -> None:
-        began = time.monotonic()
-        first = await bash("echo one; sleep 0.9; echo two; exit 4", Context())
-        assert time.monotonic() - began < 0.8
+        first = await bash(f"echo one; read line < {gate}; echo two; exit 4", Context())
         text = str(first.content)
-        assert text.startswith("one\n[still running after 0 s: goes on as background task 1")
+        assert re.match(r"one\n\[still running after \d+ s: goes on as background task 1", text)
         assert not first.is_error
         found = facts(first)
         assert (found["task_id"], found["exit_code"], found["timed_out"]) == (1, None, False)
         second = await read_task(1, wait_ms=300)
         assert str(second.content).startswith("[task 1: running")
         monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "55")
+        gate.write_text("go\n")
         while facts(await read_task(1))["running"]:
             await asyncio.sleep(0.05)
         with open(found["output_path"]) as file:
@@ -413,20 +411,28 @@ def test_a_background_task_from_start_to_end(tmp_path: Any, monkeypatch: pytest.
     run(life())
 
 
-def test_wait_ms_ends_with_new_output_with_the_end_or_with_the_time() -> None:
-    async def wait() -> list[float]:
-        await begin_task("sleep 0.3; echo news; sleep 0.3; exec sleep 0.3")
-        times = []
-        for wait_ms in (5000, 100, 5000):
-            began = time.monotonic()
-            await read_task(1, wait_ms=wait_ms)
-            times.append(time.monotonic() - began)
-        return times
+def test_wait_ms_ends_with_new_output_with_the_end_or_with_the_time(tmp_path: Any) -> None:
+    news, end = tmp_path / "news", tmp_path / "end"
 
-    news, nothing, end = run(wait())
-    assert 0.1 < news < 1.5
-    assert 0.09 < nothing < 0.5
-    assert 0.2 < end < 1.5
+    async def wait() -> None:
+        for gate in (news, end):
+            os.mkfifo(gate)
+        await begin_task(f"read line < {news}; echo news; read line < {end}")
+        waiting = asyncio.ensure_future(read_task(1, wait_ms=60_000))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        news.write_text("go\n")
+        assert str((await waiting).content).startswith("news\n[task 1: running")
+        began = time.monotonic()
+        assert str((await read_task(1, wait_ms=100)).content).startswith("[task 1: running")
+        assert time.monotonic() - began > 0.09
+        waiting = asyncio.ensure_future(read_task(1, wait_ms=60_000))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        end.write_text("go\n")
+        assert str((await waiting).content).startswith("[task 1: exited 0")
+
+    run(wait())
 
 
 def test_a_large_output_is_read_page_by_page_without_loss_or_repetition() -> None:
@@ -449,13 +455,20 @@ def test_a_large_output_is_read_page_by_page_without_loss_or_repetition() -> Non
     run(read())
 
 
-def test_characters_and_escape_sequences_are_not_torn_between_two_reads() -> None:
+def test_characters_and_escape_sequences_are_not_torn_between_two_reads(tmp_path: Any) -> None:
+    gate = tmp_path / "gate"
+
     async def read() -> list[str]:
-        await begin_task("printf 'a\\xd8'; sleep 0.4; printf '\\xb3b\\033[3'; sleep 0.4; printf '1mc'")
-        found = []
-        for pause in (0.2, 0.4, 0.6):
-            await asyncio.sleep(pause)
+        os.mkfifo(gate)
+        pieces = ("a\\xd8", "\\xb3b\\033[3", "1mc")
+        await begin_task("; ".join(f"printf '{piece}'; read line < {gate}" for piece in pieces))
+        process, found, size = _tasks.find("", 1).process, [], 0
+        for more in (2, 5, 3):
+            size += more
+            while process.output.total < size:
+                await asyncio.sleep(0.01)
             found.append(str((await read_task(1)).content).partition("\n")[0])
+            gate.write_text("go\n")
         return found
 
     assert run(read()) == ["a", "سb", "c"]
@@ -465,7 +478,7 @@ def test_the_ninth_task_is_refused_with_the_list_of_those_that_run() -> None:
     async def nine() -> None:
         for number in range(8):
             await begin_task(f"sleep 6{number}")
-        with pytest.raises(ToolError, match=r"the limit is 8[\s\S]*8  running, 0\.\d s  sleep 67"):
+        with pytest.raises(ToolError, match=r"the limit is 8[\s\S]*8  running, \d+\.\d s  sleep 67"):
             await begin_task("sleep 68")
         await kill_task(3)
         assert facts(await begin_task("sleep 69"))["task_id"] == 9
@@ -476,26 +489,34 @@ def test_the_ninth_task_is_refused_with_the_list_of_those_that_run() -> None:
 def test_killing_a_task_ends_all_of_it_before_the_answer() -> None:
     async def kill() -> None:
         await begin_task("setsid sleep 60 & echo $!; sleep 60")
-        child = str((await read_task(1, wait_ms=2000)).content).splitlines()[0]
+        child = str((await read_task(1, wait_ms=20_000)).content).splitlines()[0]
         result = await kill_task(1)
-        assert str(result.content).startswith("Killed background task 1 (SIGTERM, 0.")
+        assert str(result.content).startswith("Killed background task 1 (SIGTERM, ")
         assert not os.path.exists(f"/proc/{child}")
         again = await kill_task(1)
         assert str(again.content).startswith("Background task 1 has already ended: killed by SIGTERM")
         assert not again.is_error
         await begin_task("trap '' TERM; echo deaf; while :; do sleep 1; done")
-        await read_task(2, wait_ms=2000)
-        assert str((await kill_task(2)).content).startswith("Killed background task 2 (SIGKILL, 1.")
+        await read_task(2, wait_ms=20_000)
+        assert str((await kill_task(2)).content).startswith("Killed background task 2 (SIGKILL, ")
 
     run(kill())
 
 
-def test_a_task_whose_shell_has_ended_runs_as_long_as_its_children_do() -> None:
+def test_a_task_whose_shell_has_ended_runs_as_long_as_its_children_do(tmp_path: Any) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+
     async def leave() -> None:
-        await begin_task("( sleep 0.4; echo late; sleep 60 ) & echo early")
-        await asyncio.sleep(0.7)
-        result = await read_task(1)
-        assert str(result.content).startswith("early\nlate\n[task 1: exited 0 after 0.")
+        await begin_task(f"( read line < {gate}; echo late; sleep 600 ) & echo early")
+        await _tasks.find("", 1).process.wait()
+        gate.write_text("go\n")
+        text = ""
+        while "late" not in text:
+            result = await read_task(1, wait_ms=20_000)
+            text += str(result.content).partition("[task 1: ")[0]
+        assert text == "early\nlate\n"
+        assert "[task 1: exited 0 after " in str(result.content)
         assert "children still run" in str(result.content)
         assert facts(result)["running"]
         assert str((await kill_task(1)).content).startswith("Killed")
@@ -523,7 +544,8 @@ def test_the_last_hundred_that_have_ended_stay_readable(monkeypatch: pytest.Monk
         for number in range(1, 7):
             await begin_task(f"echo {number}")
             await _tasks.find("", number).process.wait_gone()
-            await asyncio.sleep(0.02)
+            while len(tasks := list_tasks().structured["tasks"]) > 3 or tasks[-1]["running"]:
+                await asyncio.sleep(0.01)
         assert [task["task_id"] for task in list_tasks().structured["tasks"]] == [4, 5, 6]
         assert str((await read_task(4)).content).startswith("4\n[task 4: exited 0")
 

@@ -140,9 +140,7 @@ def test_a_time_limit_ends_an_async_tool_and_frees_a_thread_tools_client() -> No
             result = await client.call(name)
             assert result.is_error
             assert "0.05 s" in result.text
-        for _ in range(200):
-            if len(seen) == 2:
-                break
+        while len(seen) < 2:
             await asyncio.sleep(0.01)
         assert sorted(seen) == ["cancelled", "told"]
 
@@ -219,10 +217,12 @@ def test_beyond_the_bound_on_calls_in_flight_there_is_a_defined_error() -> None:
 
 def test_cancellation_ends_the_work_and_sends_no_answer() -> None:
     app = Server("t")
+    begun: list[str] = []
     seen = []
 
     @app.tool
     async def endless(ctx: Context) -> None:
+        begun.append("endless")
         try:
             await asyncio.sleep(20)
         finally:
@@ -230,6 +230,7 @@ def test_cancellation_ends_the_work_and_sends_no_answer() -> None:
 
     @app.tool(run="thread")
     def stubborn(ctx: Context) -> str:
+        begun.append("stubborn")
         while not ctx.cancelled:
             time.sleep(0.005)
         seen.append(True)
@@ -238,7 +239,8 @@ def test_cancellation_ends_the_work_and_sends_no_answer() -> None:
     async def conversation(client: Client) -> None:
         for name in ("endless", "stubborn"):
             id, _ = client.begin("tools/call", {"name": name, "arguments": {}})
-            await asyncio.sleep(0.02)
+            while name not in begun:
+                await asyncio.sleep(0.005)
             client.cancel(id)
         while len(seen) < 2 or app.service.in_flight:
             await asyncio.sleep(0.005)

@@ -277,10 +277,12 @@ def test_progress_and_cancellation_are_those_of_the_call() -> None:
     async def conversation(client: Client) -> None:
         params = {"name": "o_work", "arguments": {}, "_meta": {"progressToken": "p"}}
         id, _ = client.begin("tools/call", params)
-        await asyncio.sleep(0.02)
+        while not client.notifications:
+            await asyncio.sleep(0.01)
         assert client.notifications[0]["params"] == {"progressToken": "p", "progress": 1, "total": 2}
         client.cancel(id)
-        await asyncio.sleep(0.02)
+        while not ended:
+            await asyncio.sleep(0.01)
         assert ended == [True]
 
     with_client(app, conversation)

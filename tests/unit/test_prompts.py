@@ -379,6 +379,7 @@ def test_a_cancelled_prompt_is_not_answered() -> None:
 
     @app.prompt
     async def slow() -> str:
+        ended.append("begun")
         try:
             await asyncio.sleep(30)
         except asyncio.CancelledError:
@@ -389,10 +390,12 @@ def test_a_cancelled_prompt_is_not_answered() -> None:
     async def run() -> None:
         async with Client(app) as client:
             id, future = client.begin("prompts/get", {"name": "slow"})
-            await asyncio.sleep(0.05)
+            while not ended:
+                await asyncio.sleep(0.01)
             client.cancel(id)
-            await asyncio.sleep(0.05)
-            assert ended == ["cancelled"]
+            while len(ended) < 2:
+                await asyncio.sleep(0.01)
+            assert ended == ["begun", "cancelled"]
             assert future.cancelled()
             assert not client._waiting
 

@@ -507,6 +507,7 @@ def test_a_read_can_be_cancelled_and_has_a_time_limit() -> None:
 
     @app.resource("docs://slow")
     async def slow() -> str:
+        stopped.append("begun")
         try:
             await asyncio.sleep(20)
         except asyncio.CancelledError:
@@ -521,11 +522,14 @@ def test_a_read_can_be_cancelled_and_has_a_time_limit() -> None:
 
     async def conversation(client: Client) -> None:
         id, _ = client.begin("resources/read", {"uri": "docs://slow"})
-        await asyncio.sleep(0.02)
+        while not stopped:
+            await asyncio.sleep(0.01)
         client.cancel(id)
         with pytest.raises(RemoteError, match="did not end within"):
             await client.request("resources/read", {"uri": "docs://limited"})
-        assert stopped == ["slow"]
+        while len(stopped) < 2:
+            await asyncio.sleep(0.01)
+        assert stopped == ["begun", "slow"]
 
     with_client(app, conversation, MODERN)
 

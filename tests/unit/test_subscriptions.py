@@ -8,7 +8,6 @@ import os
 import runpy
 import sys
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -668,9 +667,12 @@ def test_over_pipes_changes_that_come_with_the_last_line_are_told_before_the_end
 
 def test_over_pipes_a_signal_ends_a_stream_with_an_answer() -> None:
     with serve(BACKGROUND) as server:
-        server.ask("subscriptions/listen", {"notifications": {}, "_meta": MODERN_META}, "s")
+        listen = {"notifications": {"toolsListChanged": True}, "_meta": MODERN_META}
+        server.ask("subscriptions/listen", listen, "s")
         assert server.answer()["method"] == ACKNOWLEDGED
-        time.sleep(0.2)  # until the loop runs: before, the process just ends
+        params = {"name": "grow", "arguments": {"name": "more"}, "_meta": MODERN_META}
+        grown = server.ask("tools/call", params)  # the loop sends of it: until it runs the process just ends
+        assert {message.get("id", message.get("method")) for message in server.answers(2)} == {grown, TOOLS}
         server.signal(15)
         assert server.answer()["id"] == "s"
         server.wait()
