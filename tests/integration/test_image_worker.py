@@ -256,7 +256,7 @@ def test_a_decoder_that_crashes_costs_only_its_call(
         await read_image(small_image)
         pid = idle_worker()
         call = asyncio.ensure_future(said(slow_image))
-        await asyncio.sleep(0.1)
+        await until(lambda: image_pool.pool().idle == [])
         os.kill(pid, number)
         message = await call
         await read_image(small_image)
