@@ -464,10 +464,10 @@ class Source:
             self._retrying = False
 
     def _reason(self, peer: Peer | None, error: Exception) -> str:
+        if isinstance(error, asyncio.TimeoutError):  # how it ended then is our doing
+            return f"it did not start within {self._start_seconds:g} s"
         if peer is not None and peer.ended is not None:
             return peer.ended
-        if isinstance(error, asyncio.TimeoutError):
-            return f"it did not start within {self._start_seconds:g} s"
         if not isinstance(error, FastrpcError | ValueError):
             return f"its answer is not what it should be: {error!r:.200}"
         return str(error) or type(error).__name__
