@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from gates import GATES
 from raw_http import META, SECONDS, Answer, Closed, Socket, head_of
 
 TOKEN, OTHER_TOKEN = "a-token-of-the-first-caller", "a-token-of-the-second-caller"
@@ -40,7 +41,8 @@ ASKED = [
 ]
 """How the tool `ask` may ask, and its text once a client that can do everything has given these answers."""
 
-PROGRAM = r'''
+PROGRAM = (
+    r"""
 import asyncio, importlib, json, sys, time
 from fastrpc import Context, Server, asking
 from fastrpc.transports.http.limits import Limits
@@ -55,17 +57,10 @@ for name, value in given["patch"].items():
 app = Server("told")
 if given["behind"]:
     app.mount(Server.proxy([sys.executable, "-c", given["behind"]]), "behind")
-gates = {}
 ends = []
-
-class Gate:
-    def __init__(self):
-        self.begun, self.open, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self.outcome = ""
-
-def gate(name):
-    return gates.setdefault(name, Gate())
-
+"""
+    + GATES
+    + r'''
 @app.tool(run="inline")
 def echo(text: str) -> str:
     return text
@@ -82,29 +77,9 @@ async def wait(ms: int) -> str:
 @app.tool
 async def hold(name: str, context: Context, say: bool = False) -> str:
     """Wait until `let_go` is called with this name."""
-    it = gate(name)
     if say:
         context.info(f"{name} has begun")
-    it.begun.set()
-    try:
-        await it.open.wait()
-        it.outcome = "returned"
-        return name
-    except asyncio.CancelledError:
-        it.outcome = "cancelled"
-        raise
-    finally:
-        it.ended.set()
-
-@app.tool(run="inline")
-def let_go(name: str) -> str:
-    gate(name).open.set()
-    return "gone"
-
-@app.tool
-async def begun(name: str) -> str:
-    await gate(name).begun.wait()
-    return "begun"
+    return await held(name)
 
 @app.tool
 async def outcome(name: str) -> str:
@@ -243,6 +218,7 @@ async def main():
 application = app.asgi(**given["options"])
 run_in_loop(main())
 '''
+)
 
 
 class Server:

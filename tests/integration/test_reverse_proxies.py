@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gates import GATES
 from http_processes import (
     SECONDS,
     Serving,
@@ -31,16 +32,10 @@ import asyncio, os
 from fastrpc import Context, Server
 
 app = Server("behind")
-gates = {}
-
-class Gate:
-    def __init__(self):
-        self.begun, self.open, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self.outcome = ""
-
-def gate(name):
-    return gates.setdefault(name, Gate())
-
+"""
+TOOLS += (
+    GATES
+    + """
 @app.tool(run="inline")
 def echo(text: str) -> str:
     return text
@@ -55,29 +50,9 @@ def size(text: str) -> str:
 
 @app.tool
 async def hold(name: str, context: Context, events: int = 0) -> str:
-    it = gate(name)
     for number in range(events):
         context.info(f"{name} {number}")
-    it.begun.set()
-    try:
-        await it.open.wait()
-        it.outcome = "returned"
-        return name
-    except asyncio.CancelledError:
-        it.outcome = "cancelled"
-        raise
-    finally:
-        it.ended.set()
-
-@app.tool
-async def begun(name: str) -> str:
-    await gate(name).begun.wait()
-    return "begun"
-
-@app.tool
-async def let_go(name: str) -> str:
-    gate(name).open.set()
-    return "gone"
+    return await held(name)
 
 @app.tool
 async def outcome(name: str) -> str:
@@ -99,6 +74,7 @@ def change() -> str:
     app.remove_tool("passing")
     return "changed"
 """
+)
 LEGACY = ["2025-03-26", "2025-06-18", "2025-11-25"]
 MIB = 1024 * 1024
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
