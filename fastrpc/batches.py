@@ -66,7 +66,7 @@ class Batch:
         try:
             while self._unread:
                 self._element.read(self._unread.pop())
-                self.dispatcher.take_element(self._element, self)
+                self.dispatcher.dispatch(self._element, self)
                 if deadline is not None and monotonic() > deadline:
                     break
         finally:

@@ -171,10 +171,6 @@ class Dispatcher:
 
     # --- what the connection calls ------------------------------------------------------------------
 
-    def dispatch(self, message: Message) -> None:
-        """Take a message that the connection did not answer. Never raises."""
-        self._take(message, None)
-
     def line_too_long(self) -> None:
         self._answer_error(b"null", ParseError("Parse error: a line longer than the limit"), None)
 
@@ -229,7 +225,8 @@ class Dispatcher:
 
     # --- messages -------------------------------------------------------------------------------------
 
-    def _take(self, message: Message, batch: Batch | None) -> None:
+    def dispatch(self, message: Message, batch: Batch | None = None) -> None:
+        """Take a message that the connection did not answer, or one of a batch. Never raises."""
         kind = message.kind
         if kind == "request":
             self._take_request(message, batch)
@@ -326,10 +323,6 @@ class Dispatcher:
         batch = Batch(self, message.elements())
         self.batches.add(batch)
         batch.read()
-
-    def take_element(self, message: Message, batch: Batch) -> None:
-        """Take one message of a batch."""
-        self._take(message, batch)
 
     def _is_wanted(self, request: Request, batch: Batch) -> bool:
         """Whether a request of a batch is to be served: not if it was cancelled, or the batch stopped."""

@@ -118,18 +118,29 @@ class Handler:
 def made(kind: type[Made], thing: Any, options: dict[str, Any]) -> Made:
     """Return ``kind(thing, **options)``. Raises DefinitionError for an option that it does not have, with the
     one that was meant."""
-    known: dict[str, None] = {}
-    for each in kind.__mro__:
-        code = getattr(each.__dict__.get("__init__"), "__code__", None)
-        if code is not None:
-            first = code.co_argcount
-            known.update(dict.fromkeys(code.co_varnames[first : first + code.co_kwonlyargcount]))
+    known = _options_of(kind) if options else ()
     for option in options:
         if option not in known:
             near = resembling(option, known, 1)
             hint = f"did you mean {near[0]}=?" if near else f"the options are {', '.join(known)}"
             raise DefinitionError(f"{name_of(thing)}{_line_of(thing)}: there is no option {option}=; {hint}")
     return kind(thing, **options)
+
+
+_options: dict[type[Handler], list[str]] = {}
+
+
+def _options_of(kind: type[Handler]) -> list[str]:
+    """Return the names of the keyword arguments that a kind of handler takes."""
+    known = _options.get(kind)
+    if known is None:
+        known = _options[kind] = []
+        for each in kind.__mro__:
+            code = getattr(each.__dict__.get("__init__"), "__code__", None)
+            if code is not None:
+                names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+                known += [name for name in names if name not in known]
+    return known
 
 
 def _line_of(function: Any) -> str:

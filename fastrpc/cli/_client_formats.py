@@ -95,7 +95,7 @@ def _with_its_line_endings(text: str, change: Callable[[str], str]) -> str:
 class JsonClient(Client):
     """A client whose file is JSON, with comments and trailing commas perhaps.
 
-    `local` and `remote_entry` return the entry of a server: ``local(entry)``, ``remote_entry(url, headers)``.
+    `local` and `remote_entry` return the entry of a server: ``local(entry)``, ``remote_entry(url)``.
     """
 
     def __init__(

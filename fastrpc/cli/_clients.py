@@ -53,6 +53,10 @@ def _typed(entry: ServerEntry) -> dict[str, Any]:
     return {"type": "stdio", **command_entry(entry)}
 
 
+def _typed_url(url: str) -> dict[str, Any]:
+    return {"type": "http", "url": url}
+
+
 def _opencode_entry(entry: ServerEntry) -> dict[str, Any]:
     found: dict[str, Any] = {"type": "local", "command": [entry.command, *entry.args], "enabled": True}
     if entry.env:
@@ -67,7 +71,7 @@ CLIENTS: dict[str, Client] = {
         "mcpServers",
         NEW_SESSION,
         _typed,
-        lambda url: {"type": "http", "url": url},
+        _typed_url,
         "${{{}}}",
     ),
     "claude-desktop": JsonClient(
@@ -82,7 +86,7 @@ CLIENTS: dict[str, Client] = {
         "servers",
         NOTICES,
         _typed,
-        lambda url: {"type": "http", "url": url},
+        _typed_url,
         "${{env:{}}}",
     ),
     "cursor": JsonClient(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fastrpc import Server, batches
-from fastrpc.dispatcher import Dispatcher
+from fastrpc.batches import Batch
 from fastrpc.transports.memory import MemoryTransport
 
 VERSION = "2025-03-26"
@@ -44,8 +44,8 @@ def cancelling(id: Any) -> dict[str, Any]:
     return message("notifications/cancelled", {"requestId": id})
 
 
-class Peer:
-    """A client in memory of a server that notes which calls it has run."""
+class Noting:
+    """A server that notes which calls it has run."""
 
     def __init__(self, **options: Any) -> None:
         self.app = Server("batches", **options)
@@ -55,6 +55,13 @@ class Peer:
         def note(id: str) -> str:
             self.noted.append(id)
             return id
+
+
+class Peer(Noting):
+    """A client in memory of such a server."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
 
         @self.app.tool
         async def hold(id: str) -> str:
@@ -124,7 +131,7 @@ def test_the_bound_is_the_servers() -> None:
 def test_no_element_of_too_large_a_batch_is_looked_at(
     element: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Dispatcher, "take_element", lambda *given: pytest.fail("an element was taken"))
+    monkeypatch.setattr(Batch, "read", lambda *given: pytest.fail("an element was taken"))
     peer = Peer()
     peer.send(b"[" + b",".join([element] * 200_000) + b"]")
     (refused,) = peer.lines
@@ -243,18 +250,11 @@ def test_a_batch_is_read_to_its_end_when_the_input_ends() -> None:
 # --- over HTTP --------------------------------------------------------------------------------------------
 
 
-class Web:
-    """The ASGI application of a server, in this loop."""
+class Web(Noting):
+    """The ASGI application of such a server, in this loop."""
 
     def __init__(self, **options: Any) -> None:
-        self.app = Server("batches", **options)
-        self.noted: list[str] = []
-
-        @self.app.tool(run="inline")
-        def note(id: str) -> str:
-            self.noted.append(id)
-            return id
-
+        super().__init__(**options)
         self.asgi = self.app.asgi(auth=None)
 
     async def ask(self, method: str, path: str, body: Any = b"", **headers: str) -> tuple[int, Any, Any]:

@@ -55,9 +55,8 @@ class Connections:
         self._lingering: dict[Protocol, None] = {}
         self._incomplete: ByAddress[Protocol] = ByAddress()
         """Some may have sent a whole request since: see `_oldest_incomplete`."""
-        self._waiting: list[
-            tuple[Protocol, int | None, float]
-        ] = []  # what `_look` has found, the first to go last
+        self._waiting: list[tuple[Protocol, int, float]] = []
+        """What `_look` has found, with how and since when it waits; the first to go is the last."""
         self._looked = -1.0
         self._found = 0
 
@@ -115,13 +114,9 @@ class Connections:
         """Return the next connection that waits for its client, if it still does, for one from an address."""
         while True:
             while self._waiting:
-                found = self._waiting.pop()
-                connection = found[0]
-                if connection in self._served and found == (
-                    connection,
-                    connection.standing,
-                    connection.since,
-                ):
+                connection, standing, since = self._waiting.pop()
+                still_waits = (connection.standing, connection.since) == (standing, since)
+                if still_waits and connection in self._served:
                     return connection
             if self._looked == self.now and self._found * WORTHWHILE < len(self._served):
                 return None

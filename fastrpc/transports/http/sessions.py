@@ -221,7 +221,7 @@ class Sessions:
         session = Session(principal, self._connect, loop, self._store, self._idle_exchanges)
         of_caller = session.dispatcher.service.quotas.of(principal)
         if of_caller.make_room is None:
-            of_caller.make_room = partial(self._end_unused, principal)
+            of_caller.make_room = partial(self._end_idle_one, principal, but_last=True)
         session.dispatcher.session.quota.outer = of_caller
         self._sessions[session.id] = session
         self._of_caller.setdefault(principal, {})[session.id] = session
@@ -229,21 +229,14 @@ class Sessions:
             self._sweep_later(loop)
         return session
 
-    def _end_idle_one(self, principal: str) -> bool:
-        """End the session of a caller that was idle the longest; False if there is none."""
-        own = self._of_caller.get(principal, {})
-        idle = next((session for session in own.values() if not session.busy), None)
-        if idle is None:
-            return False
-        self.end(idle)
-        return True
+    def _end_idle_one(self, principal: str, *, but_last: bool = False) -> bool:
+        """End the session of a caller that was idle the longest; False if there is none.
 
-    def _end_unused(self, principal: str) -> bool:
-        """The same, but for the session that was used last: its request asks for the room."""
-        own = self._of_caller.get(principal, {})
-        last = next(reversed(own.values()), None)
-        idle = next((session for session in own.values() if not session.busy), None)
-        if idle is None or idle is last:
+        `but_last` spares the one that was used last: its request asks for the room.
+        """
+        own = list(self._of_caller.get(principal, {}).values())
+        idle = next((session for session in own if not session.busy), None)
+        if idle is None or (but_last and idle is own[-1]):
             return False
         self.end(idle)
         return True
