@@ -332,12 +332,3 @@ def children(pid: int) -> list[int]:
     """The processes that another has begun and that still run."""
     with open(f"/proc/{pid}/task/{pid}/children") as file:
         return [int(child) for child in file.read().split()]
-
-
-def is_alive(pid: int) -> bool:
-    """Whether there is such a process, and it is no corpse."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:  # it is gone, or goes while its file is read
-        return False

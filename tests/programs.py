@@ -77,6 +77,15 @@ def bash(command: str, mark: str = "", **options: Any) -> Any:
     return processes.run(["bash", "-c", command], env=environment(mark), **options)
 
 
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process, and it is no corpse."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:  # it is gone, or goes while its file is read
+        return False
+
+
 def reapers() -> list[int]:
     """The reapers of this process, each by the process that it has started for it: the guardian, if any."""
     return children_of(os.getpid())

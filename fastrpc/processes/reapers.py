@@ -84,14 +84,14 @@ class Reaper:
         finally:
             theirs.close()
         self.socket: socket.socket | None = ours
-        loop.add_reader(ours.fileno(), self._readable)
+        loop.add_reader(ours.fileno(), self.read_reports)
 
     def move_to(self, loop: asyncio.AbstractEventLoop) -> None:
         """Go on in another loop than that in which the last program ran."""
         assert self.socket is not None
         self._unwatch()
         self.loop = loop
-        loop.add_reader(self.socket.fileno(), self._readable)
+        loop.add_reader(self.socket.fileno(), self.read_reports)
 
     def request(
         self,
@@ -137,7 +137,8 @@ class Reaper:
         except OSError:
             pass
 
-    def _readable(self) -> None:
+    def read_reports(self) -> None:
+        """Hand on what the reaper has said, if anything; does not wait."""
         assert self.socket is not None
         try:
             data = self.socket.recv(4096, socket.MSG_DONTWAIT)
@@ -255,11 +256,23 @@ def take(loop: asyncio.AbstractEventLoop) -> Reaper:
         stale.end()
     if _ending:
         bury()
-    reaper = idle.pop() if idle else Reaper(loop)
+    reaper = _take_idle() or Reaper(loop)
     if reaper.loop is not loop:
         reaper.move_to(loop)
     busy.add(reaper)
     return reaper
+
+
+def _take_idle() -> Reaper | None:
+    """Return an idle reaper that lives. One that was killed while the loop was held has said so, unread: a
+    program handed to it would be lost with it."""
+    while idle:
+        reaper = idle.pop()
+        reaper.read_reports()
+        if not reaper.ending:
+            return reaper
+        reaper.end()
+    return None
 
 
 def ask(flags: int, counts: tuple[int, int], payload: bytes, descriptors: Sequence[int]) -> Reaper:

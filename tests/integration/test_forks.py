@@ -11,7 +11,8 @@ import signal
 from typing import Any
 
 import pytest
-from http_processes import TOKEN, Serving, eventually, is_alive
+from http_processes import TOKEN, Serving, eventually
+from programs import is_alive
 from stdio import Process, encode, serve
 
 SERVER = """

@@ -27,10 +27,10 @@ from http_processes import (
     children,
     eventually,
     handshake,
-    is_alive,
     modern,
     request,
 )
+from programs import is_alive
 
 TOOLS = (
     """

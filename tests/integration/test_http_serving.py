@@ -30,9 +30,9 @@ from http_processes import (
     answer_of,
     environment,
     eventually,
-    is_alive,
     modern,
 )
+from programs import is_alive
 
 TOOLS = (
     """
