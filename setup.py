@@ -75,6 +75,7 @@ extensions = [
         extra_link_args=link_flags,
     ),
     module("encode"),
+    module("convert"),
     module("plan"),
     module("connection"),
     module("stream"),

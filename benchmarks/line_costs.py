@@ -92,6 +92,10 @@ SHAPES: dict[str, Callable[[int], bytes]] = {
     "deep objects": repeated(b'{"a":' * 110 + b"1" + b"}" * 110),
     "nulls": repeated(b"null"),
     "reals": repeated(b"0.1"),
+    "reals that are integers": repeated(b"1.0"),
+    "integers, and a real at the end": lambda size: b"[" + b"1," * (size // 2 - 4) + b"1.0]",
+    "texts of integers": repeated(b'"1"'),
+    "texts of reals": repeated(b'"1e0"'),
     "long reals": repeated(b"0." + b"1234567890" * 40 + b"e-5"),
     "reals of 1e5 digits": repeated(b"1" * 100_000 + b".5e-99999"),
     "exponents": repeated(b"1e300"),
@@ -131,6 +135,7 @@ PLACES: dict[str, Callable[[bytes], bytes]] = {
     "an argument that no parameter takes": lambda value: call(b'{"other":%b}' % value),
     "an argument for a text": lambda value: call(b'{"text":%b}' % value, b'"write"'),
     "an argument for an array of integers": lambda value: call(b'{"values":%b}' % value, b'"sum"'),
+    "an argument for an array of reals": lambda value: call(b'{"values":%b}' % value, b'"mean"'),
     "the arguments": call,
     "an argument of an unknown tool": lambda value: call(b'{"value":%b}' % value, b'"nothing"'),
     "the name of a tool": lambda value: call(b"{}", value),
@@ -195,6 +200,10 @@ def make_server() -> Server:
     @app.tool(run="inline")
     def sum(values: list[int]) -> str:
         return "summed"
+
+    @app.tool(run="inline")
+    def mean(values: list[float]) -> str:
+        return "a mean"
 
     return app
 

@@ -111,6 +111,10 @@ class Shape:
     def accept(self, value: Any, lenient: bool = True) -> Any:
         raise NotImplementedError
 
+    def extend(self, accepted: list[Any], values: list[Any], lenient: bool) -> None:
+        """Append every value accepted. On `Mismatch`, `accepted` ends before the value that is wrong."""
+        accepted.extend(map(self.accept, values, [lenient] * len(values)))
+
     def to_json(self, value: Any) -> Any:
         """Return a tool's result as a JSON value. Plain values are JSON already."""
         return value
@@ -141,12 +145,19 @@ class IntegerShape(Shape):
         if kind is int:
             return value
         if kind is float and value.is_integer():  # JSON Schema: 1.0 is an integer
-            return int(value)
+            if -EXACT_FLOAT < value < EXACT_FLOAT:
+                return int(value)
+            raise expected("integer below 2**53, or one written in digits", value)
         if lenient and kind is str:
             mended = integer_from_text(value)
             if mended is not None:
                 return mended
         raise expected("integer", value)
+
+    def extend(self, accepted: list[Any], values: list[Any], lenient: bool) -> None:
+        from fastrpc._core.convert import extend_integers
+
+        extend_integers(accepted, values, self.accept, lenient)
 
 
 class NumberShape(Shape):
@@ -164,6 +175,11 @@ class NumberShape(Shape):
             if mended is not None:
                 return mended
         raise expected("number", value)
+
+    def extend(self, accepted: list[Any], values: list[Any], lenient: bool) -> None:
+        from fastrpc._core.convert import extend_reals
+
+        extend_reals(accepted, values, self.accept, lenient)
 
 
 class BooleanShape(Shape):
@@ -192,7 +208,7 @@ class ArrayShape(Shape):
             return value
         accepted: list[Any] = []
         try:
-            accepted.extend(map(self.items.accept, value, [lenient] * len(value)))
+            self.items.extend(accepted, value, lenient)
         except Mismatch as mismatch:
             raise mismatch.within(f"[{len(accepted)}]") from None
         return accepted
@@ -271,9 +287,8 @@ class DescribedShape(Shape):
     def __init__(self, inner: Shape, description: str) -> None:
         super().__init__(described(inner.schema, description), inner.noun, inner.kind)
         self.inner = inner
-
-    def accept(self, value: Any, lenient: bool = True) -> Any:
-        return self.inner.accept(value, lenient)
+        self.accept = inner.accept  # type: ignore[method-assign]
+        self.extend = inner.extend  # type: ignore[method-assign]
 
 
 ANY = AnyShape({}, kind="json")

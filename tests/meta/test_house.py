@@ -35,6 +35,7 @@ LAYERS = {
     "fastrpc._core.call": 1,
     "fastrpc._core.values": 1,
     "fastrpc._core.encode": 1,
+    "fastrpc._core.convert": 0,
     "fastrpc._core.plan": 1,
     "fastrpc._core.connection": 1,
     "fastrpc._core.stream": 2,
