@@ -58,9 +58,11 @@ def _begin_child() -> None:
     global generation
     generation += 1
     functions, _functions[:] = _functions[:], []
-    for function in functions:
-        function()
-    _after()
+    try:
+        for function in functions:
+            function()
+    finally:
+        _after()
 
 
 _masks: dict[int, set[Any]] = {}
@@ -70,8 +72,14 @@ os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_begi
 
 
 def replace(descriptors: Iterable[int]) -> None:
-    """Put /dev/null in the place of descriptors: whoever still knows their numbers does no harm."""
-    null = os.open(os.devnull, os.O_RDWR)
+    """Put /dev/null in the place of descriptors: whoever still knows their numbers does no harm. They are
+    closed where the process has no descriptor left for it."""
+    try:
+        null = os.open(os.devnull, os.O_RDWR)
+    except OSError:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return
     for descriptor in descriptors:
         os.dup2(null, descriptor, inheritable=False)
     os.close(null)

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import ssl
 from typing import Any
 
+import certificates
 import pytest
 from http_processes import TOKEN, Serving, eventually
 from programs import is_alive
@@ -105,6 +108,22 @@ def stays() -> str:
     if pid == 0:
         time.sleep(60)
         os._exit(0)
+    return str(pid)
+
+@app.tool(run="thread")
+def stays_without_descriptors() -> str:
+    taken = []
+    try:
+        while True:
+            taken.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError:
+        pass
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(60)
+        os._exit(0)
+    for descriptor in taken:
+        os.close(descriptor)
     return str(pid)
 
 def square(number):
@@ -238,10 +257,11 @@ def test_processes_of_multiprocessing_work_and_end_as_everywhere(process: Proces
         assert process.call("echo", text="after")["content"][0]["text"] == "after"
 
 
-def test_a_child_that_stays_keeps_no_pipe_open() -> None:
+@pytest.mark.parametrize("tool", ["stays", "stays_without_descriptors"])
+def test_a_child_that_stays_keeps_no_pipe_open(tool: str) -> None:
     with serve(SERVER) as process:
         process.initialize()
-        pid = int(process.call("stays")["content"][0]["text"])
+        pid = int(process.call(tool)["content"][0]["text"])
         try:
             process.close_stdin()
             assert process.rest() == b""  # which ends, although the child goes on
@@ -344,3 +364,24 @@ def test_over_http_a_child_that_stays_keeps_neither_port_nor_connection(served: 
             served.connection().connect()
     finally:
         os.kill(pid, signal.SIGKILL)
+
+
+def test_over_tls_a_child_that_stays_keeps_no_handshake(tmp_path: Any) -> None:
+    pytest.importorskip("cryptography.x509")
+    certificate, key = certificates.for_localhost(tmp_path)
+    (tmp_path / "server.py").write_text(SERVER)
+    options = ("--http", "127.0.0.1:0", "--tls-cert", certificate, "--tls-key", key)
+    tls = ssl.create_default_context(cafile=certificate)
+    with (
+        Serving("serve", "server.py", *options, folder=tmp_path, tls=tls, FASTRPC_TOKEN=TOKEN) as server,
+        socket.create_connection(("127.0.0.1", server.port), timeout=20) as silent,
+    ):
+        assert server.call("echo", text="before") == "before"  # the silent one was accepted before
+        pid = int(server.call("stays"))
+        try:
+            server.kill()
+            assert server.process.wait(20) == 0
+            assert is_alive(pid)
+            assert silent.recv(1) == b""
+        finally:
+            os.kill(pid, signal.SIGKILL)

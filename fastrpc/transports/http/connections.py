@@ -10,6 +10,7 @@ all of them at most once in a tick of the clock, or as often as many can be clos
 from __future__ import annotations
 
 import socket
+from itertools import chain
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -157,6 +158,9 @@ class ByAddress(Generic[Item]):
 
     def __len__(self) -> int:
         return self._count
+
+    def __iter__(self) -> Iterator[Item]:
+        return chain.from_iterable(self._of.values())
 
     def add(self, connection: Item) -> None:
         own = self._of.setdefault(connection.address, {})

@@ -28,13 +28,14 @@ PAUSE_SECONDS = 0.1
 
 
 class Handshake:
-    """A connection whose handshake is under way. `connection` is None once the event loop has it."""
+    """A connection whose handshake is under way. `begun` once the event loop has it."""
 
-    __slots__ = ("address", "connection", "task")
+    __slots__ = ("address", "begun", "connection", "task")
 
     def __init__(self, address: Hashable, connection: socket.socket) -> None:
         self.address = address
-        self.connection: socket.socket | None = connection
+        self.connection = connection
+        self.begun = False
         self.task: asyncio.Task[None] | None = None
 
 
@@ -58,6 +59,10 @@ class TlsListener:
         self._handshakes: ByAddress[Handshake] = ByAddress()
         self._pause: asyncio.TimerHandle | None = None
         self._loop.add_reader(listener, self._accept)
+
+    def under_way(self) -> list[socket.socket]:
+        """Return the connections whose handshakes are under way."""
+        return [handshake.connection for handshake in self._handshakes]
 
     def close(self) -> None:
         """Accept no more, and give up the handshakes that are under way."""
@@ -83,7 +88,7 @@ class TlsListener:
                 self._give_up_oldest()
             handshake = Handshake(address_of(client if isinstance(client, tuple) else None), connection)
             self._handshakes.add(handshake)
-            handshake.task = self._loop.create_task(self._shake_hands(handshake, connection))
+            handshake.task = self._loop.create_task(self._shake_hands(handshake))
 
     def _go_on(self) -> None:
         self._pause = None
@@ -95,19 +100,19 @@ class TlsListener:
         if oldest is None:
             return False
         self._handshakes.discard(oldest)
-        if oldest.connection is not None:  # its task will never begin
+        if not oldest.begun:  # nor will its task ever begin
             oldest.connection.close()
         if oldest.task is not None:
             oldest.task.cancel()
         return True
 
-    async def _shake_hands(self, handshake: Handshake, connection: socket.socket) -> None:
-        handshake.connection = None
+    async def _shake_hands(self, handshake: Handshake) -> None:
+        handshake.begun = True
         try:
             await self._loop.connect_accepted_socket(
-                self._make, connection, ssl=self._context, ssl_handshake_timeout=HANDSHAKE_SECONDS
+                self._make, handshake.connection, ssl=self._context, ssl_handshake_timeout=HANDSHAKE_SECONDS
             )
         except (OSError, asyncio.TimeoutError, asyncio.CancelledError):
-            connection.close()  # it was no TLS, the client has gone, or it has taken too long
+            handshake.connection.close()  # it was no TLS, the client has gone, or it has taken too long
         finally:
             self._handshakes.discard(handshake)

@@ -113,6 +113,7 @@ class HttpServer:
             for connection in self._server.server_state.connections:
                 found = connection.transport.get_extra_info("socket")
                 sockets.append(-1 if found is None else found.fileno())
+            sockets += [each.fileno() for each in self._server.shaking_hands()]
         forks.replace(descriptor for descriptor in sockets if descriptor >= 0)
         signals.let_go()
         if self._hot_path is not None:

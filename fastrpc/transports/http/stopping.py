@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, Protocol
 
+    from fastrpc.transports.http.handshakes import TlsListener
+
     class Stoppable(Protocol):
         """An application that ends in order."""
 
@@ -58,6 +60,7 @@ class StoppingServer(uvicorn.Server):
         self._led = led
         self._tls = tls
         self._handshakes = handshakes
+        self._tls_listeners: list[TlsListener] = []
         self._drain_seconds = drain_seconds
         self._on_ready = on_ready
         self._loop = asyncio.get_running_loop()
@@ -106,10 +109,16 @@ class StoppingServer(uvicorn.Server):
         if self._tls is not None:
             from fastrpc.transports.http.handshakes import TlsListener
 
-            return TlsListener(listener, self._tls, self._new_connection, self._handshakes)
+            tls_listener = TlsListener(listener, self._tls, self._new_connection, self._handshakes)
+            self._tls_listeners.append(tls_listener)
+            return tls_listener
         return await self._loop.create_server(
             self._new_connection, sock=listener, backlog=self.config.backlog
         )
+
+    def shaking_hands(self) -> list[socket.socket]:
+        """Return the connections whose TLS handshakes are under way."""
+        return [connection for listener in self._tls_listeners for connection in listener.under_way()]
 
     def _new_connection(self) -> asyncio.Protocol:
         make: Any = self.config.http_protocol_class
