@@ -86,6 +86,14 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def gone(pid: int, seconds: float = SECONDS) -> None:
+    """Wait for the end of a process. Its descriptors are closed then."""
+    deadline = time.monotonic() + seconds
+    while is_alive(pid):
+        assert time.monotonic() < deadline, f"{pid} lives on"
+        time.sleep(0.002)
+
+
 def reapers() -> list[int]:
     """The reapers of this process, each by the process that it has started for it: the guardian, if any."""
     return children_of(os.getpid())

@@ -75,6 +75,7 @@ class Reaper:
         self.ending = False
         """Whether it serves no further program: it or its guardian was killed."""
         self._unread = b""
+        self._reaped = False
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self.pid = _spawn_reaper(theirs.fileno())
@@ -158,6 +159,15 @@ class Reaper:
                 self.watcher.heard(report)
         self._unread = data
 
+    def has_ended(self) -> bool:
+        """Whether the process `pid` has ended, as the system knows at once."""
+        if not self._reaped:
+            try:
+                self._reaped = os.waitpid(self.pid, os.WNOHANG)[0] != 0
+            except OSError:  # somebody else waits for all children, and has seen its end
+                self._reaped = True
+        return self._reaped
+
     def _begins_to_end(self) -> None:
         self.ending = True
         if self in idle:
@@ -198,7 +208,8 @@ class Reaper:
             self.wake_up()
             self.socket.close()
             self.socket = None
-            _ending.append(self.pid)
+            if not self._reaped:
+                _ending.append(self.pid)
             if not self.loop.is_closed():
                 self.loop.call_later(0.02, _bury_in, self.loop)
 
@@ -264,12 +275,12 @@ def take(loop: asyncio.AbstractEventLoop) -> Reaper:
 
 
 def _take_idle() -> Reaper | None:
-    """Return an idle reaper that lives. One that was killed while the loop was held has said so, unread: a
-    program handed to it would be lost with it."""
+    """Return an idle reaper that lives. A program that is handed to one that was killed is lost with it, and
+    what the other of the two has to say of it may lie unread or come yet."""
     while idle:
         reaper = idle.pop()
         reaper.read_reports()
-        if not reaper.ending:
+        if not reaper.ending and not reaper.has_ended():
             return reaper
         reaper.end()
     return None

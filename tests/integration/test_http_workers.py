@@ -29,10 +29,10 @@ from http_processes import (
     environment,
     eventually,
     handshake,
-    is_alive,
     modern,
     request,
 )
+from programs import is_alive
 
 TOOLS = (
     """

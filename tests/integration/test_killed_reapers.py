@@ -14,7 +14,7 @@ import pytest
 from fastrpc.tools.agent import _tasks
 from fastrpc.tools.agent.background_bash import background_bash
 from fastrpc.tools.agent.bash import bash as bash_tool
-from programs import bash, children_of, environment, marked, on_asyncio, reaper_below, reapers
+from programs import bash, children_of, environment, gone, marked, on_asyncio, reaper_below, reapers
 from test_processes import LEAVING, SHAPES, all_running, mark
 
 from fastrpc import Context, ToolError, processes
@@ -69,6 +69,20 @@ def test_one_killed_reaper_ends_no_other_call(mark: str, victim: str) -> None:
         assert not marked(mark)
 
     on_asyncio(end())
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_no_program_is_handed_to_one_that_was_killed_while_the_loop_was_held(victim: str) -> None:
+    async def hold_the_loop() -> None:
+        await bash("true")
+        (guardian,) = reapers()
+        below = reaper_below(guardian)
+        kill(victim)
+        for pid in (guardian, below) if victim == "reaper" else (guardian,):
+            gone(pid)
+        assert (await bash("echo on")).output.head == b"on\n"
+
+    on_asyncio(hold_the_loop())
 
 
 @pytest.mark.parametrize("victim", VICTIMS)

@@ -20,7 +20,7 @@ from programs import (
     SECONDS,
     bash,
     environment,
-    is_alive,
+    gone,
     marked,
     none_left,
     on_asyncio,
@@ -348,8 +348,7 @@ def test_a_killed_reaper_is_an_error_and_no_hang(mark: str, stage: str) -> None:
                 await process.wait()
         for pid in set(reapers()) - set(before):
             os.kill(pid, signal.SIGKILL)
-            while is_alive(pid):  # its descriptors close after its memory is gone: wait for the zombie
-                time.sleep(0.001)
+            gone(pid)
         if stage in ("running", "just started"):
             with pytest.raises(processes.ProgramError, match="supervisor"):
                 await asyncio.wait_for(process.wait(), 20)
@@ -359,22 +358,6 @@ def test_a_killed_reaper_is_an_error_and_no_hang(mark: str, stage: str) -> None:
         assert (await asyncio.wait_for(bash("echo on"), 5)).output.head == b"on\n"
 
     on_asyncio(kill())
-
-
-@pytest.mark.parametrize("which", [min, max])  # the guardian, or the reaper below it
-def test_no_program_is_handed_to_a_reaper_that_was_killed_while_the_loop_was_held(which: Any) -> None:
-    async def hold_the_loop() -> None:
-        before = reapers()
-        await bash("true")
-        pids = set(reapers()) - set(before)
-        os.kill(which(pids), signal.SIGKILL)
-        deadline = time.monotonic() + SECONDS
-        while any(is_alive(pid) for pid in pids):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        assert (await bash("echo on")).output.head == b"on\n"
-
-    on_asyncio(hold_the_loop())
 
 
 def test_a_reaper_takes_no_notice_of_signals_and_can_be_woken_when_stopped(mark: str) -> None:

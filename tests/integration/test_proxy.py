@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from behind import OFFERS, every_feature_passes
-from http_processes import eventually, is_alive
+from http_processes import eventually
 from in_memory import with_client
+from programs import is_alive
 from stdio import serve
 
 from fastrpc import DefinitionError, Server

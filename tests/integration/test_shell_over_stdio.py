@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from programs import gone
 from stdio import Process, serve
 
 
@@ -21,16 +22,6 @@ def server(tmp_path: Any) -> Iterator[Process]:
 
 def text_of(result: Any) -> str:
     return str(result["content"][0]["text"])
-
-
-def gone(pid: int, seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while os.path.exists(f"/proc/{pid}"):
-        with open(f"/proc/{pid}/stat") as file:
-            if file.read().rpartition(")")[2].split()[0] == "Z":
-                return
-        assert time.monotonic() < deadline, f"{pid} lives on"
-        time.sleep(0.02)
 
 
 def pids(path: str, count: int) -> list[int]:
