@@ -28,7 +28,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
     from collections.abc import Awaitable, Callable, Iterable
+    from typing import TypeVar
 
+    T = TypeVar("T")
     Address = IPv4Address | IPv6Address
     Resolve = Callable[[str, int], Awaitable[list[str]]]
 
@@ -226,7 +228,7 @@ class CheckingProxy:
 
     async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         try:
-            await asyncio.wait_for(self._serve_one(reader, writer), self._longest_seconds)
+            await _within(self._serve_one(reader, writer), self._longest_seconds)
         except Refused as refused:
             writer.write(_answer(refused.status, refused.reason))
         except (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError):
@@ -235,7 +237,7 @@ class CheckingProxy:
             writer.close()
 
     async def _serve_one(self, reader: StreamReader, writer: StreamWriter) -> None:
-        first, headers = await asyncio.wait_for(_head(reader), self._head_seconds)
+        first, headers = await _within(_head(reader), self._head_seconds)
         match = REQUEST.match(first)
         if match is None:
             raise Refused(400, "Bad request line")
@@ -313,7 +315,7 @@ class CheckingProxy:
     async def _answer_of(self, reader: StreamReader, writer: StreamWriter) -> None:
         """Hand on an answer's head, with the word that the connection ends behind it."""
         while True:
-            first, headers = await asyncio.wait_for(_head(reader), self._idle_seconds)
+            first, headers = await _within(_head(reader), self._idle_seconds)
             match = STATUS.match(first)
             if match is None or match[1] == "101":
                 raise Refused(502, "Bad answer")
@@ -339,7 +341,7 @@ class CheckingProxy:
             nonlocal last, left, patience
             while True:
                 try:
-                    part = await asyncio.wait_for(reader.read(CHUNK), min(patience, ENDED_SECONDS))
+                    part = await _within(reader.read(CHUNK), min(patience, ENDED_SECONDS))
                 except asyncio.TimeoutError:
                     if loop.time() - last < patience:
                         continue  # it is not that long yet, or the other direction is busy
@@ -351,7 +353,7 @@ class CheckingProxy:
                 if left < 0:
                     raise ConnectionAbortedError
                 writer.write(part)
-                await asyncio.wait_for(writer.drain(), self._idle_seconds)
+                await _within(writer.drain(), self._idle_seconds)
             patience = min(patience, ENDED_SECONDS)
             if writer.can_write_eof():
                 writer.write_eof()
@@ -371,7 +373,7 @@ class CheckingProxy:
     async def _connect(self, host: str, port: int) -> tuple[StreamReader, StreamWriter]:
         """Resolve, check, and connect to an address that was checked. Raises Refused."""
         try:
-            addresses = await asyncio.wait_for(self._resolve(host, port), CONNECT_SECONDS)
+            addresses = await _within(self._resolve(host, port), CONNECT_SECONDS)
         except (OSError, asyncio.TimeoutError, UnicodeError):
             raise self._refusal(host, port, 502, NOT_RESOLVED) from None
         reachable = [address for address in dict.fromkeys(addresses) if self.may_reach(address, port)]
@@ -381,7 +383,7 @@ class CheckingProxy:
         for address in reachable[:4]:
             try:
                 # An address, not the name: nobody resolves it again.
-                there = await asyncio.wait_for(
+                there = await _within(
                     asyncio.open_connection(address, port, limit=LONGEST_HEAD, flags=socket.AI_NUMERICHOST),
                     CONNECT_SECONDS,
                 )
@@ -407,6 +409,24 @@ class CheckingProxy:
         if len(self.refusals) > REMEMBERED:
             del self.refusals[next(iter(self.refusals))]
         return Refused(status, reason)
+
+
+async def _within(awaitable: Awaitable[T], seconds: float) -> T:
+    """Await something for so long; raise asyncio.TimeoutError then.
+
+    Before Python 3.12, `asyncio.wait_for` loses a cancellation that comes when what it waits for has just
+    come: a connection on which data keeps coming would outlive its end.
+    """
+    waiting = asyncio.ensure_future(awaitable)
+    try:
+        await asyncio.wait((waiting,), timeout=seconds)
+    finally:
+        if not waiting.done():
+            waiting.cancel()
+            await asyncio.wait((waiting,))
+    if waiting.cancelled():
+        raise asyncio.TimeoutError
+    return waiting.result()
 
 
 async def _resolve(host: str, port: int) -> list[str]:

@@ -442,6 +442,19 @@ def test_a_connection_has_an_end_in_bytes_and_in_time(limits: dict[str, Any], re
     asyncio.run(run())
 
 
+def test_a_cancellation_is_not_lost_when_what_is_waited_for_has_just_come() -> None:
+    async def run() -> None:
+        coming: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        waiting = asyncio.ensure_future(checking_proxy._within(coming, 20))
+        await asyncio.sleep(0)
+        coming.set_result(b"data")
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(run())
+
+
 @linux_only
 def test_a_tunnel_whose_client_has_gone_does_not_wait_for_the_other_side(monkeypatch: Any) -> None:
     monkeypatch.setattr(checking_proxy, "ENDED_SECONDS", 0.2)
