@@ -444,11 +444,13 @@ class Server:
     def service(self) -> Any:
         """What all connections of this server share."""
         if self._service is None:
+            from fastrpc import methods
             from fastrpc.service import Service
 
             lifespan = self.lifespan
             self._service = Service(
                 self,
+                methods,
                 instructions=self.instructions,
                 page_size=self.page_size,
                 max_in_flight=self.max_in_flight,

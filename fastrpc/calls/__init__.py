@@ -12,6 +12,7 @@ from _thread import get_ident
 from time import perf_counter_ns
 
 from fastrpc import forks, log
+from fastrpc.engine.request import ENDED, RUNNING, WAITING
 from fastrpc.errors import ArgumentError, ToolError
 from fastrpc.results import UnencodableResult
 
@@ -23,11 +24,8 @@ if TYPE_CHECKING:
 
     from fastrpc._core.plan import Plan
     from fastrpc.context import Context
-    from fastrpc.dispatcher import Dispatcher, Request
-
-WAITING = "waiting"
-RUNNING = "running"
-ENDED = "ended"
+    from fastrpc.engine.interfaces import Dispatcher
+    from fastrpc.engine.request import Request
 
 within: Callable[[Call, Callable[[], Any]], Any] | None = None
 """Calls a function on behalf of a call, if somebody wants to know which one runs (`fastrpc.log_bridge`)."""
@@ -120,7 +118,9 @@ class Call:
         self.timer: TimerHandle | None = None
         request.call = self
         if plan.tool.signature.context_parameter is not None:
-            self.context = request.context()
+            from fastrpc.calls.link import context_of
+
+            self.context = context_of(request)
 
     def invoke(self) -> Any:
         """Call the function; what comes back may be a coroutine."""

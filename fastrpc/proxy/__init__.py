@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
     from fastrpc.catalogue import Registry
     from fastrpc.context import Context
-    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.engine.request import Request
     from fastrpc.proxy.peer import Peer
     from fastrpc.resources import Contents
     from fastrpc.server import Server

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from fastrpc.calls.workers import Workers
     from fastrpc.catalogue import Catalogue
     from fastrpc.catalogue.handlers import Handler
-    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.engine.interfaces import Dispatcher
+    from fastrpc.engine.ports import Features
+    from fastrpc.engine.request import Request
     from fastrpc.quotas import Quotas
     from fastrpc.registry import Tool
     from fastrpc.service.lifespan import Lifespan
@@ -49,6 +51,7 @@ class Service:
     def __init__(
         self,
         server: Any,
+        features: Features,
         *,
         instructions: str | None = None,
         ttl_ms: int = LIST_TTL_MS,
@@ -67,6 +70,8 @@ class Service:
     ) -> None:
         self.server = server
         """The `Server` whose half this is."""
+        self.features = features
+        """The methods that clients may call, and what handlers may do besides."""
         self.catalogue: Catalogue = server.catalogue
         self.server_info: dict[str, Any] = server.info
         self.instructions = instructions

@@ -51,30 +51,32 @@ LAYERS = {
     "fastrpc.processes": 3,
     "fastrpc.checking_proxy": 3,
     "fastrpc.ask": 4,
+    "fastrpc.engine.ports": 2,
+    "fastrpc.engine": 5,
     "fastrpc.session": 5,
     "fastrpc.results": 5,
     "fastrpc.service": 5,
     "fastrpc.calls": 5,
-    "fastrpc.methods": 5,
-    "fastrpc.asking": 5,
+    "fastrpc.methods": 6,
+    "fastrpc.asking": 6,
     "fastrpc.log_bridge": 5,
     "fastrpc.batches": 5,
     "fastrpc.dispatcher": 5,
-    "fastrpc.transports": 6,
-    "fastrpc.proxy": 7,
-    "fastrpc.composition": 7,
-    "fastrpc.server": 7,
-    "fastrpc.compat": 8,
-    "fastrpc.cli": 8,
+    "fastrpc.transports": 7,
+    "fastrpc.proxy": 8,
+    "fastrpc.composition": 8,
+    "fastrpc.server": 8,
+    "fastrpc.compat": 9,
+    "fastrpc.cli": 9,
     "fastrpc.command_line": 3,
-    "fastrpc.testing": 8,
-    "fastrpc.__main__": 8,
+    "fastrpc.testing": 9,
+    "fastrpc.__main__": 9,
 }
 
 # Layers that may not import one that is numerically below them.
 NOT = {
     3: {1, 2},  # description and programs know nothing of the wire
-    6: {5},  # a transport is handed a connection; it never meets the dispatcher
+    7: {5, 6},  # a transport is handed a connection; it never meets the dispatcher or a feature
 }
 
 
