@@ -22,6 +22,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from behind import OFFERS
+from ports import free_port
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOKEN = "tok-12345-of-the-remote-server"
@@ -156,12 +157,6 @@ class Remote:
     def __exit__(self, *exception: Any) -> None:
         self.stop()
         self._folder.cleanup()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 class Asked:

@@ -29,6 +29,7 @@ from typing import Any
 import certificates
 import pytest
 from http_processes import SECONDS, Serving
+from ports import free_port
 
 HOST = "mcp.example.com"
 DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "docs", "http.md")
@@ -62,13 +63,6 @@ def program_of(name: str) -> str:
             pytest.fail(f"CI has to have {name}: apt-get install {name}")
         pytest.skip(f"{name} is not installed: apt-get install {name}")
     return found
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 # --- what each of them is given ---------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from remote_server import OFFICIAL, REPOSITORY, TOKEN, Remote, free_port
+from ports import free_port
+from remote_server import OFFICIAL, REPOSITORY, TOKEN, Remote
 from stdio import LEGACY, MODERN, Process, serve
 
 pytest.importorskip("httpx", reason="the bridge stands on it: pip install httpx")

@@ -28,7 +28,7 @@ BURST = 500  # messages sent at once
 OBJECTS_OF_A_KIND = 30
 BLOCKS = 200  # of Python's own allocator: any object, tracked by the collector or not
 REFERENCES = 30
-RESIDENT_KB = 512
+RESIDENT_KB = 1024
 
 SERVER = """
 import asyncio

@@ -106,7 +106,7 @@ class Browser:
         }
         try:
             answer, _ = await self._request(head, b"", 2 * START_SECONDS)
-        except ToolError:
+        except (ToolError, Broken):
             raise NoBrowser(f"it ended while it started{self._last_words()}") from None
         if "failed" in answer:
             needed = sandbox == "must" and "sandbox" in answer["failed"].lower()
@@ -184,7 +184,7 @@ class Browser:
         answer = self._answers[id] = self.loop.create_future()
         try:
             if self.ended:
-                raise ToolError("The browser has ended.")
+                raise Broken("it had ended before it was asked")
             self._send({**head, "id": id}, body)
             await asyncio.wait({answer}, timeout=seconds)
             if not answer.done():

@@ -1,0 +1,23 @@
+"""Ports for servers that must be told which one to take: not among those that the system gives to clients.
+
+A port that was given once, by binding to 0, may be a client's a moment later.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+
+OURS = range(20_000, 32_000)  # below what Linux and macOS give out by themselves
+
+
+def free_port() -> int:
+    """Return a port of the loopback address that nobody listens at."""
+    while True:
+        port = random.choice(OURS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
