@@ -2,7 +2,7 @@
 
 `serve`, `tools` and `selftest` come through here, so that all three see the same tools. Without a
 target the configured toolset is served; it is loaded after ``initialize`` is answered unless the
-caller wants the tools at once. Finding out what a target holds is `fastrpc.registry`'s business.
+caller wants the tools at once. Finding out what a target holds is `fastrpc.catalogue.targets`' business.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def assemble(
     `later` leaves loading the toolset until the session has begun. Raises `UsageError` for a target
     that does not exist and for two tools of one name.
     """
-    from fastrpc.registry import load_target
+    from fastrpc.catalogue.targets import load_target
 
     toolset = settings["FASTRPC_TOOLSET"]
     if not targets and later and settings.origin("FASTRPC_TOOLSET") == "default":
@@ -71,7 +71,7 @@ def load_toolset(name: str) -> list[Tool]:
     Loading a target by its module name puts the working directory on the import path. For an
     installed toolset that must not happen: a repository's ``json.py`` is not the user's.
     """
-    from fastrpc.registry import collect, load_target
+    from fastrpc.catalogue.targets import collect, load_target
 
     if all(part.isidentifier() for part in name.split(".")):
         try:

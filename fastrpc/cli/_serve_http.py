@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from fastrpc.cli import say
 from fastrpc.cli._assemble import assemble
-from fastrpc.cli.serve import HTTP_OPTIONS
 from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
@@ -32,11 +31,13 @@ NEEDING = (
 )
 
 
-def check(options: dict[str, str]) -> None:
-    """Raise UsageError for options that exclude each other, or need another one."""
+def check(options: dict[str, str], given: list[str]) -> None:
+    """Raise UsageError for options that exclude each other, or need another one.
+
+    `given` are the names of those among them that are for HTTP, at least one.
+    """
     if "--http" not in options:
-        given = next(name for name in ("--workers", *HTTP_OPTIONS) if name in options)
-        raise UsageError(f"{given} is for HTTP: give --http HOST:PORT too")
+        raise UsageError(f"{given[0]} is for HTTP: give --http HOST:PORT too")
     for one, other in EXCLUDING:
         if one in options and other in options:
             raise UsageError(f"{one} and {other} exclude each other")

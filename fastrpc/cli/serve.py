@@ -79,11 +79,11 @@ def main(arguments: list[str]) -> int:
         sys.stdout.write(HELP)
         return 0
     options, targets = split_arguments(arguments)
-    over_http = any(name in options for name in ("--workers", *HTTP_OPTIONS))
-    if over_http:
+    for_http = [name for name in ("--workers", *HTTP_OPTIONS) if name in options]
+    if for_http:
         from fastrpc.cli._serve_http import check
 
-        check(options)
+        check(options, for_http)
     anywhere = _change_folder(options.get("--cwd"), targets)
     texts = _setting_texts(options)
     settings = configuration(texts)
@@ -91,7 +91,7 @@ def main(arguments: list[str]) -> int:
     settings.export(os.environ)
     if settings["FASTRPC_LOG_FILE"]:
         _check_log_file(settings["FASTRPC_LOG_FILE"])
-    if over_http:
+    if for_http:
         from fastrpc.cli._serve_http import serve
 
         serve(options, targets, settings)

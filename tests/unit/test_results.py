@@ -19,13 +19,13 @@ from pydantic import BaseModel, PlainSerializer
 from fastrpc import Server
 from fastrpc._core.encode import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, Output, dumps, plain_json, result_of
 from fastrpc.results import (
-    BrokenPromise,
     Results,
     UnencodableResult,
     conforming,
     form_of,
     keeps_plain_values,
 )
+from fastrpc.results.promises import BrokenPromise
 from fastrpc.schema import Signature, describe
 from fastrpc.testing import Client
 from fastrpc.types import ToolResult
