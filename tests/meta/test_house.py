@@ -26,6 +26,7 @@ LAYERS = {
     "fastrpc.log": 0,
     "fastrpc.masking": 0,
     "fastrpc.regular_files": 0,
+    "fastrpc.version": 0,
     "fastrpc.versions": 0,
     "fastrpc.quotas": 0,
     "fastrpc._core.framer": 1,
