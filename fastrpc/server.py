@@ -328,8 +328,8 @@ class Server:
         attach(module, self)
 
     def mount(self, other: Server, prefix: str = "") -> None:
-        """Offer what another server offers, its names behind `prefix`. See `fastrpc.composition`."""
-        from fastrpc.composition import mount
+        """Offer what another server offers, its names behind `prefix`. See `fastrpc.mounting`."""
+        from fastrpc.mounting import mount
 
         mount(self, other, prefix)
 
@@ -337,7 +337,7 @@ class Server:
     def proxy(cls, where: Iterable[str] | str, **options: Any) -> Server:
         """Return a server that serves what another MCP server offers: one that a command starts, a list of
         str, spoken to over its standard input and output, or one at an http URL. See docs/composition.md."""
-        from fastrpc.composition import proxy
+        from fastrpc.mounting import proxy
 
         return proxy(cls, where if isinstance(where, str) else list(where), options)
 

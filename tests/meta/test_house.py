@@ -63,7 +63,7 @@ LAYERS = {
     "fastrpc.dispatcher": 5,
     "fastrpc.transports": 6,
     "fastrpc.proxy": 7,
-    "fastrpc.composition": 7,
+    "fastrpc.mounting": 7,
     "fastrpc.server": 7,
     "fastrpc.compat": 8,
     "fastrpc.cli": 8,
