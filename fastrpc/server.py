@@ -362,10 +362,21 @@ class Server:
     @classmethod
     def proxy(cls, where: Iterable[str] | str, **options: Any) -> Server:
         """Return a server that serves what another MCP server offers: one that a command starts, a list of
-        str, spoken to over its standard input and output, or one at an http URL. See docs/composition.md."""
-        from fastrpc.proxy import proxy
+        str, spoken to over its standard input and output, or one at an http URL. See docs/composition.md.
 
-        return proxy(cls, where if isinstance(where, str) else list(where), options)
+        `options` are those of `Server`, ``start_seconds``, within which the other must have said what it
+        offers (30), and those of its target: see `fastrpc.proxy.targets.target_of`. ``name`` is the command's
+        or the host's unless given. Raises DefinitionError.
+        """
+        from fastrpc.proxy import START_SECONDS, Source
+        from fastrpc.proxy.targets import target_of
+
+        start_seconds = options.pop("start_seconds", START_SECONDS)
+        target = target_of(where if isinstance(where, str) else list(where), options)
+        options.setdefault("name", target.name)
+        server = cls(**options)
+        server._source = Source(server, target, start_seconds=start_seconds)
+        return server
 
     # --- serving --------------------------------------------------------------------------------------
 
