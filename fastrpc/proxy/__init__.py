@@ -28,7 +28,7 @@ from fastrpc.proxy.entries import (
     ask,
     contents_of,
 )
-from fastrpc.proxy.peer import RemoteError, SessionGone
+from fastrpc.proxy.requests import RemoteError, SessionGone
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
 from fastrpc.versions import MODERN
 
