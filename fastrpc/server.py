@@ -195,7 +195,7 @@ class Server:
         (by the template's address): ``@app.complete("review", "language")``. See `fastrpc.completion`."""
         from fastrpc.completion import target_of
 
-        target = target_of(self.catalogue, target, argument)
+        target = target_of(self.catalogue.prompts, self.catalogue.templates, target, argument)
         return _decorator(self.catalogue.completions, {"target": target, "argument": argument, **options})
 
     # --- hooks ----------------------------------------------------------------------------------------

@@ -11,10 +11,11 @@ import re
 from test_house import FRAMEWORK, module_of, text_of
 
 MODULES = {module_of(path) for path in FRAMEWORK}
+BY_NAME = MODULES - {"fastrpc", "fastrpc.testing"}  # the one is a logger, too, and a server's name the other
 
 
 def imports_of(path: str) -> set[str]:
-    """The modules of fastrpc that a file names in any import, wherever it stands."""
+    """The modules of fastrpc that a file names in any import, wherever it stands, or to import by name."""
     text = text_of(path)
     if path.endswith((".pyx", ".pxd")):
         named = re.findall(r"^\s*from (fastrpc[\w.]*) c?import (\w+)", text, re.MULTILINE)
@@ -25,6 +26,8 @@ def imports_of(path: str) -> set[str]:
             found |= {_module(alias.name) for alias in node.names if alias.name.split(".")[0] == "fastrpc"}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fastrpc":
             found |= {_module(f"{node.module}.{alias.name}") for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in BY_NAME:
+            found.add(node.value)
     return found
 
 
