@@ -79,6 +79,7 @@ extensions = [
     module("plan"),
     module("connection"),
     module("stream"),
+    module("task"),
 ]
 
 

@@ -183,8 +183,6 @@ class Dispatcher:
             return
         if result is not None:
             self._answer(request.id, result, batch)
-        elif batch is not None:
-            batch.owed += 1
 
     def _serve(self, request: Request) -> bytes | None:
         """Return a request's result, or None if it comes later."""
@@ -314,8 +312,12 @@ class Dispatcher:
         call = Call(self, request, plan, arguments)
         if plan.inline and not plan.tool.is_async and self.service.awaited_by(plan.tool) is None:
             return self._call_inline(call)
-        self.service.admit(call)
-        self.in_flight[request.key] = request
+        self._put_in_flight(request)
+        try:
+            self.service.admit(call)  # a coroutine that does not wait has ended behind this
+        except ProtocolError:
+            self._take_from_flight(request)
+            raise
         return None
 
     def _call_inline(self, call: Call) -> bytes:
@@ -341,7 +343,19 @@ class Dispatcher:
     def put_off(self, request: Request, held: Any) -> None:
         """Put a request in flight that is to be served later; `held` has a ``cancel()``, as calls have."""
         request.call = held
+        self._put_in_flight(request)
+
+    def _put_in_flight(self, request: Request) -> None:
+        """Note that a request is answered later, by its batch too."""
         self.in_flight[request.key] = request
+        if request.batch is not None:
+            request.batch.owed += 1
+
+    def _take_from_flight(self, request: Request) -> None:
+        """It is answered now after all."""
+        del self.in_flight[request.key]
+        if request.batch is not None:
+            request.batch.owed -= 1
 
     def resume(self, request: Request) -> None:
         """Serve a request that was put off."""
@@ -483,8 +497,8 @@ class Dispatcher:
 
     # --- ends -----------------------------------------------------------------------------------------
 
-    def leave_if_forked(self, error: BaseException) -> None:
-        """End this process if it is a child that was forked in the call that has raised `error`."""
+    def leave_if_forked(self, error: BaseException | None) -> None:
+        """End this process if it is a child that was forked in the call that has ended, or raised `error`."""
         if self.generation is not None and self.generation != forks.generation:
             forks.leave(error)
 

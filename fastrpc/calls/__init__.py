@@ -18,11 +18,12 @@ from fastrpc.results import UnencodableResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Task, TimerHandle
-    from collections.abc import Callable
+    from asyncio import AbstractEventLoop, TimerHandle
+    from collections.abc import Awaitable, Callable
     from typing import Any
 
     from fastrpc._core.plan import Plan
+    from fastrpc._core.task import CallTask
     from fastrpc.context import Context
     from fastrpc.engine.interfaces import Dispatcher
     from fastrpc.engine.request import Request
@@ -85,6 +86,11 @@ async def contained(function: Callable[[], Any]) -> Any:
     return result
 
 
+async def awaited(awaitable: Awaitable[Any]) -> Any:
+    """Await what an asynchronous function has returned that makes no coroutines."""
+    return await awaitable
+
+
 class Call:
     """One call of a handler: of a tool, or of what reads a resource, makes a prompt, completes a word.
 
@@ -114,7 +120,7 @@ class Call:
         self.state = WAITING
         self.loop: AbstractEventLoop | None = None
         self.thread = 0
-        self.task: Task[Any] | None = None
+        self.task: CallTask | None = None
         self.timer: TimerHandle | None = None
         request.call = self
         if plan.tool.signature.context_parameter is not None:
@@ -161,14 +167,33 @@ class Call:
             self.timer = loop.call_later(handler.timeout_seconds, self.expire)
         if handler.is_async:
             if within is None:
-                self.task = loop.create_task(contained(self.invoke))
+                self.step(loop)
             else:
-                self.task = within(self, lambda: loop.create_task(contained(self.invoke)))
-            self.task.add_done_callback(self.task_done)
+                within(self, lambda: self.step(loop))
         elif self.plan.inline:  # it has waited for a lifespan
             self.run_late()
         else:
             self.dispatcher.service.workers.run(loop, self.invoke, self.thread_done)
+
+    def step(self, loop: AbstractEventLoop) -> None:
+        """Begin the coroutine, now: it becomes a task of the loop where it waits."""
+        from asyncio import iscoroutine
+
+        from fastrpc._core.task import CallTask
+
+        handler = self.plan.tool
+        try:
+            coroutine = handler.signature.call(handler.function, self.arguments, self.context)
+        except BaseException as error:
+            self.dispatcher.service.release(self)
+            self.dispatcher.leave_if_forked(error)
+            self.failed(error)
+            return
+        if not iscoroutine(coroutine):
+            coroutine = awaited(coroutine)
+        self.task = CallTask(coroutine, loop, self.task_done)
+        self.task.begin()
+        self.dispatcher.leave_if_forked(None)  # no loop goes on in a child that waits
 
     def run_late(self) -> None:
         """Call the function on this thread, now, though the request has been put in flight."""
@@ -182,12 +207,14 @@ class Call:
 
     # --- the ends -------------------------------------------------------------------------------------
 
-    def task_done(self, task: Task[Any]) -> None:
+    def task_done(self, task: CallTask) -> None:
+        error = None if task.cancelled() else task.exception()
+        self.dispatcher.leave_if_forked(error)
         self.dispatcher.service.release(self)
         if task.cancelled():
             self.failed(ToolError("the call was cancelled"))
-        elif (error := task.exception()) is not None:
-            self.failed(error.error if type(error) is Exited else error)
+        elif error is not None:
+            self.failed(error)
         else:
             self.returned(task.result())
 

@@ -38,6 +38,7 @@ LAYERS = {
     "fastrpc._core.encode": 1,
     "fastrpc._core.convert": 0,
     "fastrpc._core.plan": 1,
+    "fastrpc._core.task": 1,
     "fastrpc._core.connection": 1,
     "fastrpc._core.stream": 2,
     "fastrpc.schema": 3,
