@@ -439,7 +439,7 @@ def test_demo_prints_the_conversation_times_many_calls_and_ends_cleanly(place, t
         'conversation.call("Missing", {})',
         'conversation.check(False, "no")',
         'conversation.client.process.kill(); conversation.call("First", {})',
-        'conversation.cancel("First", {"text": "too fast to cancel"}, 0.3)',
+        'conversation.cancel("First", {"text": "too fast to cancel"}, 3)',
     ],
 )
 def test_demo_fails_loudly_when_a_step_goes_wrong(place, toolset, step):
