@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from _thread import get_ident
 
-from fastrpc import forks, log
+from fastrpc import forks, tracebacks
 from fastrpc._core.encode import TEXT_FORM
 from fastrpc.batches import Batch
 from fastrpc.calls import Call, complaint_of, questions_of
@@ -541,5 +541,5 @@ class Dispatcher:
 
 def own_fault(method: str, error: BaseException) -> InternalError:
     """Return what a client is told of a failure inside fastrpc; the log has the rest."""
-    log.write("error", f"{method} failed inside fastrpc", error)
+    tracebacks.report(f"{method} failed inside fastrpc", error)
     return InternalError("Internal error; see the server's log")

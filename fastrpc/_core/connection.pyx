@@ -232,6 +232,8 @@ cdef class Connection:
 
     cdef int fail_call(self, Plan plan, bytes id, bint modern) except -1:
         """The tool has raised; its exception is set."""
+        if plan.judged:
+            self.judge(plan)
         self.now = 0
         try:
             reraise()

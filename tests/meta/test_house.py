@@ -25,6 +25,7 @@ LAYERS = {
     "fastrpc.config": 0,
     "fastrpc.log": 0,
     "fastrpc.masking": 0,
+    "fastrpc.tracebacks": 0,
     "fastrpc.regular_files": 0,
     "fastrpc.versions": 0,
     "fastrpc.quotas": 0,
