@@ -37,6 +37,7 @@ LAYERS = {
     "fastrpc._core.values": 1,
     "fastrpc._core.encode": 1,
     "fastrpc._core.convert": 0,
+    "fastrpc._core.redaction": 0,
     "fastrpc._core.plan": 1,
     "fastrpc._core.connection": 1,
     "fastrpc._core.stream": 2,

@@ -111,18 +111,17 @@ def test_the_members_of_a_group_are_written() -> None:
 
 
 def test_a_failure_of_our_own_keeps_its_frames(caplog: pytest.LogCaptureFixture) -> None:
-    from fastrpc.results import error_object
-
-    with pytest.raises(TypeError) as caught:
-        error_object(0, object())  # type: ignore[arg-type]
-    error = caught.value
-    while error.__traceback__ and error.__traceback__.tb_next:
+    error = TypeError("ours")
+    try:
+        exec(compile("raise error", tracebacks.__file__, "exec"), {"error": error})
+    except TypeError:
+        assert error.__traceback__ is not None
         error = error.with_traceback(error.__traceback__.tb_next)
     tracebacks.report("ping failed inside fastrpc", error)
     tracebacks.finish()
     (record,) = caplog.records
     assert record.exc_info is not None
-    assert record.exc_info[2] is error.__traceback__
+    assert record.exc_info[2] is error.__traceback__ is not None
 
 
 # --- how often it is written ------------------------------------------------------------------------------
