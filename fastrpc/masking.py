@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 
-from fastrpc._core.redaction import Snapshot, may_match
+from fastrpc._core.redaction import Secrets, may_match
 
 MASK = "****"
 NAMES = "(?<!progress)token|secret|password|passwd|api[-_]?key|credential|private[-_]?key"
@@ -47,6 +47,7 @@ PATTERNS = [
 
 MOST_HIDDEN = 4000
 hidden: dict[str, None] = {}
+secrets = Secrets(hidden)
 
 
 def hide(secret: str) -> None:
@@ -59,37 +60,32 @@ def hide(secret: str) -> None:
 
 def masked(text: str) -> str:
     """Return a text without the secrets that it can be known to hold."""
+    if secrets.none_in(text):
+        return text
     if may_match(text):
         for pattern, replacement in PATTERNS:
             text = pattern.sub(replacement, text)
-    for value in _secrets_of_environment():
+    if not secrets.are_current():
+        _read_environment()
+    for value in secrets.values:
         if value in text:
             text = text.replace(value, MASK)
-    if hidden:
-        for value in tuple(hidden):  # another thread may add to them
-            if value in text:
-                text = text.replace(value, MASK)
+    for value in tuple(hidden):  # another thread may add to them
+        if value in text:
+            text = text.replace(value, MASK)
     return text
 
 
-_environment: tuple[Snapshot, list[str]] = Snapshot({}), []
-"""The environment as it was when it was last read, and the secrets in it."""
-
-
-def _secrets_of_environment() -> list[str]:
-    """Return the values of variables with a secret's name; they are read again when one has changed."""
-    global _environment
-    snapshot, secrets = _environment
+def _read_environment() -> None:
+    """Note the values of variables with a secret's name."""
     variables = getattr(os.environ, "_data", None)  # reading through os.environ costs a microsecond each
-    if type(variables) is not dict or not snapshot.is_of(variables):
-        snapshot = Snapshot(variables if type(variables) is dict else {})  # first: a thread may set more
-        secrets = [
-            value
-            for name, value in os.environ.items()
-            if len(value) >= SHORTEST and IN_ENVIRONMENT.search(name)
-        ]
-        _environment = snapshot, secrets
-    return secrets
+    if type(variables) is not dict:
+        variables = {}  # another one each time: never current
+    before = dict(variables)  # what another thread sets meanwhile is seen the next time
+    values = [
+        value for name, value in os.environ.items() if len(value) >= SHORTEST and IN_ENVIRONMENT.search(name)
+    ]
+    secrets.take(variables, before, values)
 
 
 def masked_line(line: bytes) -> bytes:

@@ -66,13 +66,14 @@ cdef inline bint is_ascii_text(object value) noexcept:
 
 cdef object failures = None      # `fastrpc.tracebacks`, once something has failed: `masking` costs some ms
 cdef object masked = None
+cdef object none_in = None
 
 
 cdef int prepare_for_failures() except -1:
-    global failures, masked
-    from fastrpc import tracebacks
-    from fastrpc.masking import masked
+    global failures, masked, none_in
+    from fastrpc import masking, tracebacks
 
+    masked, none_in = masking.masked, masking.secrets.none_in
     failures = tracebacks
     return 0
 
@@ -307,7 +308,8 @@ cdef class Connection:
         if failures is None:
             prepare_for_failures()
         count_failure(plan, error)
-        text = masked(text)
+        if not none_in(text):
+            text = masked(text)
         return f"{name}: {text}" if text else name
 
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept:

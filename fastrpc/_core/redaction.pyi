@@ -5,9 +5,17 @@ from typing import Any
 def may_match(text: str) -> bool:
     """Say whether one of `fastrpc.masking.PATTERNS` may be found in a text; False is certain."""
 
-class Snapshot:
-    """What a dict held when it was looked at: its keys and values, by identity and in order."""
+class Secrets:
+    """Values that are secret: of the environment, as it was when it was read, and what was hidden by hand."""
 
-    def __init__(self, current: dict[Any, Any]) -> None: ...
-    def is_of(self, current: dict[Any, Any]) -> bool:
-        """Say whether a dict holds the same now."""
+    @property
+    def values(self) -> list[str]: ...
+    def __init__(self, hidden: dict[str, None]) -> None: ...
+    def take(self, variables: dict[Any, Any], before: dict[Any, Any], values: list[str]) -> None:
+        """Keep `values`, the secrets among `variables`, which is what ``os.environ`` holds within. `before`
+        is a copy of it, made before they were read.
+        """
+    def are_current(self) -> bool:
+        """Is the environment as it was?"""
+    def none_in(self, text: str) -> bool:
+        """Is a text surely without a secret?"""

@@ -7,6 +7,8 @@ environment, which may hold secrets, is read again only when it has changed. Som
 from cpython.dict cimport PyDict_Next, PyDict_Size
 from cpython.object cimport PyObject
 
+import os
+
 cdef extern from "Python.h":
     bint PyUnicode_IS_COMPACT_ASCII(object text)
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
@@ -29,10 +31,15 @@ cdef inline bint is_word(const unsigned char* at) noexcept:
 
 
 def may_match(text):
-    """Say whether one of `fastrpc.masking.PATTERNS` may be found in a text; False is certain.
+    """Say whether one of `fastrpc.masking.PATTERNS` may be found in a text; False is certain."""
+    return may_hold_one(text)
 
-    All need an address's ``@`` or a word that names a secret, and behind it ``:``, ``=`` or, before it,
-    ``--``; but for ``Bearer …`` and ``Basic …``.
+
+cdef bint may_hold_one(text) except -1:
+    """may_match() in C.
+
+    All patterns need an address's ``@`` or a word that names a secret, and ``:``, ``=`` or ``--`` beside it;
+    but for ``Bearer …`` and ``Basic …``.
     """
     cdef const unsigned char* at
     cdef const unsigned char* end
@@ -61,26 +68,52 @@ def may_match(text):
     return mark and word
 
 
-cdef class Snapshot:
-    """What a dict held when it was looked at: its keys and values, by identity and in order."""
+cdef class Secrets:
+    """Values that are secret: of the environment, as it was when it was read, and what was hidden by hand."""
 
-    cdef list held
+    cdef dict hidden             # its keys are secrets
+    cdef dict variables          # what os.environ holds within
+    cdef list held               # its keys and values before it was read
+    cdef readonly list values    # that are secret
 
-    def __init__(self, dict current not None):
+    def __init__(self, dict hidden not None):
+        self.hidden = hidden
+        self.variables = {}
         self.held = []
-        for pair in current.items():
+        self.values = []
+
+    def take(self, dict variables not None, dict before not None, list values not None):
+        """Keep `values`, the secrets among `variables`, which is what ``os.environ`` holds within. `before`
+        is a copy of it, made before they were read.
+        """
+        self.variables = variables
+        self.held = []
+        self.values = values
+        for pair in before.items():
             self.held += pair
 
-    def is_of(self, dict current not None):
-        """Say whether a dict holds the same now."""
+    cpdef bint are_current(self) except -1:
+        """Is the environment as it was?"""
         cdef Py_ssize_t position = 0
         cdef Py_ssize_t at = 0
         cdef PyObject* key
         cdef PyObject* value
-        if len(self.held) != 2 * PyDict_Size(current):
+        cdef dict variables = self.variables
+        if getattr(os.environ, "_data", None) is not variables:
             return False
-        while PyDict_Next(current, &position, &key, &value):
+        if len(self.held) != 2 * PyDict_Size(variables):
+            return False
+        while PyDict_Next(variables, &position, &key, &value):
             if <PyObject*> self.held[at] != key or <PyObject*> self.held[at + 1] != value:
                 return False
             at += 2
+        return True
+
+    def none_in(self, text):
+        """Is a text surely without a secret?"""
+        if self.hidden or may_hold_one(text) or not self.are_current():
+            return False
+        for value in self.values:
+            if value in text:
+                return False
         return True
