@@ -2,7 +2,7 @@
 
 A failure is known by its handler, the type of the exception, and the file and line of the innermost frame
 that is not fastrpc's. The first one is written with its traceback; further ones are counted, which costs
-below a microsecond: nothing of the exception is formatted. The next one behind `SECONDS` is written in full
+a microsecond or two: nothing of the exception is formatted. The next one behind `SECONDS` is written in full
 again, with the count. What has been counted since is written at the end of the server, or when its place is
 given to a newer one: `MOST_PLACES` are kept.
 
