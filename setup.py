@@ -76,6 +76,7 @@ extensions = [
     ),
     module("encode"),
     module("convert"),
+    module("redaction"),
     module("plan"),
     module("connection"),
     module("stream"),

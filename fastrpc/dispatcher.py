@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from _thread import get_ident
 
-from fastrpc import forks, log
+from fastrpc import forks, tracebacks
 from fastrpc._core.encode import TEXT_FORM
 from fastrpc.batches import Batch
 from fastrpc.calls import Call, complaint_of, questions_of
@@ -72,8 +72,6 @@ class Dispatcher:
         """The session's batches that are still being read."""
         self.thread = get_ident()
         """The thread that serves the connection: nobody else may write to it."""
-        self.generation: int | None = None
-        """Which process may serve it, as `fastrpc.forks` counts them; None where it is in memory alone."""
         self.loop: AbstractEventLoop | None = None
         self.listening: dict[bytes, Any] = connection.listening
         """Requests whose answer is a stream of changes (MCP 2026-07-28: subscriptions/listen), by key."""
@@ -88,6 +86,15 @@ class Dispatcher:
     def main(self) -> Dispatcher:
         """The session's main dispatcher: this one, if it has no other."""
         return self._main or self
+
+    @property
+    def generation(self) -> int | None:
+        """Which process may serve it, as `fastrpc.forks` counts them; None where it is in memory alone."""
+        return self.connection.generation
+
+    @generation.setter
+    def generation(self, generation: int) -> None:
+        self.connection.generation = generation
 
     # --- what the connection calls ------------------------------------------------------------------
 
@@ -555,5 +562,5 @@ class Dispatcher:
 
 def own_fault(method: str, error: BaseException) -> InternalError:
     """Return what a client is told of a failure inside fastrpc; the log has the rest."""
-    log.write("error", f"{method} failed inside fastrpc", error)
+    tracebacks.report(f"{method} failed inside fastrpc", error)
     return InternalError("Internal error; see the server's log")

@@ -1,13 +1,14 @@
 """Runs a coroutine at once, and as a task of the event loop when it waits.
 
-A `CallTask` takes its first step in the turn of the loop in which it is begun, as asyncio's eager tasks do
-(Python 3.12); most handlers do not wait, and have ended then. One that waits goes on as any task does: it is
-what `asyncio.current_task()` returns from its first step to its last, has one context for its variables, can be
-cancelled, and is among `asyncio.all_tasks()` while it waits. Of `asyncio.Task` it has every public method, but
-it is no instance of it. SystemExit and KeyboardInterrupt end the task and not the loop: they are its exception.
+A `CallTask` takes its first step in the turn of the loop in which it is begun, as asyncio's eager tasks
+do (Python 3.12); most handlers do not wait, and have ended then. One that waits goes on as any task does:
+it is what `asyncio.current_task()` returns from its first step to its last, has one context for its
+variables, can be cancelled, and is among `asyncio.all_tasks()` while it waits. Of `asyncio.Task` it has
+every public method, but it is no instance of it. SystemExit and KeyboardInterrupt end the task and not
+the loop: they are its exception.
 
-Costs no look-up, no handle and no entry in a loop for a coroutine that does not wait. What a result means is
-left to `on_done`, which is called once, in the step in which the task ends.
+Costs no look-up, no handle and no entry in a loop for a coroutine that does not wait. What a result means
+is left to `on_done`, which is called once, in the step in which the task ends.
 """
 
 import sys
@@ -88,7 +89,7 @@ cdef class CallTask:
     # --- steps ------------------------------------------------------------------------------------------
 
     cdef int step(self, object error) except -1:
-        """Run the coroutine, in its context, until it ends or waits; with an error, raise it where it waits."""
+        """Run the coroutine, in its context, until it ends or waits; raise an error where it waits."""
         cdef PyObject* sent = NULL
         cdef PySendResult outcome = PYGEN_ERROR
         cdef object result = None

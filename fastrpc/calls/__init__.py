@@ -11,7 +11,7 @@ from __future__ import annotations
 from _thread import get_ident
 from time import perf_counter_ns
 
-from fastrpc import forks, log
+from fastrpc import forks, tracebacks
 from fastrpc.engine.request import ENDED, RUNNING, WAITING
 from fastrpc.errors import ArgumentError, ToolError
 from fastrpc.results import UnencodableResult
@@ -277,7 +277,7 @@ def complaint_of(handler: Any, error: BaseException) -> str:
     """Return what the other side is told of a failure; log the traceback of one that is not a refusal."""
     if isinstance(error, (ArgumentError, ToolError, UnencodableResult)):
         return str(error)
-    log.write("error", f"{handler.kind} {handler.name} failed: {type(error).__name__}", error)
+    tracebacks.report(handler, error)
     from fastrpc.masking import masked
 
     text = masked(str(error))

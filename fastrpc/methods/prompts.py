@@ -6,7 +6,7 @@ A prompt's function may return a text, a `Message`, a content helper or block, a
 
 from __future__ import annotations
 
-from fastrpc import log
+from fastrpc import tracebacks
 from fastrpc.catalogue.paging import cursor_of
 from fastrpc.errors import (
     ArgumentError,
@@ -144,5 +144,5 @@ def refusal(handler: Handler, error: BaseException) -> ProtocolError:
         return InternalError(str(error))
     if isinstance(error, UnencodableResult):
         return InternalError(f"{handler.kind} {handler.name}: {error}")
-    log.write("error", f"{handler.kind} {handler.name} failed: {type(error).__name__}", error)
+    tracebacks.report(handler, error)
     return InternalError(f"{handler.kind} {handler.name} failed; see the server's log")

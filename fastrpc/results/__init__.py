@@ -61,8 +61,10 @@ class Results:
         return tails
 
     def endings(self, version: str) -> tuple[bytes, ...]:
-        """Return tails() with the end of the answer behind each: what the connection puts there itself."""
-        return tuple(tail + b"}\n" for tail in self.tails(version))
+        """Return tails(), and that of an error, with the end of the answer behind each: what the connection
+        puts there itself."""
+        error = b'"}]' + self.tail(version, is_error=True)
+        return tuple(tail + b"}\n" for tail in (*self.tails(version), error))
 
     def tail(self, version: str, *, is_error: bool = False, meta: dict[str, Any] | None = None) -> bytes:
         """Return all that follows the content of a result, closing brace included."""
@@ -224,8 +226,13 @@ def _blocks(parts: Sequence[Any], version: str) -> bytes:
 
 
 def error_object(code: int, message: str, data: Any = None) -> bytes:
-    """Return a JSON-RPC error object (section 5.1)."""
+    """Return a JSON-RPC error object (section 5.1). A handler may have raised it: what JSON cannot hold is
+    left out of it, half a surrogate pair is shown as an escape."""
     error = {"code": code, "message": message}
     if data is not None:
         error["data"] = data
-    return dumps(error)
+    try:
+        return dumps(error)
+    except (TypeError, UnicodeEncodeError):
+        shown = str(message).encode("utf-8", "backslashreplace").decode()
+        return dumps({"code": code, "message": shown})

@@ -7,7 +7,7 @@ every client that may know of a change is told of it.
 
 from __future__ import annotations
 
-from fastrpc import calls
+from fastrpc import calls, tracebacks
 from fastrpc._core.plan import REQUIRED, Plan
 from fastrpc.catalogue.paging import page_of
 from fastrpc.errors import Overloaded
@@ -231,7 +231,8 @@ class Service:
             server.service.watch(uri)
 
     async def leave(self) -> None:
-        """If the last connection is over: leave what was entered for its calls. Bounded in time."""
+        """If the last connection is over: leave what was entered for its calls, and have the log tell of
+        failures that were only counted. Bounded in time."""
         live = list(self._live())
         if live:
             import asyncio
@@ -241,6 +242,8 @@ class Service:
                     break
                 await asyncio.sleep(0.005)
             await asyncio.gather(*(thing.leave() for thing in live))
+        if not self.dispatchers:
+            tracebacks.finish()
 
     def _live(self) -> Iterator[Any]:
         """The lifespans and sources, of mounted servers too, that nobody needs any longer."""

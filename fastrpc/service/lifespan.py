@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 
-from fastrpc import log
+from fastrpc import log, tracebacks
 from fastrpc.engine.request import ENDED
 from fastrpc.errors import FAILURES, ToolError
 
@@ -77,9 +77,9 @@ class Lifespan:
                 await leaving.wait()
         except FAILURES as error:
             if self.entered:
-                log.write("error", "the lifespan failed while it was left", error)
+                tracebacks.report("the lifespan failed while it was left", error)
             else:
-                log.write("error", "the lifespan failed while it was entered; no call can run", error)
+                tracebacks.report("the lifespan failed while it was entered; no call can run", error)
                 text = str(error)
                 self._failure = f"{type(error).__name__}: {text}" if text else type(error).__name__
                 self._refuse()
