@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fastrpc.command_line import CommandParser
-    from fastrpc.config import Configuration
+    from fastrpc.settings import Configuration
 
 COMMANDS = {
     "serve": "serve tools over standard input and output, or over HTTP",
@@ -52,7 +52,7 @@ def version() -> str:
 
 def configuration(options: dict[str, str] | None = None) -> Configuration:
     """Load the settings and show their warnings, one line each."""
-    from fastrpc.config import load
+    from fastrpc.settings import load
 
     loaded = load(options=options)
     for warning in loaded.warnings:

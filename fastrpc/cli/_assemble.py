@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from fastrpc.config import Configuration
     from fastrpc.registry import Tool
     from fastrpc.server import Server
+    from fastrpc.settings import Configuration
 
 
 def assemble(
@@ -115,7 +115,7 @@ def switched_on(tools: Iterable[Tool], settings: Configuration) -> list[Tool]:
 
 def _warn_of_switches_without_a_tool(tools: list[Tool], settings: Configuration) -> None:
     """A misspelled switch would leave a tool on that its user believes to be off."""
-    from fastrpc.config import switch
+    from fastrpc.settings import switch
 
     off = {
         value.setting.name: value.origin

@@ -86,7 +86,7 @@ def server_command(arguments: list[str]) -> list[str]:
 def sheltered_environment(names: Iterable[str], folder: str) -> dict[str, str]:
     """Return this environment with all tools switched on and the state kept in `folder`: for a session
     that must not depend on the user's switches nor touch the user's state."""
-    from fastrpc.config import switch
+    from fastrpc.settings import switch
 
     switches = {switch("TOOL_", name): "1" for name in names}
     return {**os.environ, **switches, "TOOLS": "1", "STREAMING": "1", "FASTRPC_STATE_DIR": folder}

@@ -2,7 +2,7 @@
 
 The first call of a tool waits until the client has said what its roots are, where it says that it has some.
 Exactly one that is a folder: the server goes there and takes that folder's settings, which may switch
-tools off (`fastrpc.config`). Anything else: it stays where it is, in the home folder. Asked once for the
+tools off (`fastrpc.settings`). Anything else: it stays where it is, in the home folder. Asked once for the
 life of the process; later calls take the way without hooks again. Imported by nothing but such a start.
 """
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from fastrpc.config import Configuration
     from fastrpc.context import Context
     from fastrpc.hooks import ToolCall
     from fastrpc.server import Server
+    from fastrpc.settings import Configuration
 
 ANSWER_SECONDS = 5.0  # no person is asked: a client that knows its roots says them at once
 ROUNDS = 64  # calls that the client answers at the same time, or one that it cannot answer

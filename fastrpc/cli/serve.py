@@ -104,7 +104,7 @@ def main(arguments: list[str]) -> int:
     server = assemble(targets, settings, name=options.get("--name"), later=True)
     if anywhere:
         from fastrpc.cli._roots import follow_roots
-        from fastrpc.config import load
+        from fastrpc.settings import load
 
         follow_roots(server, settings, lambda: load(given, options=texts))
     if at_terminal:
@@ -145,7 +145,7 @@ def split_arguments(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
 
 def _setting_texts(options: dict[str, str]) -> dict[str, str]:
     """Return the options that are settings by the setting's name, each checked."""
-    from fastrpc.config import PARSERS, SETTINGS
+    from fastrpc.settings import PARSERS, SETTINGS
 
     texts = {SETTING_OPTIONS[name]: text for name, text in options.items() if name in SETTING_OPTIONS}
     if texts:

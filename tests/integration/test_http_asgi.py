@@ -356,7 +356,7 @@ def test_the_command_of_the_document_that_asks_by_hand_gets_a_list(tmp_path: Any
 
 def test_what_the_document_names_is_there() -> None:
     from fastrpc.cli.serve import OPTIONS
-    from fastrpc.config import SETTINGS
+    from fastrpc.settings import SETTINGS
     from fastrpc.transports.http.app import LIMITS, PLACES
 
     for block in blocks("json"):

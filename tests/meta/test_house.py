@@ -22,7 +22,7 @@ LAYERS = {
     "fastrpc.errors": 0,
     "fastrpc.forks": 0,
     "fastrpc.types": 0,
-    "fastrpc.config": 0,
+    "fastrpc.settings": 0,
     "fastrpc.log": 0,
     "fastrpc.masking": 0,
     "fastrpc.regular_files": 0,

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from fastrpc.config import SETTINGS, Setting, load, switch
+from fastrpc.settings import SETTINGS, Setting, load, switch
 
 
 @pytest.fixture
@@ -430,8 +430,8 @@ def test_every_setting_is_named_in_the_documentation():
 
 def test_importing_and_loading_brings_in_no_module_that_costs():
     code = (
-        "import sys, os; before = set(sys.modules); import fastrpc.config as c; c.load();"
+        "import sys, os; before = set(sys.modules); import fastrpc.settings as c; c.load();"
         "print(sorted(set(sys.modules) - before - {'__future__'}))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
-    assert out.stdout.strip() == "['fastrpc', 'fastrpc.config']"
+    assert out.stdout.strip() == "['fastrpc', 'fastrpc.settings']"
