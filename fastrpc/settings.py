@@ -4,13 +4,17 @@ Sources, lowest to highest: the built-in default, ``~/.scorpiox/scorpiox-env.txt
 ``~/.claude/scorpiox-env.txt``, ``./.claude/scorpiox-env.txt``, ``./.scorpiox/scorpiox-env.txt``, the
 process environment, options of the command line. A bad line is one warning, never a failed start.
 
+The settings here are the server's own. A toolset declares its own: a `Setting` at the top of a module of
+tools, or of the module ``_settings`` beside them (docs/toolsets.md). They are read from the same sources,
+checked and shown in the same way, once it is known what is served (`Configuration.declare`).
+
 The two files of the working directory come with a cloned repository, which is not the user. They may
 switch things off, but not back on what a home file switched off; they may not lower a guard, nor give a
 permission; and a key that names code, a program, a folder, an address or a secret is ignored there.
 
-`load` reads at most four small files (a missing one costs one failed open) and imports nothing but
-`os`. It prints nothing: the warnings are handed to the caller. What a setting means is up to whoever
-reads it; to add one, add a line to `SETTINGS`.
+`load` reads at most four small files (`fastrpc.settings_files`; a missing one costs one failed look) and
+imports nothing but `os` where there are none. It prints nothing: the warnings are handed to the caller. What
+a setting means is up to whoever reads it; to add one of the server's, add a line to `SETTINGS`.
 """
 
 from __future__ import annotations
@@ -19,51 +23,81 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, MutableMapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
     from typing import Any
 
     Default = Any | Callable[[Mapping[str, str], str], Any]
+    Line = tuple[int, str, str, str, bool]
+    """A line: its number among those of all files, where it stands, key, text, whether it is trusted."""
+
+__all__ = ["Setting"]
 
 FILE_NAME = "scorpiox-env.txt"
-KEY_LIMIT = 64
-VALUE_LIMIT = 512
-FILE_LIMIT = 256 * 1024
 
 ON = frozenset(("1", "true", "yes", "on"))
 OFF = frozenset(("0", "false", "no", "off"))
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical")
 
-# What a file in the working directory may not set: each names something that is then run, read,
-# written, called or trusted.
-HELD_BACK = {
-    "module": "code",
-    "program": "a program",
-    "file": "a file",
-    "folder": "a folder",
-    "folders": "folders",
-    "address": "an address",
-    "reach": "what may be reached",
-    "secret": "a secret",
-}
-
-# Families of switches, one for each tool or skill: no table can list them.
-SWITCH_PREFIXES = ("TOOL_", "SKILL_")
+SHIPPED_TOOLSET = "fastrpc.tools.agent"
 
 
 class Setting:
     """One key: its name, kind, default and what it is for.
 
-    `kind` says how the text is read (`PARSERS`) and who may set it. A default that depends on the
-    environment is a function of the environment and the home folder.
+    `kind` says how the text is read and who may set it: one of ``flag``, ``count``, ``bytes``, ``seconds``,
+    ``text``, ``names``, ``level``, ``reach``, ``address``, ``file``, ``folder``, ``folders``, ``program``,
+    ``module``, ``secret``, or a flag with a rule for the files of a cloned repository: ``guard`` (they may
+    not lower it), ``permission`` (they may not give it). A default that depends on the environment is a
+    function of the environment and the home folder. A name that ends with ``_*`` is a family of flags, one
+    for each thing that has a name. `after` is the setting of the server's behind which this one and those
+    that are declared after it are shown; without it they are shown last.
+
+    Raises DefinitionError for a name that is no name of an environment variable and for an unknown kind.
     """
 
-    __slots__ = ("default", "description", "kind", "name")
+    __slots__ = ("after", "default", "description", "kind", "name")
 
-    def __init__(self, name: str, kind: str, default: Default, description: str) -> None:
+    def __init__(self, name: str, kind: str, default: Default, description: str, *, after: str = "") -> None:
         self.name = name
         self.kind = kind
         self.default = default
         self.description = description
+        self.after = after
+        if kind not in PARSERS or not name.removesuffix("*").isidentifier():
+            raise _definition_error(self)
+
+    def read(self, name: str = "") -> Any:
+        """Return the value that holds in this process: that of the environment, into which `fastrpc serve`
+        writes what files and options decided (a secret of a file, which is kept out of it, is found too),
+        else the default. A text that cannot be read counts as none, and for a guard as on: there was a
+        warning at start.
+
+        `name` is needed for a family: ``PAGES.read("front-page")`` of ``PAGE_*`` reads ``PAGE_FRONT_PAGE``.
+        Costs a look into the environment and the reading of its text, each time.
+        """
+        key = switch(self.name[:-1], name) if name else self.name
+        text = os.environ.get(key, "").strip() or _kept_secrets.get(key, "")
+        if text:
+            try:
+                return PARSERS[self.kind](text)
+            except ValueError:
+                if self.kind == "guard":
+                    return True
+        default = self.default
+        return default(os.environ, os.path.expanduser("~")) if callable(default) else default
+
+
+_kept_secrets: dict[str, str] = {}
+"""Secrets of toolsets that came from a file, for `Setting.read`: children would inherit the environment."""
+
+
+def _definition_error(setting: Setting) -> Exception:
+    from fastrpc.errors import DefinitionError
+
+    name, kind = setting.name, setting.kind
+    if kind not in PARSERS:
+        return DefinitionError(f"setting {name}: kind: expected one of {', '.join(PARSERS)}, got {kind!r}")
+    return DefinitionError(f"setting: expected a name of letters, digits and _, got {name!r:.80}")
 
 
 class Value:
@@ -110,63 +144,6 @@ def state_folder(environ: Mapping[str, str], home: str) -> str:
     return os.path.join(base, "fastrpc")
 
 
-SETTINGS = (
-    Setting("TOOLS", "flag", True, "serve tools at all; off: the list is empty"),
-    Setting("STREAMING", "flag", True, "send output as progress while a tool runs, if the call asks"),
-    Setting("MODEL", "text", "", "accepted and reported; fastrpc calls no model"),
-    Setting("ADDITIONAL_SKILLS", "folders", (), "more folders with skills, separated by commas"),
-    Setting("PLAN_ENFORCE", "guard", False, "refuse tools that write or execute while plan mode is on"),
-    Setting("ASK_TERMINAL", "permission", False, "questions to a person may use the terminal"),
-    Setting(
-        "FASTRPC_ASK_SECONDS", "seconds", 300.0, "how long a person may think; at most 590, 0: ask nobody"
-    ),
-    Setting("FASTRPC_TOOLSET", "module", "fastrpc.tools.agent", "the tools served when no target is named"),
-    Setting("FASTRPC_STATE_DIR", "folder", state_folder, "where state and long outputs are kept"),
-    Setting("FASTRPC_PATIENCE_SECONDS", "seconds", 55.0, "no call lasts longer than this; 0: no limit"),
-    Setting("FASTRPC_RESULT_CHARACTERS", "count", 30_000, "a tool's result stays below so many characters"),
-    Setting("FASTRPC_RESULT_TOKENS", "count", 20_000, "and about so many tokens"),
-    Setting("FASTRPC_OUTPUT_FILE_BYTES", "count", 256 * 1024**2, "the most that one output's file holds"),
-    Setting("FASTRPC_STRUCTURED", "flag", False, "send the facts of each result as structuredContent"),
-    Setting(
-        "FASTRPC_DRAIN_SECONDS",
-        "seconds",
-        1.0,
-        "how long calls may still end after the end of input; over HTTP 5, after a signal",
-    ),
-    Setting("FASTRPC_MAX_IN_FLIGHT", "count", None, "calls in flight at most; unset: as the server says"),
-    Setting("FASTRPC_MAX_BATCH", "count", None, "messages of a batch at most; unset: as the server says"),
-    Setting("FASTRPC_THREADS", "count", None, "worker threads at most; unset: as the server says"),
-    Setting("FASTRPC_LOG_LEVEL", "level", "warning", "debug, info, warning, error or critical"),
-    Setting("FASTRPC_LOG_FILE", "file", "", "append the log to this file; unset: to standard error"),
-    Setting("FASTRPC_TOKEN", "secret", "", "over HTTP: what clients have to bring"),
-    Setting(
-        "FASTRPC_SECRET", "secret", "", "signs what clients carry; the same on all machines that serve them"
-    ),
-    Setting("FASTRPC_WORKERS", "count", 1, "over HTTP: processes that serve"),
-    Setting("FASTRPC_HTTP_BODY_BYTES", "count", 16 * 1024**2, "over HTTP: no request is longer"),
-    Setting("FASTRPC_HTTP_SESSIONS", "count", 10_000, "over HTTP: sessions of a process at most"),
-    Setting(
-        "FASTRPC_HTTP_SESSION_SECONDS", "seconds", 1800.0, "over HTTP: an unused session is kept so long"
-    ),
-    Setting(
-        "FASTRPC_REACH",
-        "reach",
-        (),
-        "what tools may fetch: public, all, or more networks; unset: public over HTTP, else all",
-    ),
-    Setting("FASTRPC_IMAGE_FILE_BYTES", "count", 256 * 1024**2, "no longer image file is read"),
-    Setting("FASTRPC_IMAGE_MEMORY_BYTES", "count", 1024**3, "the memory that decoding an image may take"),
-    Setting("FASTRPC_IMAGE_SECONDS", "count", 10, "the processor time that decoding an image may take"),
-    Setting("FASTRPC_BROWSER", "program", "", "the browser that renders web pages"),
-    Setting("FASTRPC_BROWSER_SANDBOX", "guard", True, "the browser's own sandbox"),
-    Setting("FASTRPC_BROWSER_IDLE_SECONDS", "seconds", 120.0, "how long an idle browser is kept"),
-    Setting("FASTRPC_SEARCH_ENGINES", "names", (), "search engines, separated by commas; none: all"),
-    Setting("FASTRPC_SEARXNG_URL", "address", "", "an instance of SearXNG, one of the search engines"),
-    Setting("FASTRPC_SEARCH_USER_AGENT", "text", "", "what search engines are told we are; unset: fastrpc"),
-    Setting("FASTRPC_SEARCH_ADDRESS", "address", "", "stands in for all search engines, for tests"),
-)
-
-
 def switch(prefix: str, name: str) -> str:
     """Return the key that switches `name`: ``switch("TOOL_", "my-tool")`` is ``TOOL_MY_TOOL``."""
     return prefix + "".join(c if c.isalnum() else "_" for c in name).upper()
@@ -183,6 +160,12 @@ def parse_flag(text: str) -> bool:
 
 def parse_count(text: str) -> int:
     if text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0:
+        return int(text)
+    raise ValueError("expected a whole number from 1 up")
+
+
+def parse_bytes(text: str) -> int:
+    if text.isascii() and text.isdigit() and 0 < len(text) <= 15 and int(text) > 0:
         return int(text)
     raise ValueError("expected a whole number from 1 up")
 
@@ -234,6 +217,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "guard": parse_flag,
     "permission": parse_flag,
     "count": parse_count,
+    "bytes": parse_bytes,
     "seconds": parse_seconds,
     "level": parse_level,
     "text": str,
@@ -249,20 +233,89 @@ PARSERS: dict[str, Callable[[str], Any]] = {
 }
 
 
+SETTINGS = (
+    Setting("TOOLS", "flag", True, "serve tools at all; off: the list is empty"),
+    Setting("MODEL", "text", "", "accepted and reported; fastrpc calls no model"),
+    Setting("ASK_TERMINAL", "permission", False, "questions to a person may use the terminal"),
+    Setting(
+        "FASTRPC_ASK_SECONDS", "seconds", 300.0, "how long a person may think; at most 590, 0: ask nobody"
+    ),
+    Setting("FASTRPC_TOOLSET", "module", SHIPPED_TOOLSET, "the tools served when no target is named"),
+    Setting("FASTRPC_STATE_DIR", "folder", state_folder, "where state and long outputs are kept"),
+    Setting(
+        "FASTRPC_DRAIN_SECONDS",
+        "seconds",
+        1.0,
+        "how long calls may still end after the end of input; over HTTP 5, after a signal",
+    ),
+    Setting("FASTRPC_MAX_IN_FLIGHT", "count", None, "calls in flight at most; unset: as the server says"),
+    Setting("FASTRPC_MAX_BATCH", "count", None, "messages of a batch at most; unset: as the server says"),
+    Setting("FASTRPC_THREADS", "count", None, "worker threads at most; unset: as the server says"),
+    Setting("FASTRPC_LOG_LEVEL", "level", "warning", "debug, info, warning, error or critical"),
+    Setting("FASTRPC_LOG_FILE", "file", "", "append the log to this file; unset: to standard error"),
+    Setting("FASTRPC_TOKEN", "secret", "", "over HTTP: what clients have to bring"),
+    Setting(
+        "FASTRPC_SECRET", "secret", "", "signs what clients carry; the same on all machines that serve them"
+    ),
+    Setting("FASTRPC_WORKERS", "count", 1, "over HTTP: processes that serve"),
+    Setting("FASTRPC_HTTP_BODY_BYTES", "count", 16 * 1024**2, "over HTTP: no request is longer"),
+    Setting("FASTRPC_HTTP_SESSIONS", "count", 10_000, "over HTTP: sessions of a process at most"),
+    Setting(
+        "FASTRPC_HTTP_SESSION_SECONDS", "seconds", 1800.0, "over HTTP: an unused session is kept so long"
+    ),
+)
+
+# Switches, one for each tool: no table can list them.
+SWITCHES = Setting("TOOL_*", "flag", True, "one tool, on or off")
+
+
 class Configuration:
-    """Every setting with its value and origin, and the warnings that came up on the way."""
+    """Every setting with its value and origin, and the warnings that came up on the way.
 
-    __slots__ = ("values", "warnings")
+    `declared` is what was declared besides the server's own. Of the files: `pending` lines have keys that
+    nobody has declared yet, `held_off` are the switches that the user has off.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = (
+        *("declared", "files_read", "held_off", "lines_read", "pending", "values"),
+        *("_environ", "_exported", "_families", "_home", "_present", "_shown", "_warned"),
+    )
+
+    def __init__(self, environ: Mapping[str, str], home: str) -> None:
         self.values: dict[str, Value] = {}
-        self.warnings: list[str] = []
+        self.declared: list[Setting] = []
+        self.pending: list[Line] = []
+        self.held_off: set[str] = set()
+        self.files_read: set[tuple[int, int]] = set()
+        self.lines_read = 0
+        self._environ = environ
+        self._present = dict.fromkeys(environ)  # to ask os.environ for what it lacks costs an exception
+        self._home = home
+        self._families: dict[str, Setting] = {}
+        self._warned: list[tuple[int, int, str]] = []
+        self._shown = 0
+        self._exported: MutableMapping[str, str] | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name].value
 
     def __iter__(self) -> Iterator[Value]:
         return iter(self.values.values())
+
+    @property
+    def warnings(self) -> list[str]:
+        """All warnings, in the order of the lines that they are about."""
+        return [text for _, _, text in sorted(self._warned)]
+
+    def new_warnings(self) -> list[str]:
+        """Return the warnings that have come up since the last call, in the order of their lines."""
+        new = sorted(self._warned[self._shown :])
+        self._shown = len(self._warned)
+        return [text for _, _, text in new]
+
+    def warn(self, text: str, line: int) -> None:
+        """Note a warning about a line, by its number among those of all files."""
+        self._warned.append((line, len(self._warned), text))
 
     def origin(self, name: str) -> str:
         return self.values[name].origin
@@ -273,15 +326,123 @@ class Configuration:
         return value is None or bool(value.value)
 
     def export(self, environ: MutableMapping[str, str]) -> None:
-        """Write what files and options decided into `environ`.
+        """Write what files and options decided into `environ`, now and when more is declared.
 
         That is how a setting reaches code that reads the environment, worker processes included.
         Secrets stay out: every child would inherit them.
         """
+        self._exported = environ
         for name, value in self.values.items():
-            there = value.origin == "default" or (value.origin == "environment" and name in environ)
-            if not there and value.setting.kind != "secret":
+            origin = value.origin
+            if origin == "default" or (origin == "environment" and name in environ):
+                continue
+            if value.setting.kind != "secret":
                 environ[name] = value.text()
+
+    # --- what is declared ---
+
+    def declare(self, settings: Iterable[Setting]) -> None:
+        """Add settings that a toolset declares, with their values from all sources.
+
+        One that is there already, of the same kind and with the same default, is left as it is. Raises
+        DefinitionError for a name that means something else already.
+        """
+        added = self.add(settings)
+        self.declared += added
+        if self.pending:
+            pending, self.pending = self.pending, []
+            for line in pending:
+                self.take_line(line)
+        self.take_environment(added)
+        for setting in added:
+            if setting.kind == "secret":
+                self._keep_secret(self.values[setting.name])
+        if self._exported is not None:
+            self.export(self._exported)
+
+    def add(self, settings: Iterable[Setting]) -> list[Setting]:
+        """Add settings with their defaults and return those that are new. Raises as `declare`."""
+        added = []
+        switches = tuple(self._families)
+        for setting in settings:
+            name = setting.name
+            there = self.values.get(name)
+            if name.endswith("*"):
+                if self._families.setdefault(name[:-1], setting) is setting:
+                    added.append(setting)
+            elif there is None and not name.startswith(switches):
+                default = setting.default
+                if callable(default):
+                    default = default(self._environ, self._home)
+                self.values[name] = Value(setting, default, "default")
+                added.append(setting)
+            elif there is None or not _is_same(there.setting, setting):
+                from fastrpc.errors import DefinitionError
+
+                raise DefinitionError(f"the setting {name} is there already and means something else")
+        return added
+
+    def _keep_secret(self, value: Value) -> None:
+        """Have a toolset's secret masked in what is written down, and found by `Setting.read`."""
+        if value.value:
+            from fastrpc.masking import hide
+
+            hide(value.value)
+            if value.origin != "environment":
+                _kept_secrets[value.setting.name] = value.value
+
+    # --- the sources ---
+
+    def take_line(self, line: Line) -> None:
+        """Take a line of a file, or keep it until its key is declared."""
+        number, origin, key, text, trusted = line
+        value = self.values.get(key)
+        setting = value.setting if value is not None else family_member(key, self._families)
+        if setting is None:
+            self.pending.append(line)
+        else:
+            self.take(setting, text, origin, number, trusted)
+
+    def take_environment(self, settings: Iterable[Setting]) -> None:
+        """Take what the environment sets; an empty variable counts as none, a name that is not ours is
+        another program's."""
+        environ, last = self._environ, self.lines_read + 1
+        present = self._present
+        for setting in settings:
+            name = setting.name
+            if not name.endswith("*"):
+                text = environ.get(name) if name in present else None
+                if text:
+                    self.take(setting, text.strip(), "environment", last)
+                continue
+            prefix = name[:-1]
+            for name in present:
+                if name.startswith(prefix) and name != prefix and (text := environ.get(name)):
+                    member = _member(setting, name)
+                    if member.name == name or member.name not in present:
+                        self.take(member, text.strip(), "environment", last)
+
+    def take(self, setting: Setting, text: str, origin: str, line: int, trusted: bool = True) -> None:
+        """Set one value, or add the warning that says why not."""
+        name = setting.name
+        try:
+            value = PARSERS[setting.kind](text)
+        except ValueError as error:
+            came = text if len(text) <= 40 else text[:40] + "…"
+            self.warn(f"{origin}: {name}: {error}, got {came!r}", line)
+            return
+        if not trusted:
+            from fastrpc.settings_files import refusal
+
+            why = refusal(self, setting, value)
+            if why:
+                self.warn(f"{origin}: {name} {why}", line)
+                return
+        elif value is False:
+            self.held_off.add(name)
+        else:
+            self.held_off.discard(name)
+        self.values[name] = Value(setting, value, origin)
 
 
 def load(
@@ -294,174 +455,57 @@ def load(
     """Read every source and return what won.
 
     `options` holds the texts given on the command line, by the name of their setting. All four
-    sources can be given by hand; the defaults are this process's.
+    sources can be given by hand; the defaults are this process's. Lines of files with keys that are not
+    among `settings` wait for `Configuration.declare`, and `fastrpc.settings_files.settle` warns of the rest.
     """
     if environ is None:
         environ = os.environ
     if home is None:
         home = os.path.expanduser("~")
-    configuration = Configuration()
-    known = {setting.name: setting for setting in settings}
-    for setting in settings:
-        default = setting.default(environ, home) if callable(setting.default) else setting.default
-        configuration.values[setting.name] = Value(setting, default, "default")
-    seen: set[tuple[int, int]] = set()
-    for folder in (".scorpiox", ".claude"):
-        path = os.path.join(home, folder, FILE_NAME)
-        _take_file(configuration, known, path, f"~/{folder}/{FILE_NAME}", seen, None)
-    held_off = {name for name, value in configuration.values.items() if _is_switched_off(value)}
-    for folder in (".claude", ".scorpiox"):
-        path = os.path.join(directory, folder, FILE_NAME)
-        _take_file(configuration, known, path, f"./{folder}/{FILE_NAME}", seen, held_off)
-    _take_environment(configuration, known, environ)
+    configuration = Configuration(environ, home)
+    added = configuration.add((*settings, SWITCHES))
+    for place, shown, folder in (
+        (home, "~", ".scorpiox"),
+        (home, "~", ".claude"),
+        (directory, ".", ".claude"),
+        (directory, ".", ".scorpiox"),
+    ):
+        path = os.path.join(place, folder, FILE_NAME)
+        if os.path.lexists(path):
+            from fastrpc.settings_files import take_file
+
+            take_file(configuration, path, f"{shown}/{folder}/{FILE_NAME}", shown == "~")
+    configuration.take_environment(added)
     for name, text in (options or {}).items():
-        _take(configuration, known[name], text, "command line", None)
+        last = configuration.lines_read + 1
+        configuration.take(configuration.values[name].setting, text, "command line", last)
     return configuration
 
 
-def _is_switched_off(value: Value) -> bool:
-    return value.value is False and value.origin != "default"
+def declared_in(module: Any) -> list[Setting]:
+    """Return the settings at the top of a module, in order; those that it imported too."""
+    return [value for value in vars(module).values() if isinstance(value, Setting)]
 
 
-def _take_file(
-    configuration: Configuration,
-    known: dict[str, Setting],
-    path: str,
-    shown: str,
-    seen: set[tuple[int, int]],
-    held_off: set[str] | None,
-) -> None:
-    """Take the lines of one file. `held_off` is given for a file of the working directory: the keys
-    that it may not switch back on."""
-    if not os.path.lexists(path):  # as most: nothing more is imported for these
-        return
-    from fastrpc.regular_files import open_regular
-
-    try:
-        descriptor = open_regular(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except OSError as error:
-        configuration.warnings.append(f"{shown}: {error.strerror}")
-        return
-    try:
-        text = _read_file(descriptor, seen)
-    except (OSError, ValueError) as error:
-        configuration.warnings.append(f"{shown}: {error}")
-        return
-    finally:
-        os.close(descriptor)
-    for number, line in enumerate(text.split("\n"), 1):
-        line = line.strip()
-        if line and not line.startswith("#"):
-            _take_line(configuration, known, line, f"{shown}:{number}", held_off)
-
-
-def _read_file(descriptor: int, seen: set[tuple[int, int]]) -> str:
-    """Return the file's text; nothing when it was read before (the home folder may be the working
-    directory, and is then the user's)."""
-    status = os.fstat(descriptor)
-    if (status.st_dev, status.st_ino) in seen:
-        return ""
-    seen.add((status.st_dev, status.st_ino))
-    if status.st_size > FILE_LIMIT:
-        raise ValueError(f"larger than {FILE_LIMIT // 1024} KiB")
-    return os.read(descriptor, FILE_LIMIT).decode("utf-8-sig", "replace")
-
-
-def _take_line(
-    configuration: Configuration, known: dict[str, Setting], line: str, origin: str, held_off: set[str] | None
-) -> None:
-    key, equals, text = line.partition("=")
-    key = key.strip()
-    text = _without_comment(text)
-    if not equals or not key:
-        configuration.warnings.append(f"{origin}: expected KEY=VALUE")
-    elif len(key) > KEY_LIMIT:
-        configuration.warnings.append(f"{origin}: the key is longer than {KEY_LIMIT} characters")
-    elif len(text) > VALUE_LIMIT:
-        configuration.warnings.append(f"{origin}: the value is longer than {VALUE_LIMIT} characters")
-    elif "\0" in text:
-        configuration.warnings.append(f"{origin}: the value holds a NUL character")
-    else:
-        setting = known.get(key) or _family(key)
-        if setting is None:
-            configuration.warnings.append(f"{origin}: {_unknown(key, known)}")
-        else:
-            _take(configuration, setting, text, origin, held_off)
-
-
-def _without_comment(text: str) -> str:
-    """Cut a comment off: a ``#`` with white space before it (a URL may hold one without)."""
-    end = text.find("#")
-    while end > 0 and not text[end - 1].isspace():
-        end = text.find("#", end + 1)
-    return (text if end < 0 else text[:end]).strip()
-
-
-def _family(key: str) -> Setting | None:
-    """Return a setting for a switch such as ``TOOL_WEB-SEARCH``."""
-    for prefix in SWITCH_PREFIXES:
+def family_member(key: str, families: Mapping[str, Setting]) -> Setting | None:
+    """Return a setting for a switch such as ``TOOL_WEB-SEARCH``, by the families' first letters."""
+    for prefix, family in families.items():
         if key[: len(prefix)].upper() == prefix and len(key) > len(prefix):
-            what = prefix[:-1].lower()
-            return Setting(switch(prefix, key[len(prefix) :]), "flag", True, f"one {what}, on or off")
+            return _member(family, key)
     return None
 
 
-def _unknown(key: str, known: dict[str, Setting]) -> str:
-    from fastrpc.errors import resembling
-
-    near = resembling(key, known, 1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    return f"unknown key {key if key.isprintable() else ascii(key)}{hint}"
+def _is_same(one: Setting, other: Setting) -> bool:
+    return one is other or (one.kind == other.kind and one.default == other.default)
 
 
-def _take_environment(
-    configuration: Configuration, known: dict[str, Setting], environ: Mapping[str, str]
-) -> None:
-    """Take what the environment sets; an empty variable counts as none, a name that is not ours is
-    another program's."""
-    for name in known:
-        text = environ.get(name)
-        if text:
-            _take(configuration, known[name], text.strip(), "environment", None)
-    for name in environ:
-        if name.startswith(SWITCH_PREFIXES) and environ[name] and name not in known:
-            setting = _family(name)
-            if setting is not None and (setting.name == name or setting.name not in environ):
-                _take(configuration, setting, environ[name].strip(), "environment", None)
-
-
-def _take(
-    configuration: Configuration, setting: Setting, text: str, origin: str, held_off: set[str] | None
-) -> None:
-    """Set one value, or add the warning that says why not."""
-    name = setting.name
-    try:
-        value = PARSERS[setting.kind](text)
-    except ValueError as error:
-        came = text if len(text) <= 40 else text[:40] + "…"
-        configuration.warnings.append(f"{origin}: {name}: {error}, got {came!r}")
-        return
-    if held_off is not None:
-        refusal = _refusal(configuration, setting, value, held_off)
-        if refusal:
-            configuration.warnings.append(f"{origin}: {name} {refusal}")
-            return
-    configuration.values[name] = Value(setting, value, origin)
-
-
-def _refusal(configuration: Configuration, setting: Setting, value: Any, held_off: set[str]) -> str:
-    """Say why a file of the working directory may not set this, or return nothing."""
-    if setting.kind in HELD_BACK:
-        return f"is ignored here: a file in the working directory may not name {HELD_BACK[setting.kind]}"
-    if value is True and setting.name in held_off:
-        return f"stays off: {configuration.origin(setting.name)} switched it off"
-    if setting.kind == "permission" and value is True and not configuration[setting.name]:
-        return "stays off: a file in the working directory may not give a permission"
-    if setting.kind == "guard" and value is False and configuration[setting.name]:
-        return "stays on: a file in the working directory may not lower a guard"
-    return ""
+def _member(family: Setting, key: str) -> Setting:
+    prefix = family.name[:-1]
+    setting = Setting.__new__(Setting)  # its name has been a line's or a variable's, whatever it holds
+    setting.name = switch(prefix, key[len(prefix) :])
+    setting.kind, setting.default, setting.description = family.kind, family.default, family.description
+    setting.after = family.name
+    return setting
 
 
 def _without_password(address: str) -> str:
