@@ -18,9 +18,9 @@ from __future__ import annotations
 import os
 
 from fastrpc.ask.choices import Choice, listed
-from fastrpc.config import OFF, parse_seconds
 from fastrpc.errors import ToolError
 from fastrpc.questions import Form
+from fastrpc.settings import OFF, parse_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

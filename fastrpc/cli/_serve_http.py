@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.config import Configuration
     from fastrpc.server import Server
+    from fastrpc.settings import Configuration
 
 EXCLUDING = (
     ("--no-auth", "--token-file"),
@@ -110,7 +110,7 @@ def _token(options: dict[str, str], settings: Configuration) -> str | None:
 
 def _several(options: dict[str, str], name: str) -> list[str] | None:
     """Return the values of an option that may stand there more than once."""
-    from fastrpc.config import parse_names
+    from fastrpc.settings import parse_names
 
     return list(parse_names(options[name])) if name in options else None
 
