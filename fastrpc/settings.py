@@ -456,7 +456,7 @@ def load(
 
     `options` holds the texts given on the command line, by the name of their setting. All four
     sources can be given by hand; the defaults are this process's. Lines of files with keys that are not
-    among `settings` wait for `Configuration.declare`, and `fastrpc.settings_files.settle` warns of the rest.
+    among `settings` wait for `Configuration.declare`, and `settle` warns of the rest.
     """
     if environ is None:
         environ = os.environ
@@ -493,6 +493,25 @@ def family_member(key: str, families: Mapping[str, Setting]) -> Setting | None:
         if key[: len(prefix)].upper() == prefix and len(key) > len(prefix):
             return _member(family, key)
     return None
+
+
+def settle(configuration: Configuration, others: Iterable[Setting] = ()) -> None:
+    """Nothing more will be declared: warn of each line that is left, unless `others` know its key."""
+    by_name = {setting.name: setting for setting in others}
+    families = {name[:-1]: by_name.pop(name) for name in list(by_name) if name.endswith("*")}
+    known = [*configuration.values, *by_name]
+    pending, configuration.pending = configuration.pending, []
+    for number, origin, key, _text, _trusted in pending:
+        if key not in by_name and family_member(key, families) is None:
+            configuration.warn(f"{origin}: {_unknown(key, known)}", number)
+
+
+def _unknown(key: str, known: Iterable[str]) -> str:
+    from fastrpc.errors import resembling
+
+    near = resembling(key, known, 1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"unknown key {key if key.isprintable() else ascii(key)}{hint}"
 
 
 def _is_same(one: Setting, other: Setting) -> bool:

@@ -10,10 +10,30 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
+    from typing import Any, Protocol
 
-    from fastrpc.settings import Configuration, Setting
+    class Setting(Protocol):
+        """What is said of a setting (`fastrpc.settings.Setting`)."""
+
+        @property
+        def name(self) -> str: ...
+        @property
+        def kind(self) -> str: ...
+
+    class Configuration(Protocol):
+        """What the lines of files are handed to (`fastrpc.settings.Configuration`)."""
+
+        lines_read: int
+
+        @property
+        def files_read(self) -> set[tuple[int, int]]: ...
+        @property
+        def held_off(self) -> set[str]: ...
+        def warn(self, warning: str, line: int) -> None: ...
+        def take_line(self, line: tuple[int, str, str, str, bool]) -> None: ...
+        def origin(self, name: str) -> str: ...
+        def __getitem__(self, name: str) -> Any: ...
+
 
 KEY_LIMIT = 64
 VALUE_LIMIT = 512
@@ -107,24 +127,3 @@ def refusal(configuration: Configuration, setting: Setting, value: Any) -> str:
     if setting.kind == "guard" and value is False and configuration[setting.name]:
         return "stays on: a file in the working directory may not lower a guard"
     return ""
-
-
-def settle(configuration: Configuration, others: Iterable[Setting] = ()) -> None:
-    """Nothing more will be declared: warn of each line that is left, unless `others` know its key."""
-    from fastrpc.settings import family_member
-
-    by_name = {setting.name: setting for setting in others}
-    families = {name[:-1]: by_name.pop(name) for name in list(by_name) if name.endswith("*")}
-    known = [*configuration.values, *by_name]
-    pending, configuration.pending = configuration.pending, []
-    for number, origin, key, _text, _trusted in pending:
-        if key not in by_name and family_member(key, families) is None:
-            configuration.warn(f"{origin}: {_unknown(key, known)}", number)
-
-
-def _unknown(key: str, known: Iterable[str]) -> str:
-    from fastrpc.errors import resembling
-
-    near = resembling(key, known, 1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    return f"unknown key {key if key.isprintable() else ascii(key)}{hint}"

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import sys
 
-from fastrpc.cli import say, version
 from fastrpc.errors import DefinitionError, UsageError
+from fastrpc.log import say
 from fastrpc.settings import SHIPPED_TOOLSET, declared_in
+from fastrpc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def _tools_of(found: Any) -> list[Tool]:
 def _new_server(name: str) -> Server:
     from fastrpc.server import Server
 
-    return Server(name, version=version())
+    return Server(name, version=__version__)
 
 
 def _name_of(targets: list[str]) -> str:
@@ -216,7 +217,7 @@ def warn_of_settings(settings: Configuration) -> None:
     A key of the shipped toolset is never such a one: a home file serves all of the user's servers.
     """
     if settings.pending:
-        from fastrpc.settings_files import settle
+        from fastrpc.settings import settle
 
         settle(settings, toolset_settings())
     for warning in settings.new_warnings():

@@ -93,8 +93,7 @@ def path_of(root: dict[str, Any]) -> str | None:
 def _reloaded(settings: Configuration, environ: dict[str, str], options: dict[str, str]) -> Configuration:
     """Return the settings as they are in the working directory, with all that has been declared."""
     from fastrpc.cli._assemble import toolset_settings
-    from fastrpc.settings import load
-    from fastrpc.settings_files import settle
+    from fastrpc.settings import load, settle
 
     there = load(environ, options=options)
     there.declare(settings.declared)

@@ -11,8 +11,7 @@ import sys
 import pytest
 from fastrpc.tools.agent import _settings as agent
 
-from fastrpc.settings import SETTINGS, Configuration, Setting, declared_in, load, switch
-from fastrpc.settings_files import settle
+from fastrpc.settings import SETTINGS, Configuration, Setting, declared_in, load, settle, switch
 
 AGENT = declared_in(agent)
 EVERY = (*SETTINGS, *(setting for setting in AGENT if not setting.name.endswith("*")))
