@@ -76,9 +76,11 @@ extensions = [
     ),
     module("encode"),
     module("convert"),
+    module("redaction"),
     module("plan"),
     module("connection"),
     module("stream"),
+    module("task"),
 ]
 
 

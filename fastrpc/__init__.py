@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from fastrpc.resources import Contents
     from fastrpc.server import Server
     from fastrpc.types import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
-
-__version__ = "0.1.0"
+    from fastrpc.version import __version__
 
 __all__ = [
     "ArgumentError",
@@ -74,6 +73,7 @@ _HOMES = {
     "ToolError": "fastrpc.errors",
     "ToolResult": "fastrpc.types",
     "UsageError": "fastrpc.errors",
+    "__version__": "fastrpc.version",
     "tool": "fastrpc.registry",
 }
 

@@ -13,7 +13,7 @@ from fastrpc._core.message import Message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.engine.interfaces import Dispatcher
     from fastrpc.errors import ProtocolError
 
 TURN_SECONDS = 0.001

@@ -14,12 +14,17 @@ from fastrpc.schema.annotations import UnresolvedName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, Protocol
 
-    from fastrpc.catalogue import Catalogue
     from fastrpc.catalogue.handlers import Run
     from fastrpc.schema import Parameter, Signature
+
+    class Entries(Protocol):
+        """The prompts or templates of a server."""
+
+        def get(self, key: str) -> Any: ...
+        def __iter__(self) -> Iterator[Any]: ...
 
 
 class Completions:
@@ -99,17 +104,17 @@ def key_of(target: str, argument: str) -> str:
     return f"{'resource' if '{' in target else 'prompt'}:{target}/{argument}"
 
 
-def target_of(catalogue: Catalogue, target: Any, argument: str) -> str:
+def target_of(prompts: Entries, templates: Entries, target: Any, argument: str) -> str:
     """Return the name of a prompt or the address of a template, given as such or as its function.
 
     Raises DefinitionError for a function that is neither, and for an argument that a prompt or template
     which is known already does not have.
     """
     if isinstance(target, str):
-        found = catalogue.templates.get(target) if "{" in target else catalogue.prompts.get(target)
+        found = templates.get(target) if "{" in target else prompts.get(target)
         key = target
     else:
-        entries = (*catalogue.prompts, *catalogue.templates)
+        entries = (*prompts, *templates)
         found = next((entry for entry in entries if entry.function == target), None)
         if found is None:
             name = getattr(target, "__name__", repr(target))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
     from typing import Any
 
-    from fastrpc.calls.link import Link
+    from fastrpc.engine.ports import OutboundChannel
 
 
 class Done:
@@ -44,7 +44,7 @@ class Context:
         request_id: str | int = 0,
         protocol_version: str = "",
         client_info: dict[str, Any] | None = None,
-        link: Link | None = None,
+        link: OutboundChannel | None = None,
     ) -> None:
         self.request_id = request_id
         self.protocol_version = protocol_version
@@ -198,7 +198,7 @@ class Context:
         """Read a resource of this server; gives its contents as a list. Raises ToolError if there is none."""
         return self._reach().read_resource(uri)
 
-    def _reach(self) -> Link:
+    def _reach(self) -> OutboundChannel:
         if self._link is None:
             raise ToolError("this context was made by hand: there is no client to ask")
         return self._link

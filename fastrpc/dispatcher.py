@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from _thread import get_ident
 
-from fastrpc import forks, log
-from fastrpc._core.encode import TEXT_FORM, dumps
-from fastrpc._core.message import Message
+from fastrpc import forks, tracebacks
+from fastrpc._core.encode import TEXT_FORM
 from fastrpc.batches import Batch
 from fastrpc.calls import Call, complaint_of, questions_of
-from fastrpc.context import Context
+from fastrpc.engine.messages import notification
+from fastrpc.engine.request import Request
 from fastrpc.errors import (
     BatchTooLarge,
     InternalError,
@@ -24,103 +24,23 @@ from fastrpc.errors import (
     ParseError,
     ProtocolError,
     excerpt,
-    resembling,
+    suggestion,
 )
-from fastrpc.methods import METHODS, NOTIFICATIONS, tools
 from fastrpc.results import error_object, to_json
 from fastrpc.session import NEW, READY, Session
-from fastrpc.versions import BATCHES, CAPABILITIES_KEY, CLIENT_KEY, MODERN, STRUCTURED
+from fastrpc.versions import BATCHES, MODERN, STRUCTURED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any
 
     from fastrpc._core.connection import Connection
+    from fastrpc._core.message import Message
     from fastrpc._core.plan import Plan
-    from fastrpc.asking import Questions
-    from fastrpc.asking.state import Memory
-    from fastrpc.calls.link import Link
-    from fastrpc.methods import Method
-    from fastrpc.quotas import Quota
+    from fastrpc.engine.ports import Method, PendingRequests, ResultEncoder
     from fastrpc.service import Service
-
-
-class Request:
-    """One request: what the client asked, and whom to answer.
-
-    `room` is the one of `fastrpc.methods` that serves it, where a handler's call has to be waited for;
-    `asking` what it remembers of questions to the client; `quota` counts what a stream of changes keeps.
-    """
-
-    __slots__ = (
-        "asking",
-        "batch",
-        "call",
-        "dispatcher",
-        "id",
-        "key",
-        "link",
-        "method",
-        "params",
-        "quota",
-        "room",
-        "version",
-    )
-
-    def __init__(self, dispatcher: Dispatcher, message: Message, batch: Batch | None) -> None:
-        self.dispatcher = dispatcher
-        self.id: bytes = message.id or b"null"
-        self.key = key_of(self.id)
-        self.method: str = message.method or ""
-        self.params: dict[str, Any] = message.params or {}
-        self.batch = batch
-        self.version = ""
-        self.call: Call | None = None
-        self.link: Link | None = None
-        self.asking: Memory | None = None
-        self.quota: Quota | None = None
-        self.room: Any = None
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        return self.params.get("_meta") or {}
-
-    @property
-    def progress_token(self) -> str | int | None:
-        """The token under which the client wants to hear of progress (MCP, utilities: progress)."""
-        token = self.meta.get("progressToken")
-        return token if type(token) in (str, int) else None
-
-    @property
-    def client_capabilities(self) -> dict[str, Any]:
-        """What the client can do: said with the request from 2026-07-28 on, in the handshake before."""
-        if self.version == MODERN:
-            found: dict[str, Any] = self.meta.get(CAPABILITIES_KEY) or {}
-            return found
-        return self.dispatcher.session.client_capabilities
-
-    @property
-    def client_info(self) -> dict[str, Any]:
-        if self.version == MODERN:
-            found: dict[str, Any] = self.meta.get(CLIENT_KEY) or {}
-            return found
-        return self.dispatcher.session.client_info
-
-    def context(self) -> Context:
-        """Return what a handler that serves this request is handed.
-
-        Raises InvalidParams for a request state that is not its own: nothing must run on it.
-        """
-        from fastrpc.calls.link import Link
-
-        if "requestState" in self.params or "inputResponses" in self.params:
-            from fastrpc.asking.state import memory_of
-
-            memory_of(self)
-        self.link = Link(self)
-        return Context(id_value(self.id), self.version, self.client_info, self.link)
 
 
 class Dispatcher:
@@ -152,14 +72,12 @@ class Dispatcher:
         """The session's batches that are still being read."""
         self.thread = get_ident()
         """The thread that serves the connection: nobody else may write to it."""
-        self.generation: int | None = None
-        """Which process may serve it, as `fastrpc.forks` counts them; None where it is in memory alone."""
         self.loop: AbstractEventLoop | None = None
         self.listening: dict[bytes, Any] = connection.listening
         """Requests whose answer is a stream of changes (MCP 2026-07-28: subscriptions/listen), by key."""
         self.untold: dict[str, None] = {}
         """Names of lists that have changed, of which the client has not been told yet."""
-        self._questions: Questions | None = None
+        self._pending: PendingRequests | None = None
         connection.dispatcher = self
         if main is None:
             service.dispatchers.add(self)
@@ -168,6 +86,15 @@ class Dispatcher:
     def main(self) -> Dispatcher:
         """The session's main dispatcher: this one, if it has no other."""
         return self._main or self
+
+    @property
+    def generation(self) -> int | None:
+        """Which process may serve it, as `fastrpc.forks` counts them; None where it is in memory alone."""
+        return self.connection.generation
+
+    @generation.setter
+    def generation(self, generation: int) -> None:
+        self.connection.generation = generation
 
     # --- what the connection calls ------------------------------------------------------------------
 
@@ -263,15 +190,13 @@ class Dispatcher:
             return
         if result is not None:
             self._answer(request.id, result, batch)
-        elif batch is not None:
-            batch.owed += 1
 
     def _serve(self, request: Request) -> bytes | None:
         """Return a request's result, or None if it comes later."""
         if request.key in self.in_flight or request.key in self.listening:
             raise InvalidRequest("id: a request with this id is in flight")
         request.version = self.session.version_of(request.method, request.params)
-        method = METHODS.get(request.method)
+        method = self.service.features.METHODS.get(request.method)
         if self.service.has_sources and method is not None and self.service.holds(self, request):
             return None
         if (
@@ -290,10 +215,10 @@ class Dispatcher:
         if method is None:
             served = [
                 name
-                for name, each in METHODS.items()
+                for name, each in service.features.METHODS.items()
                 if version in each.versions and (not each.needs or getattr(service, each.needs))
             ]
-            why = nearest(request.method, served)
+            why = suggestion(request.method, served)
         elif version not in method.versions:
             why = f" (protocol version {version} has no {request.method})"
         else:
@@ -302,14 +227,14 @@ class Dispatcher:
 
     def _take_notification(self, message: Message) -> None:
         """Notifications are never answered, whatever is wrong with them (JSON-RPC 2.0, section 4.1)."""
-        serve = NOTIFICATIONS.get(message.method or "")
+        serve = self.service.features.NOTIFICATIONS.get(message.method or "")
         if serve is not None:
             serve(self, message.params or {})
 
     def _take_response(self, message: Message) -> None:
         """The client has answered a question of ours; an answer to nothing is dropped."""
-        if self.main._questions is not None:
-            self.main._questions.answered(message.value)
+        if self.main._pending is not None:
+            self.main._pending.answered(message.value)
 
     def _take_batch(self, message: Message, outer: Batch | None) -> None:
         """A batch is read element by element; its answers go out together (MCP 2025-03-26)."""
@@ -378,24 +303,28 @@ class Dispatcher:
             self.connection.take_plans(plans)
         plan = plans.get(name)
         if plan is None:
-            raise InvalidParams(f"Unknown tool: {excerpt(name)}{nearest(name, plans)}")
+            raise InvalidParams(f"Unknown tool: {excerpt(name)}{suggestion(name, plans)}")
         return plan
 
     # --- handlers -----------------------------------------------------------------------------------------
 
-    def begin(self, request: Request, plan: Plan, arguments: list[Any], room: Any) -> bytes | None:
+    def begin(
+        self, request: Request, plan: Plan, arguments: list[Any], encoder: ResultEncoder
+    ) -> bytes | None:
         """Call a handler: answer at once, or put the request in flight and return None.
 
-        `room` is one of `fastrpc.methods`, with two functions: ``encode(request, handler, value)``
-        makes the result, ``failure(request, handler, error)`` makes the result that tells of an error, or
-        raises the ProtocolError to answer with.
+        `encoder` makes its result, and the result or error that tells of its failure.
         """
-        request.room = room
+        request.encoder = encoder
         call = Call(self, request, plan, arguments)
         if plan.inline and not plan.tool.is_async and self.service.awaited_by(plan.tool) is None:
             return self._call_inline(call)
-        self.service.admit(call)
-        self.in_flight[request.key] = request
+        self._put_in_flight(request)
+        try:
+            self.service.admit(call)  # a coroutine that does not wait has ended behind this
+        except ProtocolError:
+            self._take_from_flight(request)
+            raise
         return None
 
     def _call_inline(self, call: Call) -> bytes:
@@ -407,8 +336,7 @@ class Dispatcher:
             return self._failure(request, handler, error)
 
     def _encoded(self, request: Request, handler: Any, value: Any) -> bytes:
-        result: bytes = request.room.encode(request, handler, value)
-        return result
+        return request.encoder.encode(request, handler, value)
 
     def _failure(self, request: Request, handler: Any, error: BaseException) -> bytes:
         """Return the result that tells of an error. Raises ProtocolError where it is to be none."""
@@ -416,16 +344,25 @@ class Dispatcher:
             raise error
         questions = questions_of(error)
         if questions is not None:
-            from fastrpc.asking import input_required
-
-            return input_required(request, questions)
-        result: bytes = request.room.failure(request, handler, error)
-        return result
+            return self.service.features.input_required(request, questions)
+        return request.encoder.failure(request, handler, error)
 
     def put_off(self, request: Request, held: Any) -> None:
         """Put a request in flight that is to be served later; `held` has a ``cancel()``, as calls have."""
         request.call = held
+        self._put_in_flight(request)
+
+    def _put_in_flight(self, request: Request) -> None:
+        """Note that a request is answered later, by its batch too."""
         self.in_flight[request.key] = request
+        if request.batch is not None:
+            request.batch.owed += 1
+
+    def _take_from_flight(self, request: Request) -> None:
+        """It is answered now after all."""
+        del self.in_flight[request.key]
+        if request.batch is not None:
+            request.batch.owed -= 1
 
     def resume(self, request: Request) -> None:
         """Serve a request that was put off."""
@@ -444,7 +381,7 @@ class Dispatcher:
         if (
             type(result) is str
             and request.batch is None
-            and request.room is tools.ROOM
+            and request.encoder.is_text
             and call.plan.form == TEXT_FORM
         ):
             try:
@@ -558,19 +495,17 @@ class Dispatcher:
             self.connection.call_in_loop(lambda: None)
 
     @property
-    def questions(self) -> Questions:
-        """What the server has asked this client and not been answered yet."""
+    def pending(self) -> Any:
+        """What the server has asked this client and not been answered yet (`Features.pending_requests`)."""
         main = self.main
-        if main._questions is None:
-            from fastrpc.asking import Questions
-
-            main._questions = Questions()
-        return main._questions
+        if main._pending is None:
+            main._pending = self.service.features.pending_requests()
+        return main._pending
 
     # --- ends -----------------------------------------------------------------------------------------
 
-    def leave_if_forked(self, error: BaseException) -> None:
-        """End this process if it is a child that was forked in the call that has raised `error`."""
+    def leave_if_forked(self, error: BaseException | None) -> None:
+        """End this process if it is a child that was forked in the call that has ended, or raised `error`."""
         if self.generation is not None and self.generation != forks.generation:
             forks.leave(error)
 
@@ -599,24 +534,18 @@ class Dispatcher:
     def end_listening(self) -> None:
         """Tell those who listen for changes that there will be none (MCP 2026-07-28: subscriptions)."""
         if self.listening:
-            from fastrpc.methods.subscriptions import end
-
             for request in list(self.listening.values()):
-                end(self, request)
+                self.service.features.end_stream(self, request)
 
     def list_changed(self, kind: str) -> None:
         """Tell the client, if it may know, that a list is another now; from whatever thread."""
         if self.listening or self.session.state != NEW:
-            from fastrpc.methods.subscriptions import list_changed
-
-            self.post(lambda: list_changed(self, kind))
+            self.post(lambda: self.service.features.list_changed(self, kind))
 
     def resource_updated(self, uri: str) -> None:
         """Tell the client, if it has subscribed, that a resource has changed; from whatever thread."""
         if self.listening or self.session.subscriptions:
-            from fastrpc.methods.subscriptions import resource_updated
-
-            self.post(lambda: resource_updated(self, uri))
+            self.post(lambda: self.service.features.resource_updated(self, uri))
 
     def close(self) -> None:
         """The connection is over: stop what is in flight and be forgotten."""
@@ -624,45 +553,14 @@ class Dispatcher:
         for key in list(self.listening):
             self.stop_listening(key)
         self.session.quota.close()
-        if self._questions is not None:
-            self._questions.close()
+        if self._pending is not None:
+            self._pending.close()
         self.service.dispatchers.discard(self)
         if self.loop is not None:
             self.service.watch_no_longer_in(self.loop)
 
 
-def notification(method: str, params: dict[str, Any] | None = None) -> bytes:
-    """Return a notification as JSON text (JSON-RPC 2.0, section 4.1)."""
-    message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
-    if params is not None:
-        message["params"] = params
-    return to_json(message)
-
-
 def own_fault(method: str, error: BaseException) -> InternalError:
     """Return what a client is told of a failure inside fastrpc; the log has the rest."""
-    log.write("error", f"{method} failed inside fastrpc", error)
+    tracebacks.report(f"{method} failed inside fastrpc", error)
     return InternalError("Internal error; see the server's log")
-
-
-def key_of(id: bytes) -> bytes:
-    """Return the text by which an id is looked up: two spellings of one string are one id."""
-    return dumps(id_value(id)) if b"\\" in id else id
-
-
-def id_value(id: bytes) -> str | int:
-    """Return an id as a Python value, from its JSON text."""
-    if id[:1] != b'"':
-        return int(id)
-    if b"\\" not in id:
-        return id[1:-1].decode()
-    import json
-
-    value: str = json.loads(id)
-    return value
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a hint at the names that resemble `name`, or nothing."""
-    near = resembling(name, known)
-    return f" (did you mean {', '.join(near)}?)" if near else ""

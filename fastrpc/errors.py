@@ -161,3 +161,9 @@ def resembling(name: str, known: Iterable[str], most: int = 3) -> list[str]:
 
     folded = {each.lower(): each for each in known if each != name}
     return [folded[close] for close in get_close_matches(name[:128].lower(), folded, most)]
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return a hint at the names that resemble `name`, or nothing."""
+    near = resembling(name, known)
+    return f" (did you mean {', '.join(near)}?)" if near else ""

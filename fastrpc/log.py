@@ -6,6 +6,10 @@ the first record that is written, so a server with nothing to say never pays for
 tracebacks too, and what is not printable is escaped: whoever sends a line break does not write a record. A
 program that has configured logging keeps its own handlers. What a person at a terminal is told, `say` writes
 as it is.
+
+A traceback begins at the first frame that is not fastrpc's, nor of asyncio and threads, which call it. A
+record waits at most `WAIT_SECONDS` for a standard error that nobody reads, and is left out then: those that
+handlers cause are written by `fastrpc.tracebacks`, for which nobody waits.
 """
 
 from __future__ import annotations
@@ -17,9 +21,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import logging
     from io import TextIOWrapper
+    from traceback import TracebackException
+    from types import TracebackType
+    from typing import Any
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 FILE_VARIABLE = "FASTRPC_LOG_FILE"
+WAIT_SECONDS = 1.0
+ATOMIC = 512  # bytes that any pipe with room for some takes at once (POSIX: PIPE_BUF)
+PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+OWN = (PACKAGE, "fastrpc/_core/")  # compiled modules name their files so
+TOOLS = PACKAGE + "tools" + os.sep  # toolsets: a user like any
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
+CALLERS = tuple(
+    _LIBRARY + name for name in ("asyncio" + os.sep, "concurrent" + os.sep, "threading.py", "contextlib.py")
+)
+"""What of the standard library stands in front of a handler."""
 _logger: logging.Logger | None = None
 
 
@@ -32,7 +49,8 @@ def write(at: str, message: str, error: BaseException | None = None) -> None:
     """Write a record at a level named as in `LEVELS`; the traceback of `error` follows it."""
     number = LEVELS[at]
     if number >= level():
-        _prepare().log(number, message if message.isprintable() else _escaped(message), exc_info=error)
+        message = message if message.isprintable() else _escaped(message)
+        _prepare().log(number, message, exc_info=_shown(error))
 
 
 def say(text: str) -> None:
@@ -43,6 +61,60 @@ def say(text: str) -> None:
             sys.stderr.flush()
         except OSError:
             pass
+
+
+def has_room(seconds: float) -> bool:
+    """Say whether a record can be written now, or within so many seconds: does anybody read standard error?
+
+    True where there is none, and where the log goes to a file: then there is nothing to wait for.
+    """
+    descriptor = None if os.environ.get(FILE_VARIABLE) else _descriptor_of(sys.stderr)
+    return True if descriptor is None else _takes(descriptor, seconds)
+
+
+# --- tracebacks -------------------------------------------------------------------------------------------
+
+
+def is_own(file_name: str) -> bool:
+    """Say whether code is fastrpc's, by the file that it names."""
+    return file_name.startswith(OWN) and not file_name.startswith(TOOLS)
+
+
+def _is_in_front(file_name: str) -> bool:
+    return is_own(file_name) or file_name.startswith(CALLERS) or file_name.startswith("uvloop/")
+
+
+def _shown(
+    error: BaseException | None,
+) -> tuple[type[BaseException], BaseException, TracebackType | None] | None:
+    """Return what logging takes for an exception, its traceback from the first frame of the user's on."""
+    if error is None:
+        return None
+    traceback = error.__traceback__
+    while traceback is not None and _is_in_front(traceback.tb_frame.f_code.co_filename):
+        traceback = traceback.tb_next
+    return type(error), error, traceback or error.__traceback__
+
+
+def _cut(found: TracebackException) -> None:
+    """Leave out the frames in front of the user's, of chained exceptions and of members of a group too."""
+    waiting, seen = [found], set()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        stack = one.stack
+        ours = 0
+        while ours < len(stack) and _is_in_front(stack[ours].filename):
+            ours += 1
+        if ours < len(stack):
+            del stack[:ours]
+        members = getattr(one, "exceptions", None) or ()  # of a group, which 3.10 does not have
+        waiting += [each for each in (one.__cause__, one.__context__, *members) if each is not None]
+
+
+# --- logging ----------------------------------------------------------------------------------------------
 
 
 def _escaped(text: str) -> str:
@@ -74,11 +146,74 @@ def _handler(logger: logging.Logger) -> logging.Handler | None:
             return _file_handler(path)
         except OSError as error:
             say(f"fastrpc: {FILE_VARIABLE}: {path}: {error.strerror}; the log is written here")
-    if logger.hasHandlers():
-        return None
+    return None if logger.hasHandlers() else _stderr_handler()
+
+
+def _stderr_handler() -> logging.Handler:
+    """Return what writes records to standard error, and waits for nobody who reads it for long."""
     import logging
 
-    return logging.StreamHandler(sys.stderr)
+    class Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # subscribed from 3.11 on
+        left_out = 0
+
+        def emit(self, record: logging.LogRecord) -> None:
+            descriptor = _descriptor_of(self.stream)
+            if descriptor is None:  # none, or one that is kept in memory
+                if self.stream is not None:
+                    super().emit(record)
+                return
+            try:
+                text = self.format(record) + "\n"
+                if self.left_out:
+                    text = f"fastrpc: {self.left_out} records were left out: nobody read them\n{text}"
+                data = text.encode("utf-8", "backslashreplace")
+                if _takes(descriptor, 0):
+                    self.stream.flush()  # of what somebody has begun to print
+                if _send(descriptor, data, 0 if self.left_out else WAIT_SECONDS):
+                    self.left_out = 0
+                else:
+                    self.left_out += 1
+            except OSError:
+                pass  # nobody reads it any more
+            except Exception:
+                self.handleError(record)
+
+    return Stderr(sys.stderr)
+
+
+def _descriptor_of(stream: Any) -> int | None:
+    """Return the descriptor of a stream; None if there is no stream, or it has none, or it is closed."""
+    try:
+        found: int = stream.fileno()
+    except (AttributeError, OSError, ValueError):
+        return None
+    return found
+
+
+def _takes(descriptor: int, seconds: float) -> bool:
+    """Say whether a descriptor takes bytes, or does so within so many seconds."""
+    import select
+
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return bool(poll.poll(round(seconds * 1000)))
+
+
+def _send(descriptor: int, data: bytes, seconds: float) -> bool:
+    """Write all of `data`; False if that was not possible within so many seconds. Raises OSError."""
+    from time import monotonic
+
+    until = monotonic() + seconds
+    view = memoryview(data)
+    while view:
+        if not _takes(descriptor, max(0.0, until - monotonic())):
+            return False
+        try:
+            view = view[os.write(descriptor, view[:ATOMIC]) :]
+        except BlockingIOError:
+            if monotonic() >= until:
+                return False
+    return True
 
 
 def _file_handler(path: str) -> logging.Handler:
@@ -111,6 +246,13 @@ def _formatter() -> logging.Formatter:
     from fastrpc.masking import masked
 
     class Masking(logging.Formatter):
+        def formatException(self, ei: Any) -> str:
+            from traceback import TracebackException
+
+            found = TracebackException(*ei)
+            _cut(found)
+            return "".join(found.format()).rstrip("\n")
+
         def format(self, record: logging.LogRecord) -> str:
             return masked(super().format(record))
 

@@ -1,9 +1,9 @@
 """What ``@tool`` leaves behind.
 
-`tool` marks a function and gives it back unchanged; `collect` finds the marks of a module or
-package, `load_target` those of a file, module or attribute named on the command line. A `Tool` is
-judged while it is decorated: whoever writes a tool hears of a mistake at once. Costs no import for
-tools of plain types. Running tools is left to the dispatcher; nothing here knows one by name.
+`tool` marks a function and gives it back unchanged. A `Tool` is judged while it is decorated: whoever writes
+a tool hears of a mistake at once. Costs no import for tools of plain types. Finding the marks of a module or
+of a target of the command line is left to `fastrpc.catalogue.targets`, running tools to the dispatcher;
+nothing here knows one by name.
 """
 
 from __future__ import annotations
@@ -248,20 +248,3 @@ def tool_of(tool: Any, options: dict[str, Any]) -> Tool:
         return made(Tool, tool, options)
     found: Tool = mark
     return found.bound_to(tool) if hasattr(tool, "__self__") else found
-
-
-def load_target(target: str) -> Any:
-    """Return what ``fastrpc serve TARGET`` serves: a Server, or a list of tools.
-
-    `target` is ``file.py``, ``module`` or either with ``:attribute``. See `fastrpc.catalogue.targets`.
-    """
-    from fastrpc.catalogue.targets import load_target
-
-    return load_target(target)
-
-
-def collect(module: Any) -> list[Tool]:
-    """Return the marked tools of a module, or of a package and its submodules (`catalogue.targets`)."""
-    from fastrpc.catalogue.targets import collect
-
-    return collect(module)

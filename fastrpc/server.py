@@ -6,7 +6,7 @@ Making one costs nothing but its own attributes: what serving needs is imported 
 from __future__ import annotations
 
 from fastrpc.catalogue import Catalogue
-from fastrpc.errors import UsageError
+from fastrpc.errors import DefinitionError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class Server:
         (by the template's address): ``@app.complete("review", "language")``. See `fastrpc.completion`."""
         from fastrpc.completion import target_of
 
-        target = target_of(self.catalogue, target, argument)
+        target = target_of(self.catalogue.prompts, self.catalogue.templates, target, argument)
         return _decorator(self.catalogue.completions, {"target": target, "argument": argument, **options})
 
     # --- hooks ----------------------------------------------------------------------------------------
@@ -328,18 +328,55 @@ class Server:
         attach(module, self)
 
     def mount(self, other: Server, prefix: str = "") -> None:
-        """Offer what another server offers, its names behind `prefix`. See `fastrpc.composition`."""
-        from fastrpc.composition import mount
+        """Offer what another server offers, from now on, its names behind `prefix`. See `fastrpc.mounting`.
 
-        mount(self, other, prefix)
+        Raises DefinitionError for what is no server, for a server that would hold itself, and for a name or
+        an address that is taken: nothing is mounted then.
+        """
+        from fastrpc.mounting import Mount
+
+        if not getattr(type(other), "__fastrpc_server__", False):
+            raise DefinitionError(f"mount: expected a Server, got {type(other).__name__}")
+        if self in other._with_mounts():
+            raise DefinitionError(f"mount: {self.name} would be mounted in itself")
+        mount = Mount(self.catalogue, other, prefix)
+        self._mounts.append(other)
+        other._hosts.append(self)
+        mount.follow()
+
+        def load() -> tuple[()]:
+            other.load_tools()  # what it adds shows here by itself
+            return ()
+
+        self.load_tools_later(load)
+        if self._service is not None:
+            self.load_tools()
+
+    def _with_mounts(self) -> list[Server]:
+        """This server and all that are mounted in it, directly or in one another."""
+        found = [self]
+        for inner in found:
+            found += [other for other in inner._mounts if other not in found]
+        return found
 
     @classmethod
     def proxy(cls, where: Iterable[str] | str, **options: Any) -> Server:
         """Return a server that serves what another MCP server offers: one that a command starts, a list of
-        str, spoken to over its standard input and output, or one at an http URL. See docs/composition.md."""
-        from fastrpc.composition import proxy
+        str, spoken to over its standard input and output, or one at an http URL. See docs/composition.md.
 
-        return proxy(cls, where if isinstance(where, str) else list(where), options)
+        `options` are those of `Server`, ``start_seconds``, within which the other must have said what it
+        offers (30), and those of its target: see `fastrpc.proxy.targets.target_of`. ``name`` is the command's
+        or the host's unless given. Raises DefinitionError.
+        """
+        from fastrpc.proxy import START_SECONDS, Source
+        from fastrpc.proxy.targets import target_of
+
+        start_seconds = options.pop("start_seconds", START_SECONDS)
+        target = target_of(where if isinstance(where, str) else list(where), options)
+        options.setdefault("name", target.name)
+        server = cls(**options)
+        server._source = Source(server, target, start_seconds=start_seconds)
+        return server
 
     # --- serving --------------------------------------------------------------------------------------
 
@@ -444,11 +481,13 @@ class Server:
     def service(self) -> Any:
         """What all connections of this server share."""
         if self._service is None:
+            from fastrpc import methods
             from fastrpc.service import Service
 
             lifespan = self.lifespan
             self._service = Service(
                 self,
+                methods,
                 instructions=self.instructions,
                 page_size=self.page_size,
                 max_in_flight=self.max_in_flight,

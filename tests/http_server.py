@@ -46,7 +46,7 @@ PROGRAM = (
 import asyncio, importlib, json, sys, time
 from fastrpc import Context, Server, asking
 from fastrpc.transports.http.limits import Limits
-from fastrpc.transports.http.run import leave, run_in_loop
+from fastrpc.transports.http.process import leave, run_in_loop
 from fastrpc.transports.http.server import HttpServer
 from fastrpc.transports.http.sockets import Address, listen
 

@@ -27,7 +27,7 @@ from fastrpc import Context, Server
 from fastrpc.errors import InvalidParams, MethodNotFound, ToolError
 from fastrpc.transports.http.limits import Limits
 from fastrpc.transports.http.sockets import Address, listen
-from fastrpc.transports.http.run import run_in_loop
+from fastrpc.transports.http.process import run_in_loop
 from fastrpc.transports.http.server import HttpServer
 
 given = json.loads(sys.argv[1])

@@ -18,10 +18,11 @@ cdef class Connection:
     cdef public dict in_flight           # id text -> whatever the dispatcher keeps of the request
     cdef readonly dict listening         # the same for requests that stay open and are no work
     cdef public object dispatcher
+    cdef public object generation        # which process may serve it (`fastrpc.forks`); None: any
     cdef public bint structured          # the version of the handshake knows structured content
     cdef tuple tail_texts                # all that follows the text of a result, by era and form
-    cdef const char* tails[6]
-    cdef Py_ssize_t tail_sizes[6]
+    cdef const char* tails[8]
+    cdef Py_ssize_t tail_sizes[8]
     cdef bytes legacy_list               # the first page of tools/list, once it has been asked for
     cdef bytes modern_list
     cdef public object flush             # called after writing outside of a pump, or None
@@ -52,7 +53,8 @@ cdef class Connection:
     cdef int end_call(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
     ) except -1
-    cdef int fail_call(self, Plan plan, bytes id, bint modern) except -1
+    cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern) except -1
+    cdef str complaint(self, Plan plan, object error)
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept
 
 cdef int64_t clock() noexcept

@@ -10,7 +10,8 @@ from fastrpc._core.plan import Plan
 class Connection:
     """What a transport feeds and the dispatcher answers through.
 
-    The tails follow the text of a result, newline included: for each era one for each form of a result.
+    The tails follow the text of a result, newline included: for each era one for each form of a result, and
+    one of an error.
     """
 
     @property
@@ -25,6 +26,7 @@ class Connection:
     open: bool
     structured: bool
     dispatcher: Any
+    generation: int | None
     flush: Callable[[], object] | None
     tell: Callable[[bytes], object] | None
     call_in_loop: Callable[[Callable[[], object]], object]

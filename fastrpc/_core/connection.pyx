@@ -1,8 +1,9 @@
 """The hot step: one line in, at most one answer out.
 
 A `tools/call` of a tool that may run inline goes from the parser through its plan into the output
-buffer without leaving compiled code but for the tool itself. Every other message, every result that
-is no `str`, and every failure go to the dispatcher, in Python. Looks at the processor's counter once a
+buffer without leaving compiled code but for the tool itself; what the tool raises, too, where it is a
+ToolError, or an exception whose text needs no care. Every other message, every result that is no `str`, and
+every other failure go to the dispatcher, in Python. Looks at the processor's counter once a
 call of a tool that is judged by its record, at a clock only when that call looks slow. Does no I/O: a
 transport feeds lines and sends the output.
 """
@@ -16,6 +17,11 @@ from fastrpc._core.call cimport Call
 from fastrpc._core.encode cimport FORM_TEXT, ID_ROOM
 from fastrpc._core.message cimport LARGE, LEGACY, MODERN, REQUEST, PyGC_Disable, PyGC_Enable
 from fastrpc._core.plan cimport MISFIT
+
+from time import monotonic
+
+from fastrpc import forks
+from fastrpc.errors import FastrpcError, ToolError
 
 cdef extern from *:
     """
@@ -41,21 +47,58 @@ cdef extern from *:
     int64_t c_clock "fastrpc_clock"() noexcept nogil
     int64_t ticks "fastrpc_ticks"() noexcept nogil
 
+cdef extern from "raised.h":
+    object take_raised "fastrpc_take_raised"()
+    int place_of "fastrpc_place_of"(object error, PyObject** code)
+
 cdef extern from "Python.h":
     bint PyUnicode_IS_COMPACT_ASCII(object text)
 
 cdef enum:
     SUSPICIOUS_TICKS = 100_000   # no processor counts a millisecond in fewer
-    FORMS = 3                    # of a result
+    FORMS = 4                    # of a result, with
+    FORM_ERROR = 3               # which tells of a failure
 
 
 cdef inline bint is_ascii_text(object value) noexcept:
     return type(value) is str and PyUnicode_IS_COMPACT_ASCII(value)
 
 
-cdef int reraise() except -1:
-    """Return as a function does that has raised: somebody else has set the exception."""
-    return -1
+cdef object failures = None      # `fastrpc.tracebacks`, once something has failed: `masking` costs some ms
+cdef object masked = None
+cdef object none_in = None
+
+
+cdef int prepare_for_failures() except -1:
+    global failures, masked, none_in
+    from fastrpc import masking, tracebacks
+
+    masked, none_in = masking.masked, masking.secrets.none_in
+    failures = tracebacks
+    return 0
+
+
+cdef int count_failure(Plan plan, object error) except -1:
+    """Have an unexpected exception logged; one like the last of the tool is only counted, here."""
+    cdef PyObject* code
+    cdef int instruction = place_of(error, &code)
+    if (
+        code != NULL
+        and code == <PyObject*> plan.failed_code
+        and instruction == plan.failed_at
+        and type(error) is plan.failed_type
+        and monotonic() < plan.failed_place.due
+    ):
+        plan.failed_place.count += 1
+        return 0
+    plan.failed_place = failures.report(plan.tool, error)
+    if code == NULL or failures.is_own(<object> code):  # the place is another frame's
+        plan.failed_code = None
+    else:
+        plan.failed_code = <object> code
+    plan.failed_at = instruction
+    plan.failed_type = type(error)
+    return 0
 
 
 cdef int64_t clock() noexcept:
@@ -230,14 +273,44 @@ cdef class Connection:
             id, id_size, value, form, self.tails[tail], self.tail_sizes[tail]
         )
 
-    cdef int fail_call(self, Plan plan, bytes id, bint modern) except -1:
+    cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern) except -1:
         """The tool has raised; its exception is set."""
-        self.now = 0
-        try:
-            reraise()
-        except BaseException as error:
-            self.dispatcher.call_failed(id, plan.tool, error, modern)
+        cdef object error = take_raised()
+        cdef str text
+        cdef int tail = FORMS * modern + FORM_ERROR
+        if plan.judged:
+            self.judge(plan)
+        self.now = 0  # what it takes to say so is no other tool's time
+        if self.generation is None or self.generation == forks.generation:
+            try:
+                text = self.complaint(plan, error)
+            except BaseException:  # an error whose words cannot be had
+                text = None
+            if text is not None:
+                return self.output.put_text(id, id_size, text, self.tails[tail], self.tail_sizes[tail])
+        self.dispatcher.call_failed(id[:id_size], plan.tool, error, modern)
         return 0
+
+    cdef str complaint(self, Plan plan, object error):
+        """Return what the client is told of a failure, if that is ASCII; None: the dispatcher has words."""
+        cdef type kind = type(error)
+        cdef object text
+        if kind is ToolError:
+            arguments = error.args
+            text = arguments[0] if len(<tuple> arguments) == 1 else None
+            return text if is_ascii_text(text) else None
+        if not isinstance(error, Exception) or isinstance(error, FastrpcError):
+            return None
+        name = kind.__name__
+        text = str(error)
+        if not (is_ascii_text(name) and is_ascii_text(text)):
+            return None
+        if failures is None:
+            prepare_for_failures()
+        count_failure(plan, error)
+        if not none_in(text):
+            text = masked(text)
+        return f"{name}: {text}" if text else name
 
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept:
         """Return how long so many ticks are, by what has gone by since the connection was made."""
@@ -319,7 +392,7 @@ cdef inline int call_kept(
         self.now = ticks()
     result = plan.call_known(self.message.call, self.order) if known else plan.call(self.message)
     if result == NULL:
-        return self.fail_call(plan, id[:id_size], modern)
+        return self.fail_call(plan, id, id_size, modern)
     if result == <PyObject*> MISFIT:
         Py_DECREF(<object> result)
         if known:

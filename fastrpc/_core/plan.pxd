@@ -34,6 +34,10 @@ cdef class Plan:
     cdef object exact                    # the type of such a value, or None: any
     cdef object check                    # says whether it is what was promised, or None: it is
     cdef readonly int quick              # quick calls in a row
+    cdef object failed_type              # what an inline call raised last,
+    cdef object failed_code              # in which code
+    cdef int failed_at                   # at which instruction,
+    cdef object failed_place             # and what `fastrpc.tracebacks` knows of it
 
     cdef PyObject* call(self, Message message) noexcept
     cdef bint order_of(self, const Call* call, uint8_t* order) noexcept

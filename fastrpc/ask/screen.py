@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fastrpc.ask import Choice
+    from fastrpc.ask.choices import Choice
 
 JOINER = "\u200d"
 EMOJI_FORM = "\ufe0f"

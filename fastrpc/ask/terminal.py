@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from fastrpc.ask import Choice
+    from fastrpc.ask.choices import Choice
 
 TERMINAL = "/dev/tty"
 LOOK_SECONDS = 0.2  # between two looks at the size, and at who is in the foreground

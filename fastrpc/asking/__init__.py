@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.calls.link import Link
-    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.engine.interfaces import Dispatcher
+    from fastrpc.engine.request import Request
 
 __all__ = ["Answer", "Form", "Question", "Questions", "Roots", "Sample", "Sampling", "Visit", "ask"]
 
@@ -97,7 +98,7 @@ def _answers_at_hand(link: Link, questions: dict[str, Question], unnamed: set[st
         put = {"method": question.method, "params": question.params(request.version)}
         result = memory.answer_to(key, put, key not in unnamed)
         try:
-            answers[key] = question.read(result, link)
+            answers[key] = question.read(result, request)
         except BadAnswer:
             missing[key] = put
         else:
@@ -130,15 +131,16 @@ async def _answers_from_client(link: Link, questions: dict[str, Question]) -> di
     answers = {}
     put = {}
     for key, question in questions.items():
-        known = question.known(link)
+        known = question.known(request)
         if known is not None:
             answers[key] = known
         else:
             put[key] = {"method": question.method, "params": question.params(request.version)}
-    results = await dispatcher.questions.put(dispatcher, put) if put else {}
+    pending: Questions = request.dispatcher.pending
+    results = await pending.put(dispatcher, put) if put else {}
     for key, result in results.items():
         try:
-            answers[key] = questions[key].read(result, link)
+            answers[key] = questions[key].read(result, request)
         except BadAnswer as problem:
             raise ToolError(f"the client's answer to {questions[key].method} is no use: {problem}") from None
     return answers

@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.dispatcher import Request
-    from fastrpc.service import Service
+    from fastrpc.engine.interfaces import Runtime
+    from fastrpc.engine.request import Request
 
 STATE_SECONDS = 3600
 """How long after a question its answer is taken."""
@@ -66,12 +66,13 @@ class Memory:
 def memory_of(request: Request) -> Memory:
     """Return the memory of a request. Raises InvalidParams for a state that is not ours, or not this
     request's, or too old."""
-    if request.asking is None:
+    memory: Memory | None = request.asking
+    if memory is None:
         memory = Memory()
         if request.version == MODERN:
             _recall(request, memory)
         request.asking = memory
-    return request.asking
+    return memory
 
 
 def _recall(request: Request, memory: Memory) -> None:
@@ -152,7 +153,7 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def secret_of(service: Service) -> bytes:
+def secret_of(service: Runtime) -> bytes:
     """Return the key that signs: the environment's, or one that lives as long as the server."""
     if service.secret is None:
         import os

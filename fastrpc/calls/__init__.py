@@ -11,23 +11,22 @@ from __future__ import annotations
 from _thread import get_ident
 from time import perf_counter_ns
 
-from fastrpc import forks, log
+from fastrpc import forks, tracebacks
+from fastrpc.engine.request import ENDED, RUNNING, WAITING
 from fastrpc.errors import ArgumentError, ToolError
 from fastrpc.results import UnencodableResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Task, TimerHandle
-    from collections.abc import Callable
+    from asyncio import AbstractEventLoop, TimerHandle
+    from collections.abc import Awaitable, Callable
     from typing import Any
 
     from fastrpc._core.plan import Plan
+    from fastrpc._core.task import CallTask
     from fastrpc.context import Context
-    from fastrpc.dispatcher import Dispatcher, Request
-
-WAITING = "waiting"
-RUNNING = "running"
-ENDED = "ended"
+    from fastrpc.engine.interfaces import Dispatcher
+    from fastrpc.engine.request import Request
 
 within: Callable[[Call, Callable[[], Any]], Any] | None = None
 """Calls a function on behalf of a call, if somebody wants to know which one runs (`fastrpc.log_bridge`)."""
@@ -87,6 +86,11 @@ async def contained(function: Callable[[], Any]) -> Any:
     return result
 
 
+async def awaited(awaitable: Awaitable[Any]) -> Any:
+    """Await what an asynchronous function has returned that makes no coroutines."""
+    return await awaitable
+
+
 class Call:
     """One call of a handler: of a tool, or of what reads a resource, makes a prompt, completes a word.
 
@@ -116,11 +120,13 @@ class Call:
         self.state = WAITING
         self.loop: AbstractEventLoop | None = None
         self.thread = 0
-        self.task: Task[Any] | None = None
+        self.task: CallTask | None = None
         self.timer: TimerHandle | None = None
         request.call = self
         if plan.tool.signature.context_parameter is not None:
-            self.context = request.context()
+            from fastrpc.calls.link import context_of
+
+            self.context = context_of(request)
 
     def invoke(self) -> Any:
         """Call the function; what comes back may be a coroutine."""
@@ -161,14 +167,33 @@ class Call:
             self.timer = loop.call_later(handler.timeout_seconds, self.expire)
         if handler.is_async:
             if within is None:
-                self.task = loop.create_task(contained(self.invoke))
+                self.step(loop)
             else:
-                self.task = within(self, lambda: loop.create_task(contained(self.invoke)))
-            self.task.add_done_callback(self.task_done)
+                within(self, lambda: self.step(loop))
         elif self.plan.inline:  # it has waited for a lifespan
             self.run_late()
         else:
             self.dispatcher.service.workers.run(loop, self.invoke, self.thread_done)
+
+    def step(self, loop: AbstractEventLoop) -> None:
+        """Begin the coroutine, now: it becomes a task of the loop where it waits."""
+        from asyncio import iscoroutine
+
+        from fastrpc._core.task import CallTask
+
+        handler = self.plan.tool
+        try:
+            coroutine = handler.signature.call(handler.function, self.arguments, self.context)
+        except BaseException as error:
+            self.dispatcher.service.release(self)
+            self.dispatcher.leave_if_forked(error)
+            self.failed(error)
+            return
+        if not iscoroutine(coroutine):
+            coroutine = awaited(coroutine)
+        self.task = CallTask(coroutine, loop, self.task_done)
+        self.task.begin()
+        self.dispatcher.leave_if_forked(None)  # no loop goes on in a child that waits
 
     def run_late(self) -> None:
         """Call the function on this thread, now, though the request has been put in flight."""
@@ -182,12 +207,14 @@ class Call:
 
     # --- the ends -------------------------------------------------------------------------------------
 
-    def task_done(self, task: Task[Any]) -> None:
+    def task_done(self, task: CallTask) -> None:
+        error = None if task.cancelled() else task.exception()
+        self.dispatcher.leave_if_forked(error)
         self.dispatcher.service.release(self)
         if task.cancelled():
             self.failed(ToolError("the call was cancelled"))
-        elif (error := task.exception()) is not None:
-            self.failed(error.error if type(error) is Exited else error)
+        elif error is not None:
+            self.failed(error)
         else:
             self.returned(task.result())
 
@@ -250,7 +277,7 @@ def complaint_of(handler: Any, error: BaseException) -> str:
     """Return what the other side is told of a failure; log the traceback of one that is not a refusal."""
     if isinstance(error, (ArgumentError, ToolError, UnencodableResult)):
         return str(error)
-    log.write("error", f"{handler.kind} {handler.name} failed: {type(error).__name__}", error)
+    tracebacks.report(handler, error)
     from fastrpc.masking import masked
 
     text = masked(str(error))

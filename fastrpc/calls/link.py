@@ -10,8 +10,9 @@ from __future__ import annotations
 from _thread import RLock
 from time import monotonic
 
-from fastrpc.calls import RUNNING
-from fastrpc.dispatcher import notification
+from fastrpc.context import Context
+from fastrpc.engine.messages import id_value, notification
+from fastrpc.engine.request import RUNNING
 from fastrpc.versions import PROGRESS_MESSAGES
 
 TYPE_CHECKING = False
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
 
-    from fastrpc.dispatcher import Request
+    from fastrpc.engine.ports import Features
+    from fastrpc.engine.request import Request
 
 SPACING_SECONDS = 1 / 15
 BURST = 5
@@ -55,8 +57,7 @@ class Link:
     @property
     def principal(self) -> str:
         """Whose request it is."""
-        principal: str = self.request.dispatcher.principal
-        return principal
+        return self.request.dispatcher.principal
 
     @property
     def capabilities(self) -> dict[str, Any]:
@@ -172,31 +173,38 @@ class Link:
         self.request.dispatcher.service.workers.run(loop, function, done)
         return future
 
-    # --- the rest -------------------------------------------------------------------------------------
+    # --- features -------------------------------------------------------------------------------------
+
+    @property
+    def _features(self) -> Features:
+        return self.request.dispatcher.service.features
 
     def log(self, level: str, data: Any, logger: str | None) -> None:
         """Send a log message, if the client wants to hear of its level."""
-        from fastrpc.methods.logging import log
-
-        log(self, level, data, logger)
+        self._features.log(self, level, data, logger)
 
     def ask(self, questions: dict[str, Any]) -> Awaitable[dict[str, Any]]:
         """Ask the client; return what it answers, by key. See `fastrpc.asking`."""
-        from fastrpc.asking import ask
-
-        return ask(self, questions)
+        return self._features.ask(self, questions)
 
     def once(self, key: str, function: Callable[[], Any]) -> Any:
         """Call `function` the first time that the call comes here; see `Context.once`."""
-        from fastrpc.asking import once
-
-        return once(self, key, function)
+        return self._features.once(self, key, function)
 
     def read_resource(self, uri: str) -> Awaitable[Any]:
         """Read a resource of this server. See `fastrpc.methods.resources`."""
-        from fastrpc.methods.resources import read_inside
+        return self._features.read_resource(self, uri)
 
-        return read_inside(self, uri)
+
+def context_of(request: Request) -> Context:
+    """Return what a handler that serves a request is handed.
+
+    Raises InvalidParams for a request state that is not its own: nothing must run on it.
+    """
+    if "requestState" in request.params or "inputResponses" in request.params:
+        request.dispatcher.service.features.take_request_state(request)
+    request.link = link = Link(request)
+    return Context(id_value(request.id), request.version, request.client_info, link)
 
 
 def number_of(name: str, value: Any) -> int | float:

@@ -13,10 +13,10 @@ from fastrpc.log import say as say  # for the commands too
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from fastrpc.command_line import CommandParser
-    from fastrpc.config import Configuration
+    from fastrpc.settings import Configuration
 
 COMMANDS = {
     "serve": "serve tools over standard input and output, or over HTTP",
@@ -50,12 +50,21 @@ def version() -> str:
     return __version__
 
 
-def configuration(options: dict[str, str] | None = None) -> Configuration:
-    """Load the settings and show their warnings, one line each."""
-    from fastrpc.config import load
+def configuration(options: dict[str, str] | None = None, targets: Sequence[str] = ()) -> Configuration:
+    """Load the settings and show their warnings, one line each.
+
+    The server's own: what toolsets declare is added when they are loaded (`fastrpc.cli._assemble`). Where
+    only the shipped one will be, lines of files that are not the server's are read at once.
+    """
+    from fastrpc.settings import SHIPPED_TOOLSET, load
 
     loaded = load(options=options)
-    for warning in loaded.warnings:
+    if not targets and loaded.pending and loaded["FASTRPC_TOOLSET"] == SHIPPED_TOOLSET:
+        from fastrpc.cli._assemble import declare_toolset, warn_of_settings
+
+        declare_toolset(loaded, SHIPPED_TOOLSET)
+        warn_of_settings(loaded)
+    for warning in loaded.new_warnings():
         say(f"fastrpc: warning: {warning}")
     return loaded
 
@@ -68,16 +77,28 @@ def toolset_commands() -> dict[str, tuple[str, Callable[[list[str]], int]]]:
     """
     import os
 
+    from fastrpc.cli._assemble import declare_toolset, warn_of_settings
     from fastrpc.cli._contract import load_companion
 
     settings = configuration()
     settings.export(os.environ)
     toolset = settings["FASTRPC_TOOLSET"]
+    declare_toolset(settings, toolset)
+    warn_of_settings(settings)
     companion = load_companion(toolset, "_commands")
     return {
         name: (text, _late(toolset, place))
         for name, (text, place) in getattr(companion, "COMMANDS", {}).items()
     }
+
+
+def toolset_examples(command: str) -> str:
+    """Return the lines that the toolset's module ``_commands`` adds to the examples of a command's help."""
+    from fastrpc.cli._contract import load_companion
+
+    companion = load_companion(configuration()["FASTRPC_TOOLSET"], "_commands")
+    lines: str = getattr(companion, "EXAMPLES", {}).get(command, "")
+    return lines
 
 
 def _late(toolset: str, place: str) -> Callable[[list[str]], int]:

@@ -2,24 +2,31 @@
 
 `serve`, `tools` and `selftest` come through here, so that all three see the same tools. Without a
 target the configured toolset is served; it is loaded after ``initialize`` is answered unless the
-caller wants the tools at once. Finding out what a target holds is `fastrpc.registry`'s business.
+caller wants the tools at once. Finding out what a target holds is `fastrpc.catalogue.targets`' business.
+
+The settings that toolsets declare are found here: each is a `fastrpc.settings.Setting` at the top of a
+module that tools come from, of a target, or of the module ``_settings`` beside the tools. A toolset that is
+served by its name has its settings declared before its tools are imported; any other target has been
+imported by then.
 """
 
 from __future__ import annotations
 
 import sys
 
-from fastrpc.cli import say, version
 from fastrpc.errors import DefinitionError, UsageError
+from fastrpc.log import say
+from fastrpc.settings import SHIPPED_TOOLSET, declared_in
+from fastrpc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from fastrpc.config import Configuration
     from fastrpc.registry import Tool
     from fastrpc.server import Server
+    from fastrpc.settings import Configuration, Setting
 
 
 def assemble(
@@ -30,17 +37,13 @@ def assemble(
     `later` leaves loading the toolset until the session has begun. Raises `UsageError` for a target
     that does not exist and for two tools of one name.
     """
-    from fastrpc.registry import load_target
-
     toolset = settings["FASTRPC_TOOLSET"]
     if not targets and later and settings.origin("FASTRPC_TOOLSET") == "default":
         server = _new_server(name or "fastrpc")
         server.load_tools_later(lambda: _load_late(server, toolset, settings))
     else:
-        loaded = [
-            (target, load_toolset(target) if target == toolset else load_target(target))
-            for target in targets or [toolset]
-        ]
+        loaded = [(target, _load(target, toolset, settings)) for target in targets or [toolset]]
+        warn_of_settings(settings)
         server = _merge(loaded, toolset, settings, name or _name_of(targets))
     if name is not None:
         server.name = name
@@ -53,7 +56,20 @@ def assemble(
     return server
 
 
+def _load(target: str, toolset: str, settings: Configuration) -> Any:
+    """Return what a target holds, its settings declared: the toolset's before its tools are imported."""
+    from fastrpc.catalogue.targets import load_target
+
+    if target == toolset:
+        declare_toolset(settings, toolset)
+    found = load_toolset(target) if target == toolset else load_target(target)
+    declare_target(settings, target, _tools_of(found))
+    return found
+
+
 def _load_late(server: Server, toolset: str, settings: Configuration) -> Iterator[Tool]:
+    declare_toolset(settings, toolset)
+    warn_of_settings(settings)
     yield from switched_on(load_toolset(toolset), settings)
     _attach(toolset, server)  # whoever asked for the next one has added all of them
 
@@ -71,7 +87,7 @@ def load_toolset(name: str) -> list[Tool]:
     Loading a target by its module name puts the working directory on the import path. For an
     installed toolset that must not happen: a repository's ``json.py`` is not the user's.
     """
-    from fastrpc.registry import collect, load_target
+    from fastrpc.catalogue.targets import collect, load_target
 
     if all(part.isidentifier() for part in name.split(".")):
         try:
@@ -115,7 +131,7 @@ def switched_on(tools: Iterable[Tool], settings: Configuration) -> list[Tool]:
 
 def _warn_of_switches_without_a_tool(tools: list[Tool], settings: Configuration) -> None:
     """A misspelled switch would leave a tool on that its user believes to be off."""
-    from fastrpc.config import switch
+    from fastrpc.settings import switch
 
     off = {
         value.setting.name: value.origin
@@ -149,7 +165,7 @@ def _tools_of(found: Any) -> list[Tool]:
 def _new_server(name: str) -> Server:
     from fastrpc.server import Server
 
-    return Server(name, version=version())
+    return Server(name, version=__version__)
 
 
 def _name_of(targets: list[str]) -> str:
@@ -170,3 +186,89 @@ def _add_all(server: Server, target: str, tools: Iterable[Tool]) -> None:
             server.add_tool(tool)
         except DefinitionError as error:
             raise UsageError(f"{target}: {error}") from error
+
+
+# --- the settings that toolsets declare ---
+
+
+def declare_toolset(settings: Configuration, toolset: str) -> None:
+    """Declare the settings of a toolset that is served by its name; import none of its tools.
+
+    A name that is no importable module is left to who loads it. Raises UsageError for a setting that means
+    something else already.
+    """
+    _declare(settings, toolset, toolset_settings(toolset))
+
+
+def declare_target(settings: Configuration, target: str, tools: Iterable[Tool]) -> None:
+    """Declare the settings of a target that has been loaded, and those of the toolsets that its tools are of.
+
+    Raises UsageError for a setting that means something else already.
+    """
+    found: dict[Setting, None] = {}
+    for module in dict.fromkeys((_module_of(target), *(tool.function.__module__ for tool in tools))):
+        found |= dict.fromkeys((*settings_of(module.rpartition(".")[0]), *settings_of(module)))
+    _declare(settings, target, found)
+
+
+def warn_of_settings(settings: Configuration) -> None:
+    """All that is served has been declared: write the warnings, also of keys that nobody knows.
+
+    A key of the shipped toolset is never such a one: a home file serves all of the user's servers.
+    """
+    if settings.pending:
+        from fastrpc.settings import settle
+
+        settle(settings, toolset_settings())
+    for warning in settings.new_warnings():
+        say(f"fastrpc: warning: {warning}")
+
+
+def toolset_settings(toolset: str = SHIPPED_TOOLSET) -> list[Setting]:
+    """Return what a toolset declares, by its name; import none of its tools."""
+    if all(part.isidentifier() for part in toolset.split(".")):
+        _import_settings(toolset)
+    return settings_of(toolset)
+
+
+def settings_of(module: str) -> list[Setting]:
+    """Return what an imported module declares at its top and, if it is a package, in its ``_settings``."""
+    package = sys.modules.get(module)
+    if package is None:
+        return []
+    if hasattr(package, "__path__"):
+        _import_settings(module)
+    beside = sys.modules.get(f"{module}._settings")
+    return [*declared_in(package), *(() if beside is None else declared_in(beside))]
+
+
+def _declare(settings: Configuration, where: str, found: Iterable[Setting]) -> None:
+    try:
+        settings.declare(found)
+    except DefinitionError as error:
+        raise UsageError(f"{where}: {error}") from error
+
+
+def _import_settings(package: str) -> None:
+    """Import a package's module ``_settings``, where it has one. Raises UsageError when that fails."""
+    name = f"{package}._settings"
+    try:
+        __import__(name)
+    except Exception as error:
+        absent = isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}.")
+        if not absent:
+            raise UsageError(f"{name}: {type(error).__name__}: {error}") from error
+
+
+def _module_of(target: str) -> str:
+    """Return the name under which the module of a loaded target stands; "" when it cannot be found."""
+    import os
+
+    place = target.rpartition(":")[0] if ":" in target else target
+    if place in sys.modules:
+        return place
+    path, name = os.path.abspath(place), os.path.splitext(os.path.basename(place))[0]
+    for each in (name, f"fastrpc_target_{name}"):
+        if getattr(sys.modules.get(each), "__file__", None) == path:
+            return each
+    return ""

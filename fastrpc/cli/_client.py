@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from fastrpc.settings import Setting
+
 PROTOCOL = "2025-11-25"
 START_SECONDS = 30.0
 END_SECONDS = 10.0
@@ -83,13 +85,19 @@ def server_command(arguments: list[str]) -> list[str]:
     return [sys.executable, "-c", START, "serve", *arguments]
 
 
-def sheltered_environment(names: Iterable[str], folder: str) -> dict[str, str]:
+def sheltered_environment(
+    names: Iterable[str], folder: str, settings: Iterable[Setting] = ()
+) -> dict[str, str]:
     """Return this environment with all tools switched on and the state kept in `folder`: for a session
-    that must not depend on the user's switches nor touch the user's state."""
-    from fastrpc.config import switch
+    that must not depend on the user's switches nor touch the user's state. `settings` are those that the
+    toolset declares: flags among them that are on by default are on."""
+    from fastrpc.settings import switch
 
     switches = {switch("TOOL_", name): "1" for name in names}
-    return {**os.environ, **switches, "TOOLS": "1", "STREAMING": "1", "FASTRPC_STATE_DIR": folder}
+    for setting in settings:
+        if setting.kind == "flag" and setting.default is True and not setting.name.endswith("*"):
+            switches[setting.name] = "1"
+    return {**os.environ, **switches, "TOOLS": "1", "FASTRPC_STATE_DIR": folder}
 
 
 class Client:

@@ -2,7 +2,7 @@
 
 The first call of a tool waits until the client has said what its roots are, where it says that it has some.
 Exactly one that is a folder: the server goes there and takes that folder's settings, which may switch
-tools off (`fastrpc.config`). Anything else: it stays where it is, in the home folder. Asked once for the
+tools off (`fastrpc.settings`). Anything else: it stays where it is, in the home folder. Asked once for the
 life of the process; later calls take the way without hooks again. Imported by nothing but such a start.
 """
 
@@ -19,18 +19,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from fastrpc.config import Configuration
     from fastrpc.context import Context
     from fastrpc.hooks import ToolCall
     from fastrpc.server import Server
+    from fastrpc.settings import Configuration
 
 ANSWER_SECONDS = 5.0  # no person is asked: a client that knows its roots says them at once
 ROUNDS = 64  # calls that the client answers at the same time, or one that it cannot answer
 KEY = "fastrpc-roots"
 
 
-def follow_roots(server: Server, settings: Configuration, reload: Callable[[], Configuration]) -> None:
-    """Have the first call of a tool ask the client where to work. `reload` reads the settings again."""
+def follow_roots(
+    server: Server, settings: Configuration, environ: dict[str, str], options: dict[str, str]
+) -> None:
+    """Have the first call of a tool ask the client where to work. The settings are read again there, with the
+    environment and the options that the process was started with."""
     lock: Lock | None = None
     rounds = 0
     server.settled = False
@@ -47,7 +50,7 @@ def follow_roots(server: Server, settings: Configuration, reload: Callable[[], C
                 folder = await _root_of(call.context) if rounds <= ROUNDS else None
                 server.remove_hook(settle)
                 if folder is not None:
-                    _move(server, settings, folder, reload)
+                    _move(server, settings, folder, lambda: _reloaded(settings, environ, options))
                 server.settled = True
         if server.tools.get(call.tool) is None:
             raise InvalidParams(f"Unknown tool: {call.tool} (switched off in {os.getcwd()})")
@@ -85,6 +88,17 @@ def path_of(root: dict[str, Any]) -> str | None:
     if not path.startswith(b"/") or b"\0" in path:
         return None
     return os.path.normpath(os.fsdecode(path))
+
+
+def _reloaded(settings: Configuration, environ: dict[str, str], options: dict[str, str]) -> Configuration:
+    """Return the settings as they are in the working directory, with all that has been declared."""
+    from fastrpc.cli._assemble import toolset_settings
+    from fastrpc.settings import load, settle
+
+    there = load(environ, options=options)
+    there.declare(settings.declared)
+    settle(there, toolset_settings())
+    return there
 
 
 def _move(server: Server, settings: Configuration, folder: str, reload: Callable[[], Configuration]) -> None:

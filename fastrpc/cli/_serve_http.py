@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from fastrpc.cli import say
 from fastrpc.cli._assemble import assemble
-from fastrpc.cli.serve import HTTP_OPTIONS
 from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.config import Configuration
     from fastrpc.server import Server
+    from fastrpc.settings import Configuration
 
 EXCLUDING = (
     ("--no-auth", "--token-file"),
@@ -32,11 +31,13 @@ NEEDING = (
 )
 
 
-def check(options: dict[str, str]) -> None:
-    """Raise UsageError for options that exclude each other, or need another one."""
+def check(options: dict[str, str], given: list[str]) -> None:
+    """Raise UsageError for options that exclude each other, or need another one.
+
+    `given` are the names of those among them that are for HTTP, at least one.
+    """
     if "--http" not in options:
-        given = next(name for name in ("--workers", *HTTP_OPTIONS) if name in options)
-        raise UsageError(f"{given} is for HTTP: give --http HOST:PORT too")
+        raise UsageError(f"{given[0]} is for HTTP: give --http HOST:PORT too")
     for one, other in EXCLUDING:
         if one in options and other in options:
             raise UsageError(f"{one} and {other} exclude each other")
@@ -109,7 +110,7 @@ def _token(options: dict[str, str], settings: Configuration) -> str | None:
 
 def _several(options: dict[str, str], name: str) -> list[str] | None:
     """Return the values of an option that may stand there more than once."""
-    from fastrpc.config import parse_names
+    from fastrpc.settings import parse_names
 
     return list(parse_names(options[name])) if name in options else None
 

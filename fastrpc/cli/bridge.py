@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _parse(arguments: list[str]) -> Namespace:
-    from fastrpc.config import LOG_LEVELS, parse_seconds
+    from fastrpc.settings import LOG_LEVELS, parse_seconds
 
     options = parser("bridge", "URL [OPTION…]", EXAMPLES)
     options.epilog = f"The token of the remote server is taken from {TOKEN_VARIABLE}.\n\n{options.epilog}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from fastrpc.cli import parser, say
+from fastrpc.cli import parser, say, toolset_examples
 from fastrpc.command_line import suggestion
 from fastrpc.errors import UsageError
 
@@ -18,16 +18,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 EXAMPLES = """\
-  fastrpc call Bash command='ls -l' timeout=5000
-  fastrpc call Bash --json '{"command": "date"}'
-  echo '{"command": "date"}' | fastrpc call Bash --json -
   fastrpc call word_count text='to be or not' --target my_tools.py
 """
 
 
 def main(arguments: list[str]) -> int:
     """Call a tool and print its result; return the exit code."""
-    options = parser("call", "TOOL [key=value… | --json JSON] [--target TARGET]", EXAMPLES)
+    shown = toolset_examples("call") if {"--help", "-h"}.intersection(arguments) else ""
+    options = parser("call", "TOOL [key=value… | --json JSON] [--target TARGET]", shown + EXAMPLES)
     options.add_argument("tool", metavar="TOOL", nargs="?", help="the tool's name, see 'fastrpc tools'")
     options.add_argument("pairs", metavar="key=value", nargs="*", help="arguments, typed by the schema")
     options.add_argument("--json", help="all arguments as one JSON object; - reads it from stdin")

@@ -1,25 +1,43 @@
 """``fastrpc config``: every setting with its value and where it came from. Secrets are masked.
 
-Reads the same sources as `serve` and changes nothing. Warnings go to stderr.
+Those of the server, and of the tools that would be served: those of the toolset, or of all targets, which are
+loaded for it. Reads the same sources as `serve` and changes nothing. Warnings go to stderr.
 """
 
 from __future__ import annotations
 
 from fastrpc.cli import configuration, parser
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fastrpc.settings import Value
+
 EXAMPLES = """\
   fastrpc config
-  FASTRPC_PATIENCE_SECONDS=0 fastrpc config
+  FASTRPC_LOG_LEVEL=info fastrpc config
+  fastrpc config my_tools.py        with the settings of your tools
   fastrpc config --json
 """
 
 
 def main(arguments: list[str]) -> int:
     """Print all settings; return 0."""
-    options = parser("config", "[--json]", EXAMPLES)
+    options = parser("config", "[--json] [TARGET…]", EXAMPLES)
+    options.add_argument("targets", metavar="TARGET", nargs="*", help="file.py, module or module:attribute")
     options.add_argument("--json", action="store_true", help="as JSON, for programs")
     chosen = options.parse(arguments)
-    settings = configuration()
+    settings = configuration(targets=chosen.targets)
+    if chosen.targets:
+        from fastrpc.cli._assemble import assemble
+
+        assemble(chosen.targets, settings)
+    else:
+        from fastrpc.cli._assemble import declare_toolset, warn_of_settings
+
+        declare_toolset(settings, settings["FASTRPC_TOOLSET"])
+        warn_of_settings(settings)
     if chosen.json:
         import json
 
@@ -29,15 +47,32 @@ def main(arguments: list[str]) -> int:
                 "origin": value.origin,
                 "description": value.setting.description,
             }
-            for value in settings
+            for value in in_order(settings)
         }
         print(json.dumps(shown, ensure_ascii=False, indent=2))
     else:
         from fastrpc.cli.tools import print_table
 
-        rows = [(value.setting.name, _short(value.shown()), value.origin) for value in settings]
+        rows = [(value.setting.name, _short(value.shown()), value.origin) for value in in_order(settings)]
         print_table(("setting", "value", "where it came from"), rows)
     return 0
+
+
+def in_order(values: Iterable[Value]) -> list[Value]:
+    """Return settings as they were declared, some behind the one that they name (`after`), switches last."""
+    shown: list[Value] = []
+    switches = []
+    place = 0
+    for value in values:
+        if value.setting.after.endswith("*"):
+            switches.append(value)
+            continue
+        if value.setting.after:
+            named = [index for index, other in enumerate(shown) if other.setting.name == value.setting.after]
+            place = named[0] + 1 if named else len(shown)
+        shown.insert(place, value)
+        place += 1
+    return [*shown, *switches]
 
 
 def _short(text: str) -> str:

@@ -14,6 +14,7 @@ import sys
 import time
 
 from fastrpc.cli import configuration, parser, say
+from fastrpc.cli._assemble import toolset_settings
 from fastrpc.cli._client import Answer, Client, ConversationFailed, encode, sheltered_environment
 from fastrpc.cli._contract import load_companion, load_contract
 
@@ -53,7 +54,7 @@ def _play_toolset(toolset: str, folder: str) -> None:
     """Play the toolset's script in a folder of its own, the state beside it."""
     work, state = os.path.join(folder, "work"), os.path.join(folder, "state")
     os.mkdir(work)
-    environment = sheltered_environment(load_contract(toolset), state)
+    environment = sheltered_environment(load_contract(toolset), state, toolset_settings(toolset))
 
     def start() -> Client:
         return Client(["--cwd", work], environment=environment, capabilities={"elicitation": {}})

@@ -9,7 +9,7 @@ Modules that only an extra's packages let in are counted and named as left out, 
 from __future__ import annotations
 
 from fastrpc.cli import configuration, parser
-from fastrpc.cli._assemble import load_toolset
+from fastrpc.cli._assemble import load_toolset, toolset_settings
 from fastrpc.cli._contract import differences, find_module, load_contract
 from fastrpc.cli._extras import extras
 
@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
     tools = load_toolset(toolset)
     contract = load_contract(toolset)
     check_contract(report, toolset, contract, tools)
-    check_session(report, contract, tools)
+    check_session(report, toolset, contract, tools)
     if report.failures:
         print(f"{report.failures} of the checks failed.")
         return 1
@@ -150,14 +150,17 @@ def check_contract(
         print(f"not in this release: {', '.join(absent)}")
 
 
-def check_session(report: Report, contract: dict[str, dict[str, Any]], tools: list[Tool]) -> None:
+def check_session(
+    report: Report, toolset: str, contract: dict[str, dict[str, Any]], tools: list[Tool]
+) -> None:
     """Do all of it once more through a server process, as a client sees it."""
     from tempfile import TemporaryDirectory
 
     from fastrpc.cli._client import Client, ConversationFailed, sheltered_environment
 
     with TemporaryDirectory(prefix="fastrpc-selftest-") as folder:
-        client = Client([], environment=sheltered_environment((tool.name for tool in tools), folder))
+        names = [tool.name for tool in tools]
+        client = Client([], environment=sheltered_environment(names, folder, toolset_settings(toolset)))
         try:
             with client:
                 check_list(report, client, tools)

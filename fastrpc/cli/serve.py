@@ -79,19 +79,19 @@ def main(arguments: list[str]) -> int:
         sys.stdout.write(HELP)
         return 0
     options, targets = split_arguments(arguments)
-    over_http = any(name in options for name in ("--workers", *HTTP_OPTIONS))
-    if over_http:
+    for_http = [name for name in ("--workers", *HTTP_OPTIONS) if name in options]
+    if for_http:
         from fastrpc.cli._serve_http import check
 
-        check(options)
+        check(options, for_http)
     anywhere = _change_folder(options.get("--cwd"), targets)
     texts = _setting_texts(options)
-    settings = configuration(texts)
+    settings = configuration(texts, targets)
     given = dict(os.environ) if anywhere else {}
     settings.export(os.environ)
     if settings["FASTRPC_LOG_FILE"]:
         _check_log_file(settings["FASTRPC_LOG_FILE"])
-    if over_http:
+    if for_http:
         from fastrpc.cli._serve_http import serve
 
         serve(options, targets, settings)
@@ -104,9 +104,8 @@ def main(arguments: list[str]) -> int:
     server = assemble(targets, settings, name=options.get("--name"), later=True)
     if anywhere:
         from fastrpc.cli._roots import follow_roots
-        from fastrpc.config import load
 
-        follow_roots(server, settings, lambda: load(given, options=texts))
+        follow_roots(server, settings, given, texts)
     if at_terminal:
         _greet(targets)
     server.run(drain_seconds=settings["FASTRPC_DRAIN_SECONDS"], trace=trace)
@@ -145,7 +144,7 @@ def split_arguments(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
 
 def _setting_texts(options: dict[str, str]) -> dict[str, str]:
     """Return the options that are settings by the setting's name, each checked."""
-    from fastrpc.config import PARSERS, SETTINGS
+    from fastrpc.settings import PARSERS, SETTINGS
 
     texts = {SETTING_OPTIONS[name]: text for name, text in options.items() if name in SETTING_OPTIONS}
     if texts:

@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
     options.add_argument("targets", metavar="TARGET", nargs="*", help="file.py, module or module:attribute")
     options.add_argument("--json", action="store_true", help="the exact descriptors, as JSON")
     chosen = options.parse(arguments)
-    server = assemble(chosen.targets, configuration())
+    server = assemble(chosen.targets, configuration(targets=chosen.targets))
     tools = list(server.tools)
     if chosen.json:
         import json

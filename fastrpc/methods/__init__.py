@@ -1,6 +1,9 @@
 """The methods a client may call, one file a feature, and the table that names them all.
 
-A feature's file has a function for each of its methods. A new feature is a new file and its lines here.
+A feature's file has a function for each of its methods. A new feature is a new file and its lines here. The
+module itself is what the engine is handed (`fastrpc.engine.ports.Features`): beside the table it has the
+functions by which handlers reach their client, and changes of lists theirs. Each feature but the tools is
+imported by the first request that wants it.
 """
 
 from __future__ import annotations
@@ -10,10 +13,13 @@ from fastrpc.versions import LEGACY_VERSIONS, MODERN, VERSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from typing import Any
 
-    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.calls.link import Link
+    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.engine.ports import PendingRequests
+    from fastrpc.engine.request import Request
 
     Serve = Callable[[Dispatcher, Request], "bytes | None"]
 
@@ -33,13 +39,13 @@ class Method:
         self.needs = needs
 
 
-def _later(room: str, name: str) -> Serve:
-    """A method whose room is imported by the first request that wants it."""
+def _later(feature: str, name: str) -> Serve:
+    """A method whose feature is imported by the first request that wants it."""
 
     def serve(dispatcher: Dispatcher, request: Request) -> bytes | None:
         from importlib import import_module
 
-        result: bytes | None = getattr(import_module(f"fastrpc.methods.{room}"), name)(dispatcher, request)
+        result: bytes | None = getattr(import_module(f"fastrpc.methods.{feature}"), name)(dispatcher, request)
         return result
 
     return serve
@@ -69,3 +75,82 @@ NOTIFICATIONS: dict[str, Callable[[Dispatcher, dict[str, Any]], object]] = {
     "notifications/roots/list_changed": lifecycle.roots_changed,
 }
 """Notifications that mean something here. All others are silently taken."""
+
+
+# --- what a handler does with its client, by its `fastrpc.Context` -----------------------------------------
+
+
+def log(channel: Link, level: str, data: Any, logger: str | None) -> None:
+    """Send a log message, if the client wants its level. Raises ValueError for an unknown level."""
+    from fastrpc.methods import logging
+
+    logging.log(channel, level, data, logger)
+
+
+def ask(channel: Link, questions: dict[str, Any]) -> Awaitable[dict[str, Any]]:
+    """Ask the client; return what it answers, by key. See `fastrpc.asking.ask`."""
+    from fastrpc import asking
+
+    return asking.ask(channel, questions)
+
+
+def once(channel: Link, key: str, function: Callable[[], Any]) -> Any:
+    """Call `function` the first time that the call comes here; see `fastrpc.Context.once`."""
+    from fastrpc import asking
+
+    return asking.once(channel, key, function)
+
+
+def read_resource(channel: Link, uri: str) -> Awaitable[Any]:
+    """Read a resource for a handler. Raises ToolError if there is none."""
+    from fastrpc.methods import resources
+
+    return resources.read_inside(channel, uri)
+
+
+# --- requests to the client ---------------------------------------------------------------------------------
+
+
+def pending_requests() -> PendingRequests:
+    """Return a new table of the server's requests to one client."""
+    from fastrpc.asking import Questions
+
+    return Questions()
+
+
+def take_request_state(request: Request) -> None:
+    """Read the state and the answers that a request brings. Raises InvalidParams."""
+    from fastrpc.asking.state import memory_of
+
+    memory_of(request)
+
+
+def input_required(request: Request, questions: dict[str, dict[str, Any]]) -> bytes:
+    """Return the result that tells the client what to answer (MCP 2026-07-28: InputRequiredResult)."""
+    from fastrpc import asking
+
+    return asking.input_required(request, questions)
+
+
+# --- changes ------------------------------------------------------------------------------------------------
+
+
+def list_changed(dispatcher: Dispatcher, kind: str) -> None:
+    """Tell the client that the list of a kind of entries is another now."""
+    from fastrpc.methods import subscriptions
+
+    subscriptions.list_changed(dispatcher, kind)
+
+
+def resource_updated(dispatcher: Dispatcher, uri: str) -> None:
+    """Tell the client that a resource has changed, if it wants to hear of this one."""
+    from fastrpc.methods import subscriptions
+
+    subscriptions.resource_updated(dispatcher, uri)
+
+
+def end_stream(dispatcher: Dispatcher, request: Request) -> None:
+    """End a stream of changes from our side, and answer its request."""
+    from fastrpc.methods import subscriptions
+
+    subscriptions.end(dispatcher, request)

@@ -7,8 +7,7 @@ type, else by nothing. At most 100 values are sent.
 from __future__ import annotations
 
 from fastrpc.completion import Completions, choices_of, key_of, matching
-from fastrpc.dispatcher import nearest
-from fastrpc.errors import InvalidParams, excerpt
+from fastrpc.errors import InvalidParams, excerpt, suggestion
 from fastrpc.methods.prompts import encoded, refusal, text_member, texts_member
 from fastrpc.results import UnencodableResult
 from fastrpc.schema.shapes import shorten
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.completion import Completion
-    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.engine.request import Request
     from fastrpc.schema import Parameter
 
 MOST_VALUES = 100
@@ -40,7 +40,7 @@ def complete(dispatcher: Dispatcher, request: Request) -> bytes | None:
     if completion is None:
         return _answer(request, Completions(matching(value, choices_of(parameter.schema))))
     bound = [value, others][: len(completion.signature.parameters)]
-    return dispatcher.begin(request, service.plan_for(completion), bound, ROOM)
+    return dispatcher.begin(request, service.plan_for(completion), bound, COMPLETION_ENCODER)
 
 
 def _referred(dispatcher: Dispatcher, params: dict[str, Any]) -> Any:
@@ -56,7 +56,7 @@ def _referred(dispatcher: Dispatcher, params: dict[str, Any]) -> Any:
         raise InvalidParams(f"ref.type: expected ref/prompt or ref/resource, got {shorten(kind)}")
     entry = registry.get(key)
     if entry is None:
-        hint = nearest(key, [entry.key for entry in registry])
+        hint = suggestion(key, [entry.key for entry in registry])
         raise InvalidParams(f"ref: unknown {registry.kind}: {excerpt(key)}{hint}")
     return entry
 
@@ -85,8 +85,10 @@ def _parameter(entry: Any, name: str) -> Parameter:
     return parameters[name]
 
 
-class Room:
+class CompletionEncoder:
     """What becomes of a completion's value, and of its failure."""
+
+    is_text = False
 
     @staticmethod
     def encode(request: Request, completion: Completion, value: Any) -> bytes:
@@ -101,7 +103,7 @@ class Room:
         raise refusal(completion, error)
 
 
-ROOM = Room()
+COMPLETION_ENCODER = CompletionEncoder()
 
 
 def _answer(request: Request, found: Completions) -> bytes:

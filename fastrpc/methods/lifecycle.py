@@ -9,7 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.engine.request import Request
 
 
 def initialize(dispatcher: Dispatcher, request: Request) -> bytes:

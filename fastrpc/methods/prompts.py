@@ -6,10 +6,17 @@ A prompt's function may return a text, a `Message`, a content helper or block, a
 
 from __future__ import annotations
 
-from fastrpc import log
+from fastrpc import tracebacks
 from fastrpc.catalogue.paging import cursor_of
-from fastrpc.dispatcher import nearest
-from fastrpc.errors import ArgumentError, InternalError, InvalidParams, ProtocolError, ToolError, excerpt
+from fastrpc.errors import (
+    ArgumentError,
+    InternalError,
+    InvalidParams,
+    ProtocolError,
+    ToolError,
+    excerpt,
+    suggestion,
+)
 from fastrpc.prompts import ROLES, Message
 from fastrpc.results import UnencodableResult, to_json
 from fastrpc.schema.shapes import quote, shorten
@@ -20,7 +27,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.catalogue.handlers import Handler
-    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.engine.request import Request
     from fastrpc.prompts import Prompt
 
 
@@ -39,13 +47,13 @@ def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
     prompts = dispatcher.service.catalogue.prompts
     prompt = prompts.get(name)
     if prompt is None:
-        hint = nearest(name, [prompt.key for prompt in prompts])
+        hint = suggestion(name, [prompt.key for prompt in prompts])
         raise InvalidParams(f"Unknown prompt: {excerpt(name)}{hint}")
     try:
         bound = prompt.signature.bind(arguments)
     except ArgumentError as error:
         raise InvalidParams(f"arguments: {error}") from None
-    return dispatcher.begin(request, dispatcher.service.plan_for(prompt), bound, ROOM)
+    return dispatcher.begin(request, dispatcher.service.plan_for(prompt), bound, PROMPT_ENCODER)
 
 
 def text_member(holder: dict[str, Any], name: str, path: str) -> str:
@@ -100,8 +108,10 @@ def content_of(content: Any, version: str) -> dict[str, Any]:
         raise UnencodableResult(str(error)) from None
 
 
-class Room:
+class PromptEncoder:
     """What becomes of a prompt's value, and of its failure."""
+
+    is_text = False
 
     @staticmethod
     def encode(request: Request, prompt: Prompt, value: Any) -> bytes:
@@ -115,7 +125,7 @@ class Room:
         raise refusal(prompt, error)
 
 
-ROOM = Room()
+PROMPT_ENCODER = PromptEncoder()
 
 
 def encoded(request: Request, result: dict[str, Any]) -> bytes:
@@ -134,5 +144,5 @@ def refusal(handler: Handler, error: BaseException) -> ProtocolError:
         return InternalError(str(error))
     if isinstance(error, UnencodableResult):
         return InternalError(f"{handler.kind} {handler.name}: {error}")
-    log.write("error", f"{handler.kind} {handler.name} failed: {type(error).__name__}", error)
+    tracebacks.report(handler, error)
     return InternalError(f"{handler.kind} {handler.name} failed; see the server's log")

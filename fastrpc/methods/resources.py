@@ -17,6 +17,7 @@ from fastrpc.errors import (
     ResourceNotFound,
     ToolError,
     excerpt,
+    suggestion,
 )
 from fastrpc.resources import Contents, ProviderMethod, Resource, entry_of, guessed_type
 from fastrpc.resources.uri_templates import LONGEST, normal
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
     from fastrpc.calls.link import Link
     from fastrpc.catalogue import Catalogue
-    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.engine.request import Request
     from fastrpc.resources import Provider, ResourceTemplate
 
     Reader = Resource | ResourceTemplate | ProviderMethod
@@ -71,7 +73,7 @@ def _ask_provider(
     if lister is None:
         raise InvalidParams("cursor: what it continues is gone; list again from the start")
     plan = dispatcher.service.plan_for(lister)
-    return dispatcher.begin(request, plan, lister.bind(cursor if mark else None), LIST_ROOM)
+    return dispatcher.begin(request, plan, lister.bind(cursor if mark else None), PAGE_ENCODER)
 
 
 def _cursor_at(provider: Provider, cursor: str | None = None) -> str:
@@ -82,8 +84,10 @@ def _list_result(request: Request, entries: Sequence[Any], following: str | None
     return request.dispatcher.service.list_result("resources", entries, following, request.version)
 
 
-class ListRoom:
+class PageEncoder:
     """What becomes of a page that a provider has listed."""
+
+    is_text = False
 
     @staticmethod
     def encode(request: Request, lister: ProviderMethod, value: Any) -> bytes:
@@ -103,7 +107,7 @@ class ListRoom:
         raise InternalError(f"{lister.name}: {complaint_of(lister, error)}")
 
 
-LIST_ROOM = ListRoom()
+PAGE_ENCODER = PageEncoder()
 
 
 def list_templates(dispatcher: Dispatcher, request: Request) -> bytes:
@@ -120,7 +124,7 @@ def read_resource(dispatcher: Dispatcher, request: Request) -> bytes | None:
     """Read what is at a URI."""
     uri = _uri_of(request.params)
     reader, arguments = _reader_of(dispatcher.service.catalogue, uri, request.version)
-    return dispatcher.begin(request, dispatcher.service.plan_for(reader), arguments, ROOM)
+    return dispatcher.begin(request, dispatcher.service.plan_for(reader), arguments, CONTENTS_ENCODER)
 
 
 def _uri_of(params: dict[str, Any]) -> str:
@@ -168,14 +172,15 @@ def _reader_of(catalogue: Catalogue, uri: str, version: str) -> tuple[Reader, li
 
 
 def _not_found(catalogue: Catalogue, uri: str, version: str) -> ResourceNotFound:
-    from fastrpc.dispatcher import nearest
 
-    hint = nearest(uri, [resource.uri for resource in catalogue.resources])
+    hint = suggestion(uri, [resource.uri for resource in catalogue.resources])
     return ResourceNotFound(uri, hint, legacy=version != MODERN)
 
 
-class Room:
+class ContentsEncoder:
     """What becomes of what was read, and of a failure: an error, since this result cannot tell of one."""
+
+    is_text = False
 
     @staticmethod
     def encode(request: Request, reader: Reader, value: Any) -> bytes:
@@ -200,7 +205,7 @@ class Room:
         raise InternalError(f"Error reading {uri}: {complaint_of(reader, error)}", {"uri": uri})
 
 
-ROOM = Room()
+CONTENTS_ENCODER = ContentsEncoder()
 
 
 def contents_of(value: Any, uri: str, mime_type: str | None) -> list[Contents]:
@@ -278,7 +283,7 @@ async def _called(link: Link, reader: Reader, arguments: list[Any]) -> Any:
     import asyncio
 
     from fastrpc.context import Context
-    from fastrpc.dispatcher import id_value
+    from fastrpc.engine.messages import id_value
 
     request = link.request
     service = request.dispatcher.service

@@ -11,7 +11,7 @@ the first stream. All functions are to be called on the connection's own thread.
 from __future__ import annotations
 
 from fastrpc._core.encode import dumps
-from fastrpc.dispatcher import id_value
+from fastrpc.engine.messages import id_value
 from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota
 from fastrpc.session import READY, bytes_of_uri
@@ -21,7 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.engine.request import Request
     from fastrpc.service import Service
 
 LISTS = {

@@ -11,7 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.engine.request import Request
     from fastrpc.registry import Tool
 
 
@@ -41,11 +42,13 @@ def call_tool(dispatcher: Dispatcher, request: Request) -> bytes | None:
         bound = plan.tool.signature.bind(arguments)
     except ArgumentError as error:
         return dispatcher.service.results.failure(str(error), request.version)
-    return dispatcher.begin(request, plan, bound, ROOM)
+    return dispatcher.begin(request, plan, bound, RESULT_ENCODER)
 
 
-class Room:
+class ToolResultEncoder:
     """What becomes of a tool's value, and of its failure: a result, either way."""
+
+    is_text = True
 
     @staticmethod
     def encode(request: Request, tool: Tool, value: Any) -> bytes:
@@ -56,4 +59,4 @@ class Room:
         return request.dispatcher.service.results.failure(complaint_of(tool, error), request.version)
 
 
-ROOM = Room()
+RESULT_ENCODER = ToolResultEncoder()

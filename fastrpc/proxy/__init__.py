@@ -28,7 +28,7 @@ from fastrpc.proxy.entries import (
     ask,
     contents_of,
 )
-from fastrpc.proxy.peer import ChildPeer, RemoteError, SessionGone
+from fastrpc.proxy.requests import RemoteError, SessionGone
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
 from fastrpc.versions import MODERN
 
@@ -37,23 +37,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
-    from fastrpc.catalogue import Registry
+    from fastrpc.catalogue import Catalogue, Registry
     from fastrpc.context import Context
-    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.engine.request import Request
     from fastrpc.proxy.peer import Peer
+    from fastrpc.proxy.targets import Target
     from fastrpc.resources import Contents
-    from fastrpc.server import Server
+    from fastrpc.service import Service
 
-    class Target(Protocol):
-        """Where a server behind is to be found."""
+    class ProxyServer(Protocol):
+        """A server that offers what the server behind it does: what is needed of a `Server` for that."""
 
-        shown: str
-        """Its name in messages."""
-        comes_back: bool
-        """Whether one that is gone may come back without our doing."""
+        name: str
+        version: str
+        catalogue: Catalogue
 
-        def peer(self, owner: Source, told: dict[str, Any]) -> Peer:
-            """Return what speaks to it. Raises FastrpcError."""
+        @property
+        def service(self) -> Service:
+            """What all connections of this server share."""
+
+        def resource_updated(self, uri: str) -> None:
+            """Tell those who subscribed to a resource that it has changed."""
 
 
 START_SECONDS = 30.0
@@ -88,57 +93,6 @@ MOST_ROUNDS = 64
 
 IMPLEMENTATION = ("name", "version", "title", "description", "websiteUrl", "icons")
 """What a server may say of itself."""
-
-ADDRESSES = ("http://", "https://")
-
-
-def proxy(make: type[Server], where: list[str] | str, options: dict[str, Any]) -> Server:
-    """Return a server of class `make` that serves what another MCP server offers, at a URL or started by a
-    command.
-
-    `options` are those of `Server`, and ``start_seconds``. With a command: ``cwd`` and ``env`` for the child
-    (env: the whole of it, this process's own unless given). With a URL: see
-    `fastrpc.proxy.remote.address.Remote`. ``name`` is the command's or the host's unless given. Raises
-    DefinitionError.
-    """
-    seconds = options.pop("start_seconds", START_SECONDS)
-    target: Target
-    if isinstance(where, str):
-        from fastrpc.proxy.remote.address import Remote
-
-        if not where.lower().startswith(ADDRESSES):
-            raise DefinitionError(
-                f"proxy: expected a command, a list of str, or an http URL, got {where!r:.80}"
-            )
-        own = {name: options.pop(name) for name in Remote.OPTIONS if name in options}
-        target = remote = Remote(where, **own)
-        options.setdefault("name", remote.host)
-    else:
-        own = {name: options.pop(name) for name in ("cwd", "env") if name in options}
-        target = Command(where, **own)
-        options.setdefault("name", where[0].rpartition("/")[2])
-    server = make(**options)
-    server._source = Source(server, target, start_seconds=seconds)
-    return server
-
-
-class Command:
-    """A server that a command starts. `env` is the whole environment of it, our own unless given."""
-
-    comes_back = False
-
-    def __init__(
-        self, command: list[str], *, cwd: str | None = None, env: dict[str, str] | None = None
-    ) -> None:
-        if not command or not all(isinstance(part, str) for part in command):
-            raise DefinitionError(f"proxy: expected a command, a list of str, got {command!r:.80}")
-        self.shown = command[0]
-        self._command = command
-        self._cwd = cwd
-        self._env = env
-
-    def peer(self, owner: Source, told: dict[str, Any]) -> Peer:
-        return ChildPeer(owner, told, self._command, cwd=self._cwd, env=self._env)
 
 
 class _Complete(Exception):
@@ -210,7 +164,7 @@ class Source:
 
     def __init__(
         self,
-        server: Server,
+        server: ProxyServer,
         target: Target,
         *,
         start_seconds: float = START_SECONDS,

@@ -23,12 +23,20 @@ from fastrpc.versions import LEGACY_VERSIONS, known
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from typing import Any
+    from typing import Any, Protocol
 
     from fastrpc.context import Context
-    from fastrpc.proxy import Source
 
     Through = Callable[..., Awaitable[Any]]
+
+    class Upstream(Protocol):
+        """The server behind, as its entries need it."""
+
+        async def request(self, method: str, params: dict[str, Any], context: Context) -> dict[str, Any]:
+            """Ask it on behalf of a call, and return the result. Raises ToolError and ProtocolError."""
+
+        async def read(self, uri: str, context: Context) -> list[Contents] | None:
+            """Read a resource; None if there is none. Raises as `request` does."""
 
 
 class _PassedSignature(Signature):
@@ -82,12 +90,12 @@ class PassedTool(Tool):
 
     __slots__ = ("raw",)
 
-    def __init__(self, source: Source, raw: dict[str, Any]) -> None:
+    def __init__(self, upstream: Upstream, raw: dict[str, Any]) -> None:
         there = raw["name"]
 
         async def call(arguments: dict[str, Any], context: Context) -> ToolResult:
             params = {"name": there, "arguments": arguments}
-            result = await source.request("tools/call", params, context)
+            result = await upstream.request("tools/call", params, context)
             passed = ToolResult(
                 [_block(block) for block in result.get("content", ())],
                 structured=result.get("structuredContent"),
@@ -118,11 +126,11 @@ class PassedResource(Resource):
 
     __slots__ = ()
 
-    def __init__(self, source: Source, raw: dict[str, Any]) -> None:
+    def __init__(self, upstream: Upstream, raw: dict[str, Any]) -> None:
         uri = raw["uri"]
 
         async def read(values: dict[str, Any], context: Context) -> Any:
-            return await source.read(uri, context)
+            return await upstream.read(uri, context)
 
         _adopt(self, read, raw["name"], raw)
         _adopt_readable(self, raw)
@@ -138,9 +146,9 @@ class PassedTemplate(ResourceTemplate):
 
     __slots__ = ()
 
-    def __init__(self, source: Source, raw: dict[str, Any]) -> None:
+    def __init__(self, upstream: Upstream, raw: dict[str, Any]) -> None:
         async def read(values: dict[str, Any], context: Context) -> Any:
-            return await source.read(values["uri"], context)
+            return await upstream.read(values["uri"], context)
 
         _adopt(self, read, raw["name"], raw)
         _adopt_readable(self, raw)
@@ -166,11 +174,11 @@ class PassedPrompt(Prompt):
 
     __slots__ = ("raw",)
 
-    def __init__(self, source: Source, raw: dict[str, Any]) -> None:
+    def __init__(self, upstream: Upstream, raw: dict[str, Any]) -> None:
         there = raw["name"]
 
         async def get(arguments: dict[str, str], context: Context) -> Any:
-            result = await source.request("prompts/get", {"name": there, "arguments": arguments}, context)
+            result = await upstream.request("prompts/get", {"name": there, "arguments": arguments}, context)
             return result["messages"]
 
         _adopt(self, get, there, raw)
@@ -192,14 +200,14 @@ class PassedCompletion(Completion):
 
     __slots__ = ()
 
-    def __init__(self, source: Source, reference: dict[str, str], argument: str) -> None:
+    def __init__(self, upstream: Upstream, reference: dict[str, str], argument: str) -> None:
         target = reference.get("name") or reference["uri"]
 
         async def complete(value: str, others: dict[str, str], context: Context) -> Completions:
             params: dict[str, Any] = {"ref": reference, "argument": {"name": argument, "value": value}}
             if others:
                 params["context"] = {"arguments": others}
-            result = await source.request("completion/complete", params, context)
+            result = await upstream.request("completion/complete", params, context)
             found = result["completion"]
             return Completions(found["values"], found.get("total"), found.get("hasMore"))
 

@@ -1,4 +1,4 @@
-"""The client's half of a conversation with an MCP server: what is the same over whatever way they speak.
+"""The client's half of a conversation with an MCP server: what is the same over every transport.
 
 Requests go out under ids of our own; what comes back is handed to whoever asked: results, errors, progress,
 and the questions that the server asks meanwhile. `ChildPeer` speaks with a child process over its pipes;
@@ -13,6 +13,7 @@ import json
 
 from fastrpc import log
 from fastrpc.errors import FastrpcError, ProtocolError, ToolError
+from fastrpc.proxy.requests import REFUSED, Asked, RemoteError
 from fastrpc.results import to_json
 from fastrpc.versions import LATEST_LEGACY, LEGACY_VERSIONS
 
@@ -43,43 +44,10 @@ if TYPE_CHECKING:
 
 
 METHOD_NOT_FOUND = -32601
-REFUSED = -32603
-
-
-class RemoteError(ProtocolError):
-    """An error with which the server behind has answered, passed on as it is.
-
-    `status`: that of HTTP, for an answer that does not say which request it is to.
-    """
-
-    def __init__(self, error: Any, status: int | None = None) -> None:
-        self.status = status
-        error = error if isinstance(error, dict) else {}
-        super().__init__(str(error.get("message", "the server behind gave no reason")), error.get("data"))
-        code = error.get("code")
-        self.code = code if type(code) is int else REFUSED
-
-
-class SessionGone(ToolError):
-    """The server does not know our session: it has not looked at what we asked, and may be asked anew."""
-
-
-class Asked:
-    """A request that is not answered yet. `events` are its result, its error, and questions on the way."""
-
-    __slots__ = ("context", "events", "id", "method", "task")
-
-    def __init__(self, id: int, method: str, context: Context | None) -> None:
-        self.id = id
-        self.method = method
-        self.context = context
-        self.events: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
-        self.task: asyncio.Task[None] | None = None
-        """What waits for the answer, where each request has a way of its own."""
 
 
 class Peer:
-    """A server that is spoken to. A subclass knows the way: it has the methods that are only named here."""
+    """A server that is spoken to. A subclass knows the transport: the methods only named here are its own."""
 
     modern = False
     """Whether it speaks 2026-07-28, and asks by results instead of requests."""
@@ -95,7 +63,7 @@ class Peer:
         self._watched: set[str] = set()
         self._last_id = 0
 
-    # --- what the way does ----------------------------------------------------------------------------
+    # --- what the transport does ----------------------------------------------------------------------
 
     async def introduce(self) -> dict[str, Any]:
         """Begin the conversation, and return what the server said of itself: its InitializeResult."""
@@ -123,7 +91,7 @@ class Peer:
                 log.write("warning", f"the server behind will not tell of changes of {uri:.200}: {error}")
 
     def check_tool(self, entry: dict[str, Any]) -> None:
-        """Raise ValueError for a tool that cannot be called on this way."""
+        """Raise ValueError for a tool that cannot be called over this transport."""
 
     async def leave(self) -> None:
         """End the conversation. Bounded to a second."""
@@ -197,7 +165,7 @@ class Peer:
     # --- what the server says -------------------------------------------------------------------------
 
     def take(self, message: Any, of: Asked | None = None) -> None:
-        """Take a message. `of`: the request that it came along with, where the way knows it."""
+        """Take a message. `of`: the request that it came along with, where the transport knows it."""
         if not isinstance(message, dict):
             log.write("warning", f"the server behind sent no message: {message!r:.100}")
         elif "method" not in message:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from fastrpc.calls.link import Link
+    from fastrpc.engine.ports import ClientRequest
 
 ACTIONS = ("accept", "decline", "cancel")
 SAMPLED_TYPES = ("text", "image", "audio", "tool_use", "tool_result")
@@ -41,11 +41,11 @@ class Question:
         """Return the request's params. Raises ToolError for what the version cannot say."""
         return {}
 
-    def known(self, link: Link) -> Any:
+    def known(self, request: ClientRequest) -> Any:
         """Return the answer if it need not be asked for, else None."""
         return None
 
-    def read(self, result: Any, link: Link) -> Any:
+    def read(self, result: Any, request: ClientRequest) -> Any:
         """Return the value of the client's result. Raises `BadAnswer`."""
         raise NotImplementedError
 
@@ -115,7 +115,7 @@ class Form(Question):
     def params(self, version: str) -> dict[str, Any]:
         return {"message": self.message, "requestedSchema": self.fields.schema_in(version)}
 
-    def read(self, result: Any, link: Link) -> Answer:
+    def read(self, result: Any, request: ClientRequest) -> Answer:
         action = _action(result)
         if action != "accept":
             return Answer(action)
@@ -156,15 +156,11 @@ class Visit(Question):
             params["elicitationId"] = self.id
         return params
 
-    def read(self, result: Any, link: Link) -> Answer:
-        request = link.request
+    def read(self, result: Any, request: ClientRequest) -> Answer:
         complete = None
         if request.version in LEGACY_VERSIONS:
-            dispatcher = request.dispatcher
             params = {"elicitationId": self.id}
-            complete = lambda: dispatcher.post(  # noqa: E731
-                lambda: dispatcher.notify("notifications/elicitation/complete", params)
-            )
+            complete = lambda: request.notify_client("notifications/elicitation/complete", params)  # noqa: E731
         return Answer(_action(result), None, complete)
 
 
@@ -253,7 +249,7 @@ class Sampling(Question):
             params[_OPTIONS[name]] = _option(name, value, version)
         return params
 
-    def read(self, result: Any, link: Link) -> Sample:
+    def read(self, result: Any, request: ClientRequest) -> Sample:
         if not isinstance(result, dict):
             raise BadAnswer(f"expected an object, got {shorten(result)}")
         blocks: list[dict[str, Any]] = _listed(result.get("content"))
@@ -326,20 +322,18 @@ class Roots(Question):
     method = "roots/list"
     capability = "roots"
 
-    def known(self, link: Link) -> Any:
+    def known(self, request: ClientRequest) -> Any:
         """A client that says when its roots change is asked once, in versions that have sessions."""
-        return link.request.dispatcher.session.roots
+        return request.known_roots
 
-    def read(self, result: Any, link: Link) -> list[dict[str, Any]]:
+    def read(self, result: Any, request: ClientRequest) -> list[dict[str, Any]]:
         roots = result.get("roots") if isinstance(result, dict) else None
         if not isinstance(roots, list):
             raise BadAnswer(f"roots: expected an array, got {shorten(roots)}")
         for root in roots:
             if not isinstance(root, dict) or not isinstance(root.get("uri"), str):
                 raise BadAnswer(f"roots: expected objects with a uri, got {shorten(root)}")
-        request = link.request
         declared = request.client_capabilities.get("roots")
         if request.version in LEGACY_VERSIONS and declared and declared.get("listChanged") is True:
-            dispatcher = request.dispatcher
-            dispatcher.post(lambda: dispatcher.session.take_roots(roots))
+            request.keep_roots(roots)
         return roots

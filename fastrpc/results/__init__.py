@@ -1,28 +1,14 @@
 """Makes the JSON of a tool's result: content blocks, structured content, errors; each version's own form.
 
 `str` is the likely result and mostly never comes here: the connection escapes it straight into the
-output. Plain values (dict, list, numbers …) are written by `fastrpc._core.encode`, 3 µs for 3 KB. The
-rest is encoded by orjson, imported by the first result that needs it (18 ms, once). What orjson refuses
-or would change silently takes `_exact_json`, through the standard library: NaN and infinity, which JSON
-does not have, are refused by name. Whether a value keeps the promise of its output schema is judged by
-`fastrpc.results.promises`.
+output. The JSON of all other values is written by `fastrpc.results.encoding`. Whether a value keeps the
+promise of its output schema is judged by `fastrpc.results.promises`, imported by the first that has to be.
 """
 
 from __future__ import annotations
 
-import sys
-
-from fastrpc._core.encode import (
-    OBJECT_FORM,
-    TEXT_FORM,
-    WRAPPED_FORM,
-    dumps,
-    is_plain,
-    plain_json,
-    quoted,
-    result_of,
-)
-from fastrpc.errors import FastrpcError
+from fastrpc._core.encode import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, dumps, quoted, result_of
+from fastrpc.results.encoding import UnencodableResult, to_json
 from fastrpc.types import Content, ToolResult, block_of
 from fastrpc.versions import ANY_STRUCTURED, MODERN, SERVER_KEY, STRUCTURED
 
@@ -34,19 +20,24 @@ if TYPE_CHECKING:
     from fastrpc.registry import Tool
     from fastrpc.schema import Signature
 
+__all__ = [
+    "Results",
+    "UnencodableResult",
+    "check_structured",
+    "conforming",
+    "error_object",
+    "exact_type_of",
+    "form_of",
+    "keeps_plain_values",
+    "plain_check_of",
+    "to_json",
+]
+
 WRAP_MARK = {"fastmcp": {"wrap_result": True}}
 SIGNATURE_MEMBERS = ("name", "version", "title")
 """What every 2026-07-28 result says of its server; the rest of it is told by server/discover, once."""
 GLANCED_AT = {"object": dict, "array": list, "int": int, "float": float, "bool": bool}
 """Kinds of shapes whose values the connection writes at a glance, if they are of exactly that type."""
-
-
-class UnencodableResult(FastrpcError):
-    """A tool returned something that JSON cannot hold. The message says what and where."""
-
-
-class BrokenPromise(UnencodableResult):
-    """A tool returned something else than its output schema says. The message names the member."""
 
 
 class Results:
@@ -70,8 +61,10 @@ class Results:
         return tails
 
     def endings(self, version: str) -> tuple[bytes, ...]:
-        """Return tails() with the end of the answer behind each: what the connection puts there itself."""
-        return tuple(tail + b"}\n" for tail in self.tails(version))
+        """Return tails(), and that of an error, with the end of the answer behind each: what the connection
+        puts there itself."""
+        error = b'"}]' + self.tail(version, is_error=True)
+        return tuple(tail + b"}\n" for tail in (*self.tails(version), error))
 
     def tail(self, version: str, *, is_error: bool = False, meta: dict[str, Any] | None = None) -> bytes:
         """Return all that follows the content of a result, closing brace included."""
@@ -232,68 +225,14 @@ def _blocks(parts: Sequence[Any], version: str) -> bytes:
     return b'{"content":' + to_json([block_of(part, version) for part in parts])
 
 
-def to_json(value: Any) -> bytes:
-    """Return the JSON of any value that a tool may return. Raises UnencodableResult."""
-    plain = plain_json(value)
-    if plain is not None:
-        return plain
-    import orjson
-
-    try:
-        encoded = orjson.dumps(value, default=_plainer, option=orjson.OPT_NON_STR_KEYS)
-    except TypeError:
-        return _exact_json(value)
-    if b"null" in encoded and not is_plain(value):
-        _refuse_nan(value, "result")
-    return encoded
-
-
-def _plainer(value: Any) -> Any:
-    """What orjson does not know, as something that it does."""
-    if isinstance(value, (set, frozenset)):
-        return list(value)
-    if "pydantic" in sys.modules and hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    import msgspec
-
-    return msgspec.to_builtins(value, str_keys=True)
-
-
-def _exact_json(value: Any) -> bytes:
-    """The standard library's encoding: slow, but integers have any length, and refusals have words."""
-    import json
-
-    _refuse_nan(value, "result")
-    try:
-        text = json.dumps(value, default=_plainer, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return text.encode()
-    except UnicodeEncodeError:
-        raise
-    except (TypeError, ValueError, RecursionError) as error:
-        raise UnencodableResult(f"the result cannot be written as JSON: {error}") from None
-
-
-def _refuse_nan(value: Any, path: str) -> None:
-    """Name the place of a number that JSON does not have."""
-    waiting = [(path, value)]
-    seen = set()  # a value that holds itself has no end
-    while waiting:
-        path, value = waiting.pop()
-        if isinstance(value, float) and value - value != 0:
-            raise UnencodableResult(f"{path}: {value} cannot be written as JSON")
-        if id(value) in seen:
-            continue
-        if isinstance(value, (dict, list, tuple)):
-            seen.add(id(value))
-        if isinstance(value, dict):
-            waiting += [(f"{path}.{name}", member) for name, member in value.items()]
-        elif isinstance(value, (list, tuple)):
-            waiting += [(f"{path}[{at}]", element) for at, element in enumerate(value)]
-
-
 def error_object(code: int, message: str, data: Any = None) -> bytes:
-    """Return a JSON-RPC error object (section 5.1)."""
+    """Return a JSON-RPC error object (section 5.1). A handler may have raised it: what JSON cannot hold is
+    left out of it, half a surrogate pair is shown as an escape."""
     error = {"code": code, "message": message}
     if data is not None:
         error["data"] = data
-    return dumps(error)
+    try:
+        return dumps(error)
+    except (TypeError, UnicodeEncodeError):
+        shown = str(message).encode("utf-8", "backslashreplace").decode()
+        return dumps({"code": code, "message": shown})

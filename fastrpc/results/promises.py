@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fastrpc._core.encode import is_plain
 from fastrpc.errors import FAILURES
-from fastrpc.results import BrokenPromise, to_json
+from fastrpc.results.encoding import UnencodableResult, to_json
 from fastrpc.schema.shapes import (
     AnyShape,
     ArrayShape,
@@ -46,6 +46,10 @@ _EXACT: dict[str, frozenset[type]] = {
 
 
 _PLAIN = (dict, list, tuple, int, float, bool)
+
+
+class BrokenPromise(UnencodableResult):
+    """A tool returned something else than its output schema says. The message names the member."""
 
 
 def conforming(signature: Signature, value: Any) -> Any:

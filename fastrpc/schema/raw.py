@@ -9,7 +9,6 @@ error when the tool is defined. Nothing is ever fetched: no socket is opened. Ne
 from __future__ import annotations
 
 from fastrpc.errors import ArgumentError, DefinitionError
-from fastrpc.schema import Parameter, Signature
 from fastrpc.schema.shapes import (
     PLAIN,
     Mismatch,
@@ -21,14 +20,15 @@ from fastrpc.schema.shapes import (
     shorten,
     step_to,
 )
+from fastrpc.schema.signature import Parameter, Signature
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from fastrpc.schema import _Facts
     from fastrpc.schema.shapes import Schema
+    from fastrpc.schema.signature import FunctionFacts
 
 _BY_TYPE = {
     "integer": PLAIN[int],
@@ -167,7 +167,7 @@ def _excludes_null(schema: Any) -> bool:
     return isinstance(kind, str) and kind != "null"
 
 
-def raw_signature(facts: _Facts, schema: Any, documents: Mapping[str, Any]) -> Signature:
+def raw_signature(facts: FunctionFacts, schema: Any, documents: Mapping[str, Any]) -> Signature:
     """Return the signature of a function whose arguments a JSON Schema describes."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise facts.error('input_schema must be a JSON Schema with "type": "object" at its root')

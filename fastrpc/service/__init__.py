@@ -7,7 +7,7 @@ every client that may know of a change is told of it.
 
 from __future__ import annotations
 
-from fastrpc import calls
+from fastrpc import calls, tracebacks
 from fastrpc._core.plan import REQUIRED, Plan
 from fastrpc.catalogue.paging import page_of
 from fastrpc.errors import Overloaded
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from fastrpc.calls.workers import Workers
     from fastrpc.catalogue import Catalogue
     from fastrpc.catalogue.handlers import Handler
-    from fastrpc.dispatcher import Dispatcher, Request
+    from fastrpc.engine.interfaces import Dispatcher
+    from fastrpc.engine.ports import Features
+    from fastrpc.engine.request import Request
     from fastrpc.quotas import Quotas
     from fastrpc.registry import Tool
     from fastrpc.service.lifespan import Lifespan
@@ -49,6 +51,7 @@ class Service:
     def __init__(
         self,
         server: Any,
+        features: Features,
         *,
         instructions: str | None = None,
         ttl_ms: int = LIST_TTL_MS,
@@ -67,6 +70,8 @@ class Service:
     ) -> None:
         self.server = server
         """The `Server` whose half this is."""
+        self.features = features
+        """The methods that clients may call, and what handlers may do besides."""
         self.catalogue: Catalogue = server.catalogue
         self.server_info: dict[str, Any] = server.info
         self.instructions = instructions
@@ -226,7 +231,8 @@ class Service:
             server.service.watch(uri)
 
     async def leave(self) -> None:
-        """If the last connection is over: leave what was entered for its calls. Bounded in time."""
+        """If the last connection is over: leave what was entered for its calls, and have the log tell of
+        failures that were only counted. Bounded in time."""
         live = list(self._live())
         if live:
             import asyncio
@@ -236,6 +242,8 @@ class Service:
                     break
                 await asyncio.sleep(0.005)
             await asyncio.gather(*(thing.leave() for thing in live))
+        if not self.dispatchers:
+            tracebacks.finish()
 
     def _live(self) -> Iterator[Any]:
         """The lifespans and sources, of mounted servers too, that nobody needs any longer."""

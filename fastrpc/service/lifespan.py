@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 
-from fastrpc import log
-from fastrpc.calls import ENDED
+from fastrpc import log, tracebacks
+from fastrpc.engine.request import ENDED
 from fastrpc.errors import FAILURES, ToolError
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.calls import Call
-    from fastrpc.service import Service
+    from fastrpc.engine.interfaces import Runtime
 
 LEAVE_SECONDS = 1.0
 """How long leaving may take; then it is cancelled."""
@@ -34,7 +34,7 @@ class Lifespan:
     `entered`: calls may run. `watchers` are called, once each, when it has been entered.
     """
 
-    def __init__(self, make: Callable[[], Any], service: Service) -> None:
+    def __init__(self, make: Callable[[], Any], service: Runtime) -> None:
         self.entered = False
         self.watchers: set[Callable[[], object]] = set()
         self._make = make
@@ -77,9 +77,9 @@ class Lifespan:
                 await leaving.wait()
         except FAILURES as error:
             if self.entered:
-                log.write("error", "the lifespan failed while it was left", error)
+                tracebacks.report("the lifespan failed while it was left", error)
             else:
-                log.write("error", "the lifespan failed while it was entered; no call can run", error)
+                tracebacks.report("the lifespan failed while it was entered; no call can run", error)
                 text = str(error)
                 self._failure = f"{type(error).__name__}: {text}" if text else type(error).__name__
                 self._refuse()

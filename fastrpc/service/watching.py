@@ -9,7 +9,7 @@ import this.
 
 from __future__ import annotations
 
-from fastrpc import log
+from fastrpc import tracebacks
 from fastrpc.errors import FAILURES
 
 TYPE_CHECKING = False
@@ -80,8 +80,7 @@ class Watch:
         except FAILURES as error:
             if function not in self._failing:
                 self._failing.add(function)
-                log.write(
-                    "error", f"{getattr(function, '__qualname__', function)} failed as it watched", error
-                )
+                name = getattr(function, "__qualname__", function)
+                tracebacks.report(f"{name} failed as it watched", error)
         else:
             self._failing.discard(function)

@@ -13,9 +13,32 @@ from fastrpc.versions import MODERN, SUBSCRIPTION_KEY
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any
+    from typing import Any, Protocol
 
-    from fastrpc.testing import Client
+    class Client(Protocol):
+        """What is needed of a client to listen: `fastrpc.testing.Client` has more."""
+
+        @property
+        def version(self) -> str:
+            """The version of MCP that it speaks."""
+
+        @property
+        def notifications(self) -> list[dict[str, Any]]:
+            """All that have come."""
+
+        @property
+        def listening(self) -> list[Listening]:
+            """Those that are to be shown each notification that comes (`Listening.take`)."""
+
+        async def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+            """Send a request and return its result. Raises RemoteError."""
+
+        def begin(self, method: str, params: dict[str, Any]) -> tuple[int, asyncio.Future[dict[str, Any]]]:
+            """Send a request; return its id and a future of its result."""
+
+        def cancel(self, id: int) -> None:
+            """Tell the server to stop a request that was begun; its future is cancelled too."""
+
 
 LISTS = {
     "toolsListChanged": "notifications/tools/list_changed",

@@ -81,7 +81,7 @@ class Recorder:
     """A connection with three inline tools; keeps what the tools and the dispatcher were handed."""
 
     def __init__(self) -> None:
-        self.connection = Connection((LEGACY_TAIL,) * 3, (MODERN_TAIL,) * 3)
+        self.connection = Connection((LEGACY_TAIL,) * 4, (MODERN_TAIL,) * 4)
         self.connection.dispatcher = self
         self.connection.open = self.connection.structured = True
         self.connection.take_plans({name: self.plan(name) for name in PLAIN})

@@ -122,10 +122,10 @@ def test_a_bad_settings_file_is_a_warning_on_stderr_and_the_server_starts(place,
     answers, said = session(place, [words], ("ping", {}))
     assert answers[1]["result"] == {}
     assert said.splitlines() == [
-        "fastrpc: warning: ./.claude/scorpiox-env.txt:1: unknown key NONSENSE",
         "fastrpc: warning: ./.claude/scorpiox-env.txt:2: FASTRPC_STATE_DIR is ignored here: "
         "a file in the working directory may not name a folder",
-    ]
+        "fastrpc: warning: ./.claude/scorpiox-env.txt:1: unknown key NONSENSE",
+    ], "what is unknown shows when the target, which might know it, has been loaded"
 
 
 def test_a_module_of_the_working_directory_is_not_taken_for_the_toolset_or_a_library(place, toolset):

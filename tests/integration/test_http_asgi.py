@@ -355,8 +355,10 @@ def test_the_command_of_the_document_that_asks_by_hand_gets_a_list(tmp_path: Any
 
 
 def test_what_the_document_names_is_there() -> None:
+    from fastrpc.tools.agent import _settings
+
     from fastrpc.cli.serve import OPTIONS
-    from fastrpc.config import SETTINGS
+    from fastrpc.settings import SETTINGS, declared_in
     from fastrpc.transports.http.app import LIMITS, PLACES
 
     for block in blocks("json"):
@@ -366,7 +368,9 @@ def test_what_the_document_names_is_there() -> None:
     assert len(served) >= 5
     named = {option for line in served for option in re.findall(r"--[a-z-]+", line)}
     assert named <= set(OPTIONS)
-    assert set(re.findall(r"FASTRPC_[A-Z_]+", DOCUMENT)) <= {setting.name for setting in SETTINGS}
+    assert set(re.findall(r"FASTRPC_[A-Z_]+", DOCUMENT)) <= {
+        setting.name for setting in (*SETTINGS, *declared_in(_settings))
+    }
     for option in (*LIMITS, *PLACES):
         assert f"`{option}`" in DOCUMENT, option
     for language in re.findall(r"^```(\w+)", DOCUMENT, re.MULTILINE):

@@ -11,8 +11,11 @@ import subprocess
 import sys
 
 import pytest
+from fastrpc.tools.agent import _settings as agent_settings
+from fastrpc.tools.agent._contract import CONTRACT
 
 import fastrpc
+from fastrpc.settings import declared_in
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LONGEST_FILE = 700
@@ -22,10 +25,13 @@ LAYERS = {
     "fastrpc.errors": 0,
     "fastrpc.forks": 0,
     "fastrpc.types": 0,
-    "fastrpc.config": 0,
+    "fastrpc.settings": 0,
+    "fastrpc.settings_files": 0,
     "fastrpc.log": 0,
     "fastrpc.masking": 0,
+    "fastrpc.tracebacks": 0,
     "fastrpc.regular_files": 0,
+    "fastrpc.version": 0,
     "fastrpc.versions": 0,
     "fastrpc.quotas": 0,
     "fastrpc._core.framer": 1,
@@ -36,7 +42,9 @@ LAYERS = {
     "fastrpc._core.values": 1,
     "fastrpc._core.encode": 1,
     "fastrpc._core.convert": 0,
+    "fastrpc._core.redaction": 0,
     "fastrpc._core.plan": 1,
+    "fastrpc._core.task": 1,
     "fastrpc._core.connection": 1,
     "fastrpc._core.stream": 2,
     "fastrpc.schema": 3,
@@ -51,30 +59,32 @@ LAYERS = {
     "fastrpc.processes": 3,
     "fastrpc.checking_proxy": 3,
     "fastrpc.ask": 4,
+    "fastrpc.engine.ports": 2,
+    "fastrpc.engine": 5,
     "fastrpc.session": 5,
     "fastrpc.results": 5,
     "fastrpc.service": 5,
     "fastrpc.calls": 5,
-    "fastrpc.methods": 5,
-    "fastrpc.asking": 5,
+    "fastrpc.methods": 6,
+    "fastrpc.asking": 6,
     "fastrpc.log_bridge": 5,
     "fastrpc.batches": 5,
     "fastrpc.dispatcher": 5,
-    "fastrpc.transports": 6,
-    "fastrpc.proxy": 7,
-    "fastrpc.composition": 7,
-    "fastrpc.server": 7,
-    "fastrpc.compat": 8,
-    "fastrpc.cli": 8,
+    "fastrpc.transports": 7,
+    "fastrpc.proxy": 8,
+    "fastrpc.mounting": 8,
+    "fastrpc.server": 8,
+    "fastrpc.compat": 9,
+    "fastrpc.cli": 9,
     "fastrpc.command_line": 3,
-    "fastrpc.testing": 8,
-    "fastrpc.__main__": 8,
+    "fastrpc.testing": 9,
+    "fastrpc.__main__": 9,
 }
 
 # Layers that may not import one that is numerically below them.
 NOT = {
     3: {1, 2},  # description and programs know nothing of the wire
-    6: {5},  # a transport is handed a connection; it never meets the dispatcher
+    7: {5, 6},  # a transport is handed a connection; it never meets the dispatcher or a feature
 }
 
 
@@ -193,18 +203,38 @@ def test_the_core_without_io_has_none() -> None:
             assert word not in text, f"{name}.pyx uses {word}"
 
 
-def test_nothing_in_the_framework_names_a_tool() -> None:
-    names = "Bash|ReadImage|ReadDocs|WebSearch|TaskManager|PlanMode|AskUserQuestion|InvokeSkill|SetCallback"
-    tool = re.compile(rf"[\"'](?:{names}|\w+Bash|\w*BgTasks?|ReadBgOutput)[\"']")
-    for path in sources("fastrpc"):
-        if os.path.basename(path) == "demo.py" or "_demo" in path:
-            continue  # the demo is a client, and clients name the tools they call
-        assert not tool.search(text_of(path)), f"{path} names a tool"
+def names_of_the_toolset(text: str) -> list[str]:
+    """What a text of the framework says of the shipped toolset: its tools, its settings, and its modules but
+    for the package itself, which is what is served when no target is named."""
+    settings = [setting.name for setting in declared_in(agent_settings)]
+    whole = "|".join([*CONTRACT, *(name for name in settings if not name.endswith("*"))])
+    families = "|".join(name[:-1] for name in settings if name.endswith("*"))
+    return re.findall(rf"\b(?:{whole})\b|\b(?:{families})|fastrpc\.tools\.agent\.\w+", text)
+
+
+@pytest.mark.parametrize("path", sources("fastrpc", endings=(".py", ".pyx", ".pxd", ".pyi")))
+def test_nothing_in_the_framework_names_a_tool_or_a_setting_of_the_toolset(path: str) -> None:
+    assert not names_of_the_toolset(text_of(path))
+    if path != "fastrpc/settings.py":
+        assert "tools.agent" not in text_of(path)
+
+
+def test_that_would_see_a_name() -> None:
+    for text in (
+        "call Bash",
+        "'PLAN_ENFORCE'",
+        '["FASTRPC_REACH"]',
+        "SKILL_",
+        "fastrpc.tools.agent._x",
+    ):
+        assert names_of_the_toolset(text), text
+    for text in ("bash", "STREAMING_LIMIT", "fastrpc.tools.agent", "FASTRPC_LOG_LEVEL", "Bashful"):
+        assert not names_of_the_toolset(text), text
 
 
 def test_tools_use_public_names_only() -> None:
     allowed = {"fastrpc"} | {f"fastrpc.{name}" for name in fastrpc.__all__}
-    modules = ("ask", "checking_proxy", "command_line", "processes", "regular_files")
+    modules = ("ask", "checking_proxy", "command_line", "processes", "regular_files", "settings")
     modules = tuple(f"fastrpc.{name}" for name in modules)
     for path in sources("tools"):
         for name in imports_of(path):

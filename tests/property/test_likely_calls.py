@@ -50,7 +50,7 @@ class Recorder:
     """A connection with one tool of three parameters; keeps what the tool and the dispatcher were handed."""
 
     def __init__(self) -> None:
-        self.connection = Connection((b'"}],"isError":false}}\n',) * 3, (b'"}],"modern":true}}\n',) * 3)
+        self.connection = Connection((b'"}],"isError":false}}\n',) * 4, (b'"}],"modern":true}}\n',) * 4)
         self.connection.dispatcher = self
         self.connection.open = True
         parameters = [(name, "json", ABSENT, False) for name in ("a", "b", "text")]

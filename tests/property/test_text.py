@@ -45,7 +45,7 @@ class Reader:
         self.text: Any = None
 
     def connect(self) -> Connection:
-        connection = Connection((TAIL,) * 3, (TAIL,) * 3)
+        connection = Connection((TAIL,) * 4, (TAIL,) * 4)
         connection.dispatcher = self
         connection.open = True
         plan = Plan(None, "tool", self.tool, [("text", "str", REQUIRED, False)], inline=True, judged=False)

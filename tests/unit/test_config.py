@@ -9,8 +9,22 @@ import subprocess
 import sys
 
 import pytest
+from fastrpc.tools.agent import _settings as agent
 
-from fastrpc.config import SETTINGS, Setting, load, switch
+from fastrpc.settings import SETTINGS, Configuration, Setting, declared_in, load, settle, switch
+
+AGENT = declared_in(agent)
+EVERY = (*SETTINGS, *(setting for setting in AGENT if not setting.name.endswith("*")))
+
+
+def load_all(*sources, settings: tuple[Setting, ...] | None = None, **more) -> Configuration:
+    """Load the server's settings and those of the agent's tools, or `settings` alone."""
+    if settings is not None:
+        return load(*sources, settings=settings, **more)
+    found = load(*sources, **more)
+    found.declare(AGENT)
+    settle(found)
+    return found
 
 
 @pytest.fixture
@@ -25,7 +39,7 @@ def folders(tmp_path):
             whole = (home if path.startswith("~") else work) / path[2:] / "scorpiox-env.txt"
             whole.parent.mkdir(exist_ok=True)
             whole.write_bytes(text.encode() if isinstance(text, str) else text)
-        return load(environ or {}, str(home), str(work), **more)
+        return load_all(environ or {}, str(home), str(work), **more)
 
     run.home, run.work = home, work
     return run
@@ -35,7 +49,7 @@ def test_without_any_source_every_setting_has_its_default_and_nothing_is_said(fo
     settings = folders()
     assert settings.warnings == []
     assert {value.origin for value in settings} == {"default"}
-    assert [value.setting.name for value in settings] == [setting.name for setting in SETTINGS]
+    assert [value.setting.name for value in settings] == [setting.name for setting in EVERY]
     assert settings["TOOLS"] is True
     assert settings["FASTRPC_PATIENCE_SECONDS"] == 55
     assert settings["FASTRPC_STATE_DIR"] == f"{folders.home}/.local/state/fastrpc"
@@ -252,7 +266,7 @@ def test_every_known_key_that_reaches_outside_is_held_back(folders):
     purpose = re.compile(
         "(DIR|FOLDER|FILE|PATH|URL|ADDRESS|PROXY|PROGRAM|COMMAND|BROWSER|TOOLSET|SKILLS|TOKEN|SECRET|PASSWORD|KEY)$"
     )
-    keys = [setting.name for setting in SETTINGS if purpose.search(setting.name)]
+    keys = [setting.name for setting in EVERY if purpose.search(setting.name)]
     assert {"FASTRPC_TOOLSET", "FASTRPC_STATE_DIR", "FASTRPC_BROWSER", "ADDITIONAL_SKILLS"} <= set(keys)
     settings = folders({"./.scorpiox": "".join(f"{key}=/evil\n" for key in keys)})
     assert len(settings.warnings) == len(keys)
@@ -262,7 +276,7 @@ def test_every_known_key_that_reaches_outside_is_held_back(folders):
 def test_the_home_folder_as_working_directory_is_the_users_own(folders):
     (folders.home / ".claude").mkdir()
     (folders.home / ".claude" / "scorpiox-env.txt").write_text("FASTRPC_STATE_DIR=/mine\nNONSENSE=1\n")
-    settings = load({}, str(folders.home), str(folders.home))
+    settings = load_all({}, str(folders.home), str(folders.home))
     assert settings["FASTRPC_STATE_DIR"] == "/mine"
     assert settings.warnings == ["~/.claude/scorpiox-env.txt:2: unknown key NONSENSE"]
 
@@ -297,7 +311,7 @@ def test_secrets_and_passwords_in_addresses_are_masked(folders):
 
 
 def test_export_hands_on_what_files_and_options_decided_but_no_secret(folders):
-    table = (*SETTINGS, Setting("TOKEN", "secret", None, "a token"))
+    table = (*EVERY, Setting("TOKEN", "secret", None, "a token"))
     files = {"~/.claude": "TOKEN=abc\nSTREAMING=no\nTOOL_BASH=0\nFASTRPC_PATIENCE_SECONDS=2.5"}
     environ = {"MODEL": "kept"}
     settings = folders(files, environ, options={"FASTRPC_LOG_LEVEL": "INFO"}, settings=table)
@@ -413,7 +427,7 @@ def test_the_command_prints_every_setting_with_its_value_and_its_origin(folders,
     done = run("config", STREAMING="false")
     rows = [line.split() for line in done.stdout.decode().splitlines()[1:]]
     found = {row[0]: (row[1], row[-1]) for row in rows if row}
-    assert set(found) >= {setting.name for setting in SETTINGS}
+    assert set(found) >= {setting.name for setting in EVERY}
     assert found["MODEL"] == ("sonnet", "~/.claude/scorpiox-env.txt:2")
     assert found["STREAMING"] == ("false", "environment")
     assert found["TOOL_WEB_SEARCH"] == ("false", "~/.claude/scorpiox-env.txt:1")
@@ -425,13 +439,13 @@ def test_every_setting_is_named_in_the_documentation():
     here = os.path.dirname(os.path.abspath(__file__))
     with open(os.path.join(here, "..", "..", "docs", "configuration.md"), encoding="utf-8") as file:
         text = file.read()
-    assert [setting.name for setting in SETTINGS if f"`{setting.name}`" not in text] == []
+    assert [setting.name for setting in EVERY if f"`{setting.name}`" not in text] == []
 
 
 def test_importing_and_loading_brings_in_no_module_that_costs():
     code = (
-        "import sys, os; before = set(sys.modules); import fastrpc.config as c; c.load();"
+        "import sys, os; before = set(sys.modules); import fastrpc.settings as c; c.load();"
         "print(sorted(set(sys.modules) - before - {'__future__'}))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
-    assert out.stdout.strip() == "['fastrpc', 'fastrpc.config']"
+    assert out.stdout.strip() == "['fastrpc', 'fastrpc.settings']"

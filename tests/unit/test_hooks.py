@@ -247,7 +247,7 @@ app = fastrpc.Server("t")
 def echo(text: str) -> str:
     return text
 app.service.plans
-late = ("hooks", "service.lifespan", "composition", "proxy")
+late = ("hooks", "service.lifespan", "mounting", "proxy")
 print([name for name in late if "fastrpc." + name in sys.modules])
 """
     run = [sys.executable, "-c", source]

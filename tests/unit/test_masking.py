@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from fastrpc.masking import masked, masked_line
+from fastrpc._core.redaction import may_match
+from fastrpc.masking import PATTERNS, masked, masked_line
 
 
 @pytest.mark.parametrize(
@@ -89,3 +93,28 @@ def test_no_text_takes_long(piece: str) -> None:
     began = time.monotonic()
     masked(piece * LONG[piece])
     assert time.monotonic() - began < 10
+
+
+WORDS = ("token", "Secret", "passwd", "PASSWORD", "api-key", "api_key", "credential", "private key", "key")
+WORDS += ("authorization", "Proxy-Authorization", "cookie", "x-api-key", "Bearer", "basic", "progressToken")
+MARKS = ("@", "://", ":", "=", "--", "-", '"', "'", "\\", " ", "\n", "\t", "/", "[", "]", "s3cret.x-y", "1")
+LETTERS = ("\u017f", "\u212a", "é", "漢", "a", "s", "k")
+
+
+@settings(max_examples=1500, deadline=None)
+@given(st.lists(st.sampled_from(WORDS + MARKS + LETTERS), max_size=12).map("".join))
+def test_a_text_that_is_not_searched_holds_no_secret(text: str) -> None:
+    """The quick look is never wrong: what it lets through no pattern finds."""
+    if not may_match(text):
+        assert not any(pattern.search(text) for pattern, _ in PATTERNS)
+
+
+def test_a_variable_that_changes_is_masked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for secret in ("first-secret", "second-secret"):
+        monkeypatch.setenv("MY_TOKEN", secret)
+        assert masked("first-secret, second-secret").count("****") == 1
+        assert secret not in masked(f"it is {secret}")
+    monkeypatch.delenv("MY_TOKEN")
+    assert masked("first-secret, second-secret") == "first-secret, second-secret"
+    monkeypatch.setattr(os, "environ", {"MY_TOKEN": "third-secret"})
+    assert masked("third-secret") == "****"

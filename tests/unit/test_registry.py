@@ -12,8 +12,9 @@ import pytest
 
 from fastrpc import Server
 from fastrpc.catalogue import Catalogue
+from fastrpc.catalogue.targets import collect, load_target
 from fastrpc.errors import ArgumentError, DefinitionError, UsageError
-from fastrpc.registry import Tool, collect, load_target, tool
+from fastrpc.registry import Tool, tool
 
 SCHEMA = {
     "type": "object",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from odd_files import KINDS, at_most, make
 
-from fastrpc import Image, config, regular_files
+from fastrpc import Image, regular_files, settings
 from fastrpc.catalogue.targets import load_target
 from fastrpc.cli import _client_files, bridge, serve
 from fastrpc.compat.values import File
@@ -115,7 +115,7 @@ def test_a_file_that_says_nothing_of_its_size_is_bounded_too() -> None:
 
 def _configuration(path: str) -> str:
     home = os.path.dirname(os.path.dirname(path))
-    (warning,) = config.load({}, home, "/").warnings
+    (warning,) = settings.load({}, home, "/").warnings
     return warning
 
 
@@ -183,9 +183,9 @@ def test_certificates_that_the_environment_names_are_looked_at_first(
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_settings_file_that_is_none_is_a_warning(tmp_path: Path, kind: str) -> None:
     (tmp_path / ".claude").mkdir()
-    make(kind, str(tmp_path / ".claude" / config.FILE_NAME))
-    assert _configuration(str(tmp_path / ".claude" / config.FILE_NAME)) == (
-        f"~/.claude/{config.FILE_NAME}: {KINDS[kind]}, not a regular file"
+    make(kind, str(tmp_path / ".claude" / settings.FILE_NAME))
+    assert _configuration(str(tmp_path / ".claude" / settings.FILE_NAME)) == (
+        f"~/.claude/{settings.FILE_NAME}: {KINDS[kind]}, not a regular file"
     )
 
 

@@ -19,13 +19,13 @@ from pydantic import BaseModel, PlainSerializer
 from fastrpc import Server
 from fastrpc._core.encode import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, Output, dumps, plain_json, result_of
 from fastrpc.results import (
-    BrokenPromise,
     Results,
     UnencodableResult,
     conforming,
     form_of,
     keeps_plain_values,
 )
+from fastrpc.results.promises import BrokenPromise
 from fastrpc.schema import Signature, describe
 from fastrpc.testing import Client
 from fastrpc.types import ToolResult
@@ -257,6 +257,9 @@ def test_endings_are_what_follows_the_text_of_each_form(version: str) -> None:
         of = RESULTS.of(Tool(annotation), value, version)  # type: ignore[arg-type]
         assert output.take() == b'{"jsonrpc":"2.0","id":1,"result":' + of + b"}\n"
         assert form_of(signature(annotation)) == form
+    output = Output()
+    output.text(b"1", "no", endings[3])
+    assert output.take() == b'{"jsonrpc":"2.0","id":1,"result":' + RESULTS.failure("no", version) + b"}\n"
 
 
 @pytest.mark.parametrize(
@@ -460,3 +463,11 @@ def test_dumps_takes_subclasses_too() -> None:
         dumps(nested(201))
     with pytest.raises(UnicodeEncodeError):
         dumps({"a": "\ud800"})
+
+
+def test_an_error_that_json_cannot_hold_is_told_as_far_as_it_can() -> None:
+    from fastrpc.results import error_object
+
+    assert json.loads(error_object(-1, "half \ud800", {"a": 1})) == {"code": -1, "message": "half \\ud800"}
+    assert json.loads(error_object(-1, "no", {"a": object()})) == {"code": -1, "message": "no"}
+    assert json.loads(error_object(-1, "no", {"a": 1})) == {"code": -1, "message": "no", "data": {"a": 1}}

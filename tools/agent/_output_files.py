@@ -46,7 +46,7 @@ def _create_inside(inside: int, place: str, name: str) -> OutputFile:
 
     global _made
     tidy_at_times(place)
-    limit = int(_settings.number("FASTRPC_OUTPUT_FILE_BYTES", processes.FILE_LIMIT)) or processes.FILE_LIMIT
+    limit = _settings.OUTPUT_FILE_BYTES.read()
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         _made += 1

@@ -16,6 +16,6 @@ FACTS = "fastrpc/facts"
 def result(text: str, facts: dict[str, Any], *, is_error: bool = False, structured: Any = None) -> ToolResult:
     """Return a result. `structured` must say all that the text says: clients may show it alone. Without
     it the facts become ``structuredContent`` where ``FASTRPC_STRUCTURED`` asks for that."""
-    if structured is None and _settings.flag("FASTRPC_STRUCTURED", False):
+    if structured is None and _settings.STRUCTURED.read():
         structured = facts
     return ToolResult(text, is_error=is_error, meta={FACTS: facts}, structured=structured)

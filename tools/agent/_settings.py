@@ -1,25 +1,75 @@
-"""Settings as the tools read them: from the environment, where the server has put all that hold."""
+"""The settings of the agent's tools, declared in the order in which they are shown.
+
+A tool reads one when it needs it: from the environment, where the server has put what holds. Imports no tool.
+"""
 
 from __future__ import annotations
 
 import os
 
-OFF = ("0", "false", "no", "off")
+from fastrpc.settings import Setting
 
+STREAMING = Setting(
+    "STREAMING", "flag", True, "send output as progress while a tool runs, if the call asks", after="TOOLS"
+)
 
-def flag(name: str, default: bool) -> bool:
-    """Return whether a switch is on."""
-    value = os.environ.get(name, "").strip().lower()
-    return value not in OFF if value else default
+ADDITIONAL_SKILLS = Setting(
+    "ADDITIONAL_SKILLS", "folders", (), "more folders with skills, separated by commas", after="MODEL"
+)
+SKILLS = Setting("SKILL_*", "flag", True, "one skill, on or off")
+PLAN_ENFORCE = Setting(
+    "PLAN_ENFORCE", "guard", False, "refuse tools that write or execute while plan mode is on"
+)
 
+PATIENCE_SECONDS = Setting(
+    "FASTRPC_PATIENCE_SECONDS",
+    "seconds",
+    55.0,
+    "no call lasts longer than this; 0: no limit",
+    after="FASTRPC_STATE_DIR",
+)
+RESULT_CHARACTERS = Setting(
+    "FASTRPC_RESULT_CHARACTERS", "count", 30_000, "a tool's result stays below so many characters"
+)
+RESULT_TOKENS = Setting("FASTRPC_RESULT_TOKENS", "count", 20_000, "and about so many tokens")
+OUTPUT_FILE_BYTES = Setting(
+    "FASTRPC_OUTPUT_FILE_BYTES", "bytes", 256 * 1024**2, "the most that one output's file holds"
+)
+STRUCTURED = Setting(
+    "FASTRPC_STRUCTURED", "flag", False, "send the facts of each result as structuredContent"
+)
 
-def number(name: str, default: float) -> float:
-    """Return a number of zero or more; the default where it is missing or is none."""
-    try:
-        value = float(os.environ.get(name, ""))
-    except ValueError:
-        return default
-    return value if 0 <= value < 1e15 else default
+REACH = Setting(
+    "FASTRPC_REACH",
+    "reach",
+    (),
+    "what tools may fetch: public, all, or more networks; unset: public over HTTP, else all",
+    after="FASTRPC_HTTP_SESSION_SECONDS",
+)
+IMAGE_FILE_BYTES = Setting("FASTRPC_IMAGE_FILE_BYTES", "bytes", 256 * 1024**2, "no longer image file is read")
+IMAGE_MEMORY_BYTES = Setting(
+    "FASTRPC_IMAGE_MEMORY_BYTES", "bytes", 1024**3, "the memory that decoding an image may take"
+)
+IMAGE_SECONDS = Setting(
+    "FASTRPC_IMAGE_SECONDS", "count", 10, "the processor time that decoding an image may take"
+)
+BROWSER = Setting("FASTRPC_BROWSER", "program", "", "the browser that renders web pages")
+BROWSER_SANDBOX = Setting("FASTRPC_BROWSER_SANDBOX", "guard", True, "the browser's own sandbox")
+BROWSER_IDLE_SECONDS = Setting(
+    "FASTRPC_BROWSER_IDLE_SECONDS", "seconds", 120.0, "how long an idle browser is kept"
+)
+SEARCH_ENGINES = Setting(
+    "FASTRPC_SEARCH_ENGINES", "names", (), "search engines, separated by commas; none: all"
+)
+SEARXNG_URL = Setting(
+    "FASTRPC_SEARXNG_URL", "address", "", "an instance of SearXNG, one of the search engines"
+)
+SEARCH_USER_AGENT = Setting(
+    "FASTRPC_SEARCH_USER_AGENT", "text", "", "what search engines are told we are; unset: fastrpc"
+)
+SEARCH_ADDRESS = Setting(
+    "FASTRPC_SEARCH_ADDRESS", "address", "", "stands in for all search engines, for tests"
+)
 
 
 def state_folder() -> str:

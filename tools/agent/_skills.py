@@ -112,9 +112,8 @@ def places() -> Iterator[Place]:
     if here and not _same(here, home):
         yield Place("project", os.path.join(here, ".claude", "skills"), _project(here, home))
     yield Place("home", own)
-    for part in os.environ.get("ADDITIONAL_SKILLS", "").split(","):
-        if part.strip():
-            yield Place("additional", os.path.abspath(os.path.expanduser(part.strip())))
+    for folder in _settings.ADDITIONAL_SKILLS.read():
+        yield Place("additional", folder)
     yield Place("built-in", BUILT_IN)
 
 
@@ -167,13 +166,8 @@ def _folders(place: Place) -> list[str]:
     except OSError:
         return []
     if place.label == "built-in":
-        names = [name for name in names if _settings.flag(switch(name), True)]
+        names = [name for name in names if _settings.SKILLS.read(name)]
     return [os.path.join(place.path, name) for name in names[:PLACE_LIMIT]]
-
-
-def switch(name: str) -> str:
-    """Return the setting that switches a built-in skill: ``SKILL_CREATE_SKILL`` for ``create-skill``."""
-    return "SKILL_" + "".join(c if c.isalnum() else "_" for c in name).upper()
 
 
 def _skill_of(place: Place, folder: str) -> Skill | None:

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
 
-CHARACTERS = 30_000
-TOKENS = 20_000
 RESERVE = 1_000  # characters for the lines that say how it ended
 LINE_SEARCH = 2_000  # how far a cut may move to fall between two lines
 
@@ -82,8 +80,8 @@ def _typed_over(line: str) -> str:
 
 def limits() -> tuple[int, int]:
     """Return how many characters and tokens the text of a result may have, without its last lines."""
-    characters = int(_settings.number("FASTRPC_RESULT_CHARACTERS", CHARACTERS)) or CHARACTERS
-    tokens = int(_settings.number("FASTRPC_RESULT_TOKENS", TOKENS)) or TOKENS
+    characters = _settings.RESULT_CHARACTERS.read()
+    tokens = _settings.RESULT_TOKENS.read()
     return max(characters - RESERVE, 300), max(tokens - RESERVE // 4, 100)
 
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 DEFAULT_MS = 30_000
 LONGEST_MS = 600_000
-PATIENCE_SECONDS = 55.0
 
 
 @tool(name="Bash", effect="exec")
@@ -37,7 +36,7 @@ async def bash(
     timeout_ms = min(asked, LONGEST_MS)
     began = time.monotonic()
     progress = None
-    if ctx.wants_progress and _settings.flag("STREAMING", True):
+    if ctx.wants_progress and _settings.STREAMING.read():
         from ._progress import Progress
 
         progress = Progress(ctx)
@@ -66,7 +65,7 @@ async def bash(
 
 async def _wait(process: Process, began: float, timeout_ms: int) -> None:
     """Wait for the end, but not longer than the client does."""
-    patience = _settings.number("FASTRPC_PATIENCE_SECONDS", PATIENCE_SECONDS)
+    patience = _settings.PATIENCE_SECONDS.read()
     if not patience or timeout_ms / 1000 + 1 < patience:
         await process.wait()
         return

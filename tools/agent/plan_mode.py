@@ -162,7 +162,7 @@ class Plan:
     def _is(self, now: dict[str, Any] | None) -> None:
         """Note the plan, and put the gate up or take it down."""
         self.now = now
-        wanted = now is not None and _settings.flag("PLAN_ENFORCE", False)
+        wanted = now is not None and _settings.PLAN_ENFORCE.read()
         if wanted and not self._gated:
             self._server.before(self.gate)
         elif self._gated and not wanted:
@@ -234,7 +234,7 @@ def attach(server: Server) -> None:
     plan = plan_of(server)
     if plan.taken_over:
         return
-    if _settings.flag("PLAN_ENFORCE", False):
+    if _settings.PLAN_ENFORCE.read():
         plan.expect()
 
     def begin() -> None:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ._tasks import Task
 
 PAGE = 160 * 1024  # bytes; more than a result can show
-PATIENCE_SECONDS = 55.0
 
 
 @tool(name="ReadBgOutput", effect="read")
@@ -26,7 +25,7 @@ async def read_bg_output(
     """Read new output from a background task"""
     task = _tasks.find(ctx.principal, task_id)
     if wait_ms is not None and wait_ms > 0:
-        patience = _settings.number("FASTRPC_PATIENCE_SECONDS", PATIENCE_SECONDS) or float("inf")
+        patience = _settings.PATIENCE_SECONDS.read() or float("inf")
         await task.wait_for_news(min(min(wait_ms, 86_400_000) / 1000, patience))
     try:
         skipped, text = _next_page(task)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ._page_cache import Page
     from ._reach import Reach
 
-PATIENCE_SECONDS = 55.0
 SPARE_SECONDS = 5.0  # for closing the page and for the conversion
 LONGEST_SECONDS = 120.0  # where the client has patience for ever
 LONGEST_WAIT_MS = 45_000
@@ -74,7 +73,7 @@ async def read_docs(
 
 def _seconds() -> float:
     """Return how long loading may take."""
-    patience = _settings.number("FASTRPC_PATIENCE_SECONDS", PATIENCE_SECONDS)
+    patience = _settings.PATIENCE_SECONDS.read()
     return max(patience - SPARE_SECONDS, patience / 2) if patience else LONGEST_SECONDS
 
 

@@ -24,11 +24,6 @@ LONGEST_EDGE = 1_568
 BASE64_LIMIT = 5 * 1024 * 1024
 BYTE_LIMIT = BASE64_LIMIT // 4 * 3
 
-FILE_BYTES = 256 * 1024 * 1024
-MEMORY_BYTES = 1024 * 1024 * 1024
-SECONDS = 10
-PATIENCE_SECONDS = 55.0
-
 TURNS = {
     2: "mirrored",
     3: "turned by 180°",
@@ -48,7 +43,7 @@ async def read_image(
     """Read an image file and display it visually"""
     import asyncio
 
-    patience = _settings.number("FASTRPC_PATIENCE_SECONDS", PATIENCE_SECONDS)
+    patience = _settings.PATIENCE_SECONDS.read()
     try:
         return await asyncio.wait_for(_read(file_path, ctx), patience or None)
     except asyncio.TimeoutError:
@@ -60,7 +55,7 @@ async def read_image(
 async def _read(given: str, ctx: Context | None) -> ToolResult:
     from ._image import file as image_file
 
-    file = await image_file.open_file(given, _limit("FASTRPC_IMAGE_FILE_BYTES", FILE_BYTES))
+    file = await image_file.open_file(given, _settings.IMAGE_FILE_BYTES.read())
     try:
         if image_file.is_svg(file.head):
             return await _draw(file, ctx)
@@ -80,15 +75,11 @@ async def _decode(file: File, descriptor: int, size: int) -> Picture:
             size,
             limit=BYTE_LIMIT,
             edge=LONGEST_EDGE,
-            seconds=_limit("FASTRPC_IMAGE_SECONDS", SECONDS),
-            memory=_limit("FASTRPC_IMAGE_MEMORY_BYTES", MEMORY_BYTES),
+            seconds=_settings.IMAGE_SECONDS.read(),
+            memory=_settings.IMAGE_MEMORY_BYTES.read(),
         )
     except image_pool.Refused as refusal:
         raise ToolError(f"file_path: {file.path} {_why_not(refusal, file)}") from None
-
-
-def _limit(name: str, default: int) -> int:
-    return int(_settings.number(name, default)) or default
 
 
 def _why_not(refusal: Refused, file: File) -> str:

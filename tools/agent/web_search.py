@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 MOST_RESULTS = 10
 QUERY_LIMIT = 500
-PATIENCE_SECONDS = 55.0
 
 
 @tool(name="WebSearch", effect="network")
@@ -37,8 +36,7 @@ async def web_search(query: Annotated[str, "The search query"]) -> ToolResult:
 
     if problem := _asking.bad_setting():
         raise ToolError(problem)
-    patience = _settings.number("FASTRPC_PATIENCE_SECONDS", PATIENCE_SECONDS) or PATIENCE_SECONDS
-    seconds = min(_asking.SEARCH_SECONDS, patience)
+    seconds = min(_asking.SEARCH_SECONDS, _settings.PATIENCE_SECONDS.read() or _asking.SEARCH_SECONDS)
     try:
         outcomes = await _asking.search(words, _asking.chosen(), seconds=seconds)
     except ImportError as error:

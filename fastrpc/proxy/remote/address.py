@@ -17,9 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from ssl import SSLContext
-    from typing import Any
-
-    from fastrpc.proxy.peer import Owner, Peer
 
 OURS = (
     "accept",
@@ -44,7 +41,6 @@ class Remote:
     DefinitionError.
     """
 
-    comes_back = True
     OPTIONS = ("headers", "protocol_version", "tls_ca", "token")
 
     def __init__(
@@ -97,11 +93,6 @@ class Remote:
         """Whether what opens it goes over the network in the clear."""
         secret = self._token is not None or bool(self.headers)
         return secret and not self.is_local and self.url.lower().startswith("http:")
-
-    def peer(self, owner: Owner, told: dict[str, Any]) -> Peer:
-        from fastrpc.proxy.remote.peer import HttpPeer
-
-        return HttpPeer(owner, told, self)
 
     def credentials(self) -> dict[str, str]:
         """Return the headers that open the server. Raises DefinitionError for a token that is none."""

@@ -2,7 +2,7 @@
 
 As MCP 2026-07-28 says (versioning: backwards compatibility): `server/discover` first; an answer of that era
 decides for it. Anything else that no error explains: `initialize`; where that is refused with 400, 404 or
-405, a GET, whose stream is HTTP+SSE if its first event says so. A way to speak is a `Way`; there are three.
+405, a GET, whose stream is HTTP+SSE if its first event says so. Each transport is a module of its own.
 """
 
 from __future__ import annotations
@@ -11,29 +11,20 @@ import asyncio
 
 from fastrpc import log
 from fastrpc.errors import ToolError
-from fastrpc.proxy.peer import Peer, RemoteError
+from fastrpc.proxy.peer import Peer
 from fastrpc.proxy.remote.wire import Refused, Wire
+from fastrpc.proxy.requests import RemoteError
 from fastrpc.versions import LATEST_LEGACY, LEGACY_VERSIONS, MODERN, SERVER_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Coroutine
-    from typing import Any, Protocol
+    from typing import Any
 
-    from fastrpc.proxy.peer import Asked, Owner
+    from fastrpc.proxy.peer import Owner
     from fastrpc.proxy.remote.address import Remote
-
-    class Way(Protocol):
-        """A transport of one era; the methods are those of `Peer`."""
-
-        def put(self, asked: Asked, message: dict[str, Any]) -> None: ...
-        def withdraw(self, asked: Asked) -> None: ...
-        async def tell(self, message: dict[str, Any], asked: Asked | None = None) -> None: ...
-        async def watch(self, uris: set[str]) -> None: ...
-        async def leave(self) -> None: ...
-        def agreed(self, version: str) -> None:
-            """The handshake has chosen a version."""
-
+    from fastrpc.proxy.remote.transport import Transport
+    from fastrpc.proxy.requests import Asked
 
 PROBE_SECONDS = 5.0
 """How long a server may take to say whether it knows 2026-07-28; then it is taken not to."""
@@ -49,9 +40,9 @@ class HttpPeer(Peer):
 
     def __init__(self, owner: Owner, told: dict[str, Any], remote: Remote) -> None:
         super().__init__(owner, told)
-        self.wire = Wire(remote)
+        self._wire = Wire(remote)
         self._remote = remote
-        self._way: Way | None = None
+        self._transport: Transport | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         if remote.is_open_to_listeners:
             log.write(
@@ -72,9 +63,9 @@ class HttpPeer(Peer):
 
     async def _discover(self) -> dict[str, Any] | None:
         """Return what a server of 2026-07-28 says of itself; None if it is none."""
-        from fastrpc.proxy.remote.stateless import StatelessWay
+        from fastrpc.proxy.remote.stateless import StatelessTransport
 
-        self._way = way = StatelessWay(self)
+        self._transport = transport = StatelessTransport(self, self._wire)
         try:
             found = await asyncio.wait_for(self._ask_what_it_is(), PROBE_SECONDS)
         except (asyncio.TimeoutError, RemoteError):
@@ -88,7 +79,7 @@ class HttpPeer(Peer):
             return None
         self.modern = True
         found["serverInfo"] = (found.get("_meta") or {}).get(SERVER_KEY)
-        await way.begin(found["capabilities"])
+        await transport.begin(found["capabilities"])
         return found
 
     async def _ask_what_it_is(self) -> dict[str, Any]:
@@ -107,9 +98,9 @@ class HttpPeer(Peer):
             raise ToolError(f"it speaks protocol {shown}, which is not known here") from None
 
     async def _initialize(self, version: str) -> dict[str, Any]:
-        from fastrpc.proxy.remote.session import SessionWay
+        from fastrpc.proxy.remote.session import SessionTransport
 
-        self._way = SessionWay(self)
+        self._transport = SessionTransport(self, self._wire)
         try:
             return await self.shake_hands(version)
         except (Refused, RemoteError) as refusal:
@@ -119,16 +110,16 @@ class HttpPeer(Peer):
 
     async def _initialize_old(self, version: str, refusal: Exception) -> dict[str, Any]:
         """Try HTTP+SSE (MCP 2024-11-05). If it is not that either, the first refusal counts."""
-        from fastrpc.proxy.remote.sse import SseWay
+        from fastrpc.proxy.remote.sse import SseTransport
 
-        self._way = way = SseWay(self)
-        if not await way.open():
+        self._transport = transport = SseTransport(self, self._wire)
+        if not await transport.open():
             raise refusal
         return await self.shake_hands(version)
 
     def agreed(self, version: str) -> None:
-        if self._way is not None:
-            self._way.agreed(version)
+        if self._transport is not None:
+            self._transport.agreed(version)
 
     # --- asking ---------------------------------------------------------------------------------------
 
@@ -139,18 +130,18 @@ class HttpPeer(Peer):
         super().take(message, of)
 
     @property
-    def way(self) -> Way:
-        assert self._way is not None
-        return self._way
+    def transport(self) -> Transport:
+        assert self._transport is not None
+        return self._transport
 
     def put(self, asked: Asked, message: dict[str, Any]) -> None:
-        self.way.put(asked, message)
+        self.transport.put(asked, message)
 
     def withdraw(self, asked: Asked) -> None:
-        self.way.withdraw(asked)
+        self.transport.withdraw(asked)
 
     async def tell(self, message: dict[str, Any], asked: Asked | None = None) -> None:
-        await self.way.tell(message, asked)
+        await self.transport.tell(message, asked)
 
     def tell_soon(self, message: dict[str, Any]) -> None:
         self.spawn(self._tell_quietly(message))
@@ -163,7 +154,7 @@ class HttpPeer(Peer):
 
     async def watch(self, uris: set[str]) -> None:
         if self.modern:
-            await self.way.watch(uris)
+            await self.transport.watch(uris)
         else:
             await super().watch(uris)
 
@@ -172,6 +163,14 @@ class HttpPeer(Peer):
             from fastrpc.proxy.remote.stateless import check_marks
 
             check_marks(entry["inputSchema"])
+
+    def list_anew(self) -> None:
+        """What the server offers may have changed without a word of it."""
+        self.owner.list_anew()
+
+    def schema_of(self, tool: str) -> dict[str, Any]:
+        """Return the input schema of one of the server's tools; empty if it is not known."""
+        return self.owner.schema_of(tool)
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run something for as long as the conversation lasts."""
@@ -195,11 +194,11 @@ class HttpPeer(Peer):
 
     async def _leave(self) -> None:
         try:
-            if self._way is not None:
-                await self._way.leave()
+            if self._transport is not None:
+                await self._transport.leave()
         finally:
             tasks = [task for task in self._tasks if task is not asyncio.current_task()]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await self.wire.close()
+            await self._wire.close()

@@ -12,19 +12,19 @@ import asyncio
 
 from fastrpc import log
 from fastrpc.errors import ToolError
-from fastrpc.proxy.peer import RemoteError, SessionGone
 from fastrpc.proxy.remote.events import Events
-from fastrpc.proxy.remote.stateless import PAUSES, SILENT_SECONDS, STEADY_SECONDS, check_answers, parsed
+from fastrpc.proxy.remote.transport import PAUSES, SILENT_SECONDS, STEADY_SECONDS, check_answers, parsed
 from fastrpc.proxy.remote.wire import JSON, LONGEST_BODY, STREAM, Refused, Unreachable, WireError
+from fastrpc.proxy.requests import RemoteError, SessionGone
 from fastrpc.results import to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.proxy.peer import Asked
-    from fastrpc.proxy.remote.peer import HttpPeer
-    from fastrpc.proxy.remote.wire import Answer
+    from fastrpc.proxy.remote.transport import Client
+    from fastrpc.proxy.remote.wire import Answer, Wire
+    from fastrpc.proxy.requests import Asked
 
 HEADER_SINCE = "2025-06-18"
 """From this version on each request names the version (MCP 2025-06-18: MCP-Protocol-Version)."""
@@ -36,12 +36,12 @@ LONGEST_PAUSE = 30.0
 GONE = "it does not know our session any more"
 
 
-class SessionWay:
-    """The way of 2025-03-26 to 2025-11-25."""
+class SessionTransport:
+    """The transport of 2025-03-26 to 2025-11-25."""
 
-    def __init__(self, peer: HttpPeer) -> None:
-        self._peer = peer
-        self._wire = peer.wire
+    def __init__(self, client: Client, wire: Wire) -> None:
+        self._client = client
+        self._wire = wire
         self._session: str | None = None
         self._version: str | None = None
 
@@ -64,23 +64,23 @@ class SessionWay:
     # --- requests -------------------------------------------------------------------------------------
 
     def put(self, asked: Asked, message: dict[str, Any]) -> None:
-        asked.task = self._peer.spawn(self._ask(asked, message))
+        asked.task = self._client.spawn(self._ask(asked, message))
 
     def withdraw(self, asked: Asked) -> None:
         if asked.task is not None:
             asked.task.cancel()
         if asked.method != "initialize":
             params = {"requestId": asked.id}
-            self._peer.tell_soon({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+            self._client.tell_soon({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
 
     async def _ask(self, asked: Asked, message: dict[str, Any]) -> None:
         try:
             await self._post(asked, message)
         except (ToolError, RemoteError) as error:
-            self._peer.fail(asked, error)
+            self._client.fail(asked, error)
         except Exception as error:  # whoever waits must not wait for ever
             log.write("error", f"{asked.method} failed on the way to the server behind", error)
-            self._peer.fail(asked, WireError(f"the request could not be sent: {error!r:.200}"))
+            self._client.fail(asked, WireError(f"the request could not be sent: {error!r:.200}"))
 
     async def _post(self, asked: Asked, message: dict[str, Any]) -> None:
         events = Events(LONGEST_BODY)
@@ -103,21 +103,21 @@ class SessionWay:
     async def _read_body(self, answer: Answer, asked: Asked) -> None:
         for message in await answer.messages():
             check_answers(message, answer.status)
-            self._peer.take(message, asked)
-        if self._peer.waits_for(asked):
+            self._client.take(message, asked)
+        if self._client.waits_for(asked):
             raise WireError("the server behind this one sent no answer to the request")
 
     async def _read(self, answer: Answer, events: Events, asked: Asked | None) -> None:
         async for event in answer.events(events):
             if event.kind == "message":
-                self._peer.take(parsed(event.data), asked)
-            if asked is not None and not self._peer.waits_for(asked):
+                self._client.take(parsed(event.data), asked)
+            if asked is not None and not self._client.waits_for(asked):
                 return
 
     async def _resume(self, asked: Asked, events: Events) -> None:
         """Fetch the rest of a stream that has ended before the answer came."""
         attempts = 0
-        while self._peer.waits_for(asked):
+        while self._client.waits_for(asked):
             if events.last_id is None or attempts == MOST_ATTEMPTS:
                 raise WireError("the connection to the server behind this one ended before the answer came")
             last_id = events.last_id
@@ -153,8 +153,8 @@ class SessionWay:
         if answer.status != 404 or self._session is None:
             return
         if asked is not None:
-            self._peer.fail(asked, SessionGone(f"the server behind this one: {GONE}"))
-        self._peer.expire(GONE)
+            self._client.fail(asked, SessionGone(f"the server behind this one: {GONE}"))
+        self._client.expire(GONE)
         raise WireError(f"the server behind this one: {GONE}")
 
     async def tell(self, message: dict[str, Any], asked: Asked | None = None) -> None:
@@ -163,7 +163,7 @@ class SessionWay:
             if answer.status >= 300:
                 raise answer.refusal()
         if message.get("method") == "notifications/initialized":
-            self._peer.spawn(self._listen())
+            self._client.spawn(self._listen())
 
     async def watch(self, uris: set[str]) -> None:
         """Resources are subscribed to by requests."""
@@ -175,15 +175,15 @@ class SessionWay:
         speak."""
         events = Events(LONGEST_BODY)
         attempts = 0
-        while self._peer.ended is None:
-            began = self._peer.loop.time()
+        while self._client.ended is None:
+            began = self._client.loop.time()
             try:
                 headers = {**self._headers(events.last_id), "accept": STREAM}
                 async with self._wire.send("GET", headers, silent_seconds=SILENT_SECONDS) as answer:
                     self._check_session(answer)
                     if answer.is_stream:
                         if attempts and events.last_id is None:
-                            self._peer.owner.list_anew()  # who knows what has changed in between
+                            self._client.list_anew()  # who knows what has changed in between
                         events.begin_anew()
                         await self._read(answer, events, None)
                     elif answer.status < 500:
@@ -192,7 +192,7 @@ class SessionWay:
                         events = Events(LONGEST_BODY)
             except WireError as error:
                 log.write("info", f"the stream of what comes unasked broke: {error}")
-            if self._peer.loop.time() - began > STEADY_SECONDS:
+            if self._client.loop.time() - began > STEADY_SECONDS:
                 attempts = 0
             await asyncio.sleep(self._pause(events, attempts))
             attempts += 1
@@ -201,7 +201,7 @@ class SessionWay:
 
     async def leave(self) -> None:
         """End the session (MCP 2025-11-25: a client that needs it no longer SHOULD send DELETE)."""
-        if self._session is None or self._peer.ended is not None:
+        if self._session is None or self._client.ended is not None:
             return
         async with self._wire.send("DELETE", self._headers()):
             pass

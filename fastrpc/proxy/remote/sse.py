@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 from fastrpc import log
 from fastrpc.errors import ToolError
 from fastrpc.proxy.remote.events import Events
-from fastrpc.proxy.remote.stateless import parsed
+from fastrpc.proxy.remote.transport import parsed
 from fastrpc.proxy.remote.wire import JSON, LONGEST_BODY, STREAM, WireError
 from fastrpc.results import to_json
 
@@ -20,24 +20,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.proxy.peer import Asked
-    from fastrpc.proxy.remote.peer import HttpPeer
+    from fastrpc.proxy.remote.transport import Client
+    from fastrpc.proxy.remote.wire import Wire
+    from fastrpc.proxy.requests import Asked
 
 ENDPOINT_SECONDS = 10.0
 
 
-class SseWay:
-    """The way of 2024-11-05."""
+class SseTransport:
+    """The transport of 2024-11-05."""
 
-    def __init__(self, peer: HttpPeer) -> None:
-        self._peer = peer
-        self._wire = peer.wire
-        self._endpoint: asyncio.Future[str | None] = peer.loop.create_future()
+    def __init__(self, client: Client, wire: Wire) -> None:
+        self._client = client
+        self._wire = wire
+        self._endpoint: asyncio.Future[str | None] = client.loop.create_future()
         self._in_order = asyncio.Lock()
 
     async def open(self) -> bool:
         """Open the stream; False if it is none of this transport. Raises WireError."""
-        self._peer.spawn(self._hear())
+        self._client.spawn(self._hear())
         try:
             return await asyncio.wait_for(asyncio.shield(self._endpoint), ENDPOINT_SECONDS) is not None
         except asyncio.TimeoutError:
@@ -56,7 +57,7 @@ class SseWay:
                         if self._endpoint.result() is None:
                             return
                     elif event.kind == "message":
-                        self._peer.take(parsed(event.data))
+                        self._client.take(parsed(event.data))
             reason = "its stream has ended"
         except WireError as error:
             reason = str(error)
@@ -64,7 +65,7 @@ class SseWay:
             log.write("error", "the stream of the server behind cannot be read", error)
             reason = f"its stream cannot be read: {error!r:.200}"
         self._found(None)
-        self._peer.end(reason)
+        self._client.end(reason)
 
     def _found(self, endpoint: str | None) -> None:
         if not self._endpoint.done():
@@ -74,18 +75,18 @@ class SseWay:
         """No message says which version it is of."""
 
     def put(self, asked: Asked, message: dict[str, Any]) -> None:
-        asked.task = self._peer.spawn(self._ask(asked, message))
+        asked.task = self._client.spawn(self._ask(asked, message))
 
     def withdraw(self, asked: Asked) -> None:
         if asked.method != "initialize":
             params = {"requestId": asked.id}
-            self._peer.tell_soon({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+            self._client.tell_soon({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
 
     async def _ask(self, asked: Asked, message: dict[str, Any]) -> None:
         try:
             await self.tell(message)
         except ToolError as error:
-            self._peer.fail(asked, error)
+            self._client.fail(asked, error)
 
     async def tell(self, message: dict[str, Any], asked: Asked | None = None) -> None:
         async with self._in_order:

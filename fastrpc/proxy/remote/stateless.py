@@ -12,10 +12,11 @@ from base64 import b64encode
 
 from fastrpc import log
 from fastrpc.errors import ToolError
-from fastrpc.proxy.peer import RemoteError
 from fastrpc.proxy.remote.address import is_header_name
 from fastrpc.proxy.remote.events import Events
+from fastrpc.proxy.remote.transport import PAUSES, SILENT_SECONDS, STEADY_SECONDS, check_answers, parsed
 from fastrpc.proxy.remote.wire import JSON, LONGEST_BODY, STREAM, Refused, WireError
+from fastrpc.proxy.requests import RemoteError
 from fastrpc.results import to_json
 from fastrpc.transports.http.headers import NAMED, parameter_headers
 from fastrpc.versions import CAPABILITIES_KEY, CLIENT_KEY, LOG_KEY, MODERN, SERVER_KEY, VERSION_KEY
@@ -24,18 +25,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.proxy.peer import Asked
-    from fastrpc.proxy.remote.peer import HttpPeer
-    from fastrpc.proxy.remote.wire import Answer
+    from fastrpc.proxy.remote.transport import Client
+    from fastrpc.proxy.remote.wire import Answer, Wire
+    from fastrpc.proxy.requests import Asked
 
 ACKNOWLEDGED_SECONDS = 5.0
 """How long the lists wait until the server has agreed to tell of their changes."""
-SILENT_SECONDS = 300.0
-"""A stream of changes on which nothing comes for so long, no comment either, is opened anew."""
-STEADY_SECONDS = 5.0
-"""A stream that has lasted so long was none that breaks at once."""
-PAUSES = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Between attempts to open it again; the last one from then on."""
 
 MARK = "x-mcp-header"
 PLAIN = ("string", "integer", "boolean")
@@ -46,12 +41,12 @@ DATA = ("const", "default", "enum", "example", "examples")
 FROM_CLIENT = ("elicitation", "sampling", "roots")
 
 
-class StatelessWay:
-    """The way of 2026-07-28."""
+class StatelessTransport:
+    """The transport of 2026-07-28."""
 
-    def __init__(self, peer: HttpPeer) -> None:
-        self._peer = peer
-        self._wire = peer.wire
+    def __init__(self, client: Client, wire: Wire) -> None:
+        self._client = client
+        self._wire = wire
         self._filter: dict[str, Any] = {}
         self._listening: asyncio.Task[None] | None = None
         self._last_stream = 0
@@ -72,7 +67,7 @@ class StatelessWay:
     def put(self, asked: Asked, message: dict[str, Any]) -> None:
         params = message["params"]
         params["_meta"] = {**params.get("_meta", {}), **self._envelope(asked)}
-        asked.task = self._peer.spawn(self._ask(asked, message))
+        asked.task = self._client.spawn(self._ask(asked, message))
 
     def withdraw(self, asked: Asked) -> None:
         if asked.task is not None:
@@ -82,7 +77,7 @@ class StatelessWay:
         """There is nothing that a client tells a server in this version."""
 
     def _envelope(self, asked: Asked) -> dict[str, Any]:
-        told = self._peer.told
+        told = self._client.told
         capabilities = told["capabilities"]
         if asked.context is not None:  # each request may be another client's
             said = asked.context.client_capabilities
@@ -106,7 +101,7 @@ class StatelessWay:
         if isinstance(name, str):
             headers["Mcp-Name"] = encoded(name)
         if method == "tools/call":
-            for mark, path in parameter_headers(self._peer.owner.schema_of(params["name"])):
+            for mark, path in parameter_headers(self._client.schema_of(params["name"])):
                 value = _at(params.get("arguments"), path)
                 if isinstance(value, str | int):
                     headers[f"Mcp-Param-{mark}"] = encoded(_text_of(value))
@@ -116,23 +111,23 @@ class StatelessWay:
         try:
             async with self._wire.send("POST", self._headers(message), to_json(message)) as answer:
                 await self._read(answer, asked)
-            if self._peer.waits_for(asked):
+            if self._client.waits_for(asked):
                 raise WireError("the server behind this one ended its answer before the result")
         except (ToolError, RemoteError) as error:
-            self._peer.fail(asked, error)
+            self._client.fail(asked, error)
         except Exception as error:  # whoever waits must not wait for ever
             log.write("error", f"{asked.method} failed on the way to the server behind", error)
-            self._peer.fail(asked, WireError(f"the request could not be sent: {error!r:.200}"))
+            self._client.fail(asked, WireError(f"the request could not be sent: {error!r:.200}"))
 
     async def _read(self, answer: Answer, asked: Asked) -> None:
         if not answer.is_stream:
             for message in await answer.messages():
                 check_answers(message, answer.status)
-                self._peer.take(_plain(message, asked), asked)
+                self._client.take(_plain(message, asked), asked)
             return
         async for event in answer.events(Events(LONGEST_BODY)):
-            self._peer.take(_plain(parsed(event.data), asked), asked)
-            if not self._peer.waits_for(asked):
+            self._client.take(_plain(parsed(event.data), asked), asked)
+            if not self._client.waits_for(asked):
                 return
 
     # --- changes --------------------------------------------------------------------------------------
@@ -146,7 +141,7 @@ class StatelessWay:
         """Open a stream with the filter as it is now; the one before is left when it stands."""
         before = self._listening
         acknowledged = asyncio.Event()
-        self._listening = self._peer.spawn(self._keep_listening(dict(self._filter), acknowledged))
+        self._listening = self._client.spawn(self._keep_listening(dict(self._filter), acknowledged))
         try:
             await asyncio.wait_for(acknowledged.wait(), ACKNOWLEDGED_SECONDS)
         except asyncio.TimeoutError:
@@ -157,7 +152,7 @@ class StatelessWay:
     async def _keep_listening(self, wanted: dict[str, Any], acknowledged: asyncio.Event) -> None:
         attempts = 0
         while True:
-            began = self._peer.loop.time()
+            began = self._client.loop.time()
             try:
                 await self._hear(wanted, acknowledged)
             except RemoteError as error:
@@ -171,7 +166,7 @@ class StatelessWay:
                     return
             except WireError as error:
                 log.write("info", f"the stream of changes broke: {error}")
-            if self._peer.loop.time() - began > STEADY_SECONDS:
+            if self._client.loop.time() - began > STEADY_SECONDS:
                 attempts = 0
             await asyncio.sleep(PAUSES[min(attempts, len(PAUSES) - 1)])
             attempts += 1
@@ -182,7 +177,7 @@ class StatelessWay:
         envelope = {
             VERSION_KEY: MODERN,
             CAPABILITIES_KEY: {},
-            CLIENT_KEY: self._peer.told["clientInfo"],
+            CLIENT_KEY: self._client.told["clientInfo"],
         }
         id = f"listen-{self._last_stream}"
         message = {
@@ -208,20 +203,14 @@ class StatelessWay:
                         raise RemoteError(found["error"])
                     return
                 if found.get("method") != "notifications/subscriptions/acknowledged":
-                    self._peer.take(found)
+                    self._client.take(found)
                     continue
                 if acknowledged.is_set():  # it was not the first: who knows what has changed in between
-                    self._peer.owner.list_anew()
+                    self._client.list_anew()
                 acknowledged.set()
 
     async def leave(self) -> None:
         """A stream that is closed is ended."""
-
-
-def check_answers(message: Any, status: int) -> None:
-    """Raise RemoteError for an error without an id: the request could not be read (JSON-RPC 2.0, 5)."""
-    if isinstance(message, dict) and "error" in message and message.get("id") is None:
-        raise RemoteError(message["error"], status)
 
 
 def _plain(message: Any, asked: Asked) -> Any:
@@ -233,16 +222,6 @@ def _plain(message: Any, asked: Asked) -> Any:
         if not meta:
             del message["result"]["_meta"]
     return message
-
-
-def parsed(data: str) -> Any:
-    """Return the JSON of an event, or its text where that is none: a peer skips what is no message."""
-    import json
-
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return data
 
 
 def check_marks(schema: Any) -> None:

@@ -142,8 +142,8 @@ class Wire:
 
         import httpx
 
-        from fastrpc import __version__
         from fastrpc.regular_files import check_certificates
+        from fastrpc.version import __version__
 
         check_certificates()
         verify = self.remote.tls or True

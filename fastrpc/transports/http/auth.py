@@ -19,20 +19,14 @@ from fastrpc.errors import FAILURES, UsageError
 from fastrpc.masking import hide
 from fastrpc.regular_files import open_regular
 from fastrpc.transports.http.guard import Admission, Refused
+from fastrpc.transports.http.token_source import InsufficientScope, InvalidToken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, MutableMapping
-    from typing import Any, Protocol
+    from typing import Any
 
-    class Source(Protocol):
-        """Where tokens are known."""
-
-        def known(self, token: bytes) -> Admission | None:
-            """Return whose a token is, if that can be told at once."""
-
-        async def find(self, token: bytes) -> Admission | None:
-            """Return whose a token is, None for one that is unknown here. Raises InvalidToken, Refused."""
+    from fastrpc.transports.http.token_source import TokenSource
 
 
 VARIABLE = "FASTRPC_TOKEN"
@@ -50,16 +44,12 @@ TOKEN = re.compile(rb"[A-Za-z0-9._~+/!#$%&'*^`|:@-]+=*\Z")
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 
 
-class InvalidToken(Exception):
-    """A token that is known to be wrong; the text says why, without a word of the token."""
-
-
 class Authenticator:
     """Finds out whose a request is. `sources` are asked one after the other."""
 
     def __init__(
         self,
-        sources: Iterable[Source],
+        sources: Iterable[TokenSource],
         *,
         resource: str | None = None,
         issuers: Iterable[str] = (),
@@ -164,10 +154,6 @@ class Authenticator:
         if self._scopes:
             metadata["scopes_supported"] = [scope for scope in self._scopes if scope != "offline_access"]
         return metadata
-
-
-class InsufficientScope(Exception):
-    """A right token, but not for what is asked."""
 
 
 # --- where tokens come from ---------------------------------------------------------------------------
@@ -349,7 +335,7 @@ def authenticator_from(options: dict[str, Any]) -> Authenticator | None:
     resource, audience = options.pop("resource", None), options.pop("audience", None)
     scopes = tuple(options.pop("scopes", None) or ())
     is_open = options.pop("auth", "needed") is None
-    sources: list[Source] = []
+    sources: list[TokenSource] = []
     if callable(token):
         sources.append(AskedTokens(token))
     elif token is not None:

@@ -14,18 +14,41 @@ from itertools import chain
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
+    from asyncio import WriteTransport
     from collections.abc import Hashable, Iterator
-    from typing import Any
-    from typing import Protocol as Interface
+    from typing import Any, Protocol
 
     from fastrpc.transports.http.limits import Limits
-    from fastrpc.transports.http.protocol import Protocol
 
-    class Addressed(Interface):
+    class Addressed(Protocol):
         """What comes from an address (`address_of`)."""
 
         @property
         def address(self) -> Hashable: ...
+
+    class Connection(Addressed, Protocol):
+        """What is known here of a connection; it is `protocol.Protocol` that serves it."""
+
+        @property
+        def transport(self) -> WriteTransport: ...
+
+        @property
+        def has_sent_request(self) -> bool:
+            """Whether a whole request has come by now."""
+
+        @property
+        def standing(self) -> int | None:
+            """How readily it gives way: IDLE, BEGUN or UNREAD; None: a request is served."""
+
+        @property
+        def since(self) -> float:
+            """When it came to where it stands, by the clock of the limits."""
+
+        def give_way(self) -> None:
+            """End at once, for a connection that has just come."""
+
+        def look(self, now: float) -> None:
+            """Close the connection if it takes too long, for whatever it is at."""
 
 
 Item = TypeVar("Item", bound="Addressed")
@@ -51,23 +74,23 @@ class Connections:
         self.now = now
         """The clock of the limits, in seconds."""
         self._limits = limits
-        self._all: set[Protocol] = set()
-        self._served: set[Protocol] = set()
-        self._lingering: dict[Protocol, None] = {}
-        self._incomplete: ByAddress[Protocol] = ByAddress()
+        self._all: set[Connection] = set()
+        self._served: set[Connection] = set()
+        self._lingering: dict[Connection, None] = {}
+        self._incomplete: ByAddress[Connection] = ByAddress()
         """Some may have sent a whole request since: see `_oldest_incomplete`."""
-        self._waiting: list[tuple[Protocol, int, float]] = []
+        self._waiting: list[tuple[Connection, int, float]] = []
         """What `_look` has found, with how and since when it waits; the first to go is the last."""
         self._looked = -1.0
         self._found = 0
 
-    def __iter__(self) -> Iterator[Protocol]:
+    def __iter__(self) -> Iterator[Connection]:
         return iter(list(self._all))
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def add(self, connection: Protocol) -> bool:
+    def add(self, connection: Connection) -> bool:
         """Take a connection that was accepted; False if it cannot be served, and is to be refused."""
         self._all.add(connection)
         if len(self._served) >= self._limits.connections:
@@ -81,14 +104,14 @@ class Connections:
         self._incomplete.add(connection)
         return True
 
-    def remove(self, connection: Protocol) -> None:
+    def remove(self, connection: Connection) -> None:
         """A connection is closed."""
         self._all.discard(connection)
         self._served.discard(connection)
         self._lingering.pop(connection, None)
         self._incomplete.discard(connection)
 
-    def linger(self, connection: Protocol) -> None:
+    def linger(self, connection: Connection) -> None:
         """A connection has had its last answer: its place is free. The oldest of these is closed now if there
         are too many."""
         self.remove(connection)
@@ -99,7 +122,7 @@ class Connections:
             del self._lingering[oldest]
             oldest.transport.abort()
 
-    def _oldest_incomplete(self) -> Protocol | None:
+    def _oldest_incomplete(self) -> Connection | None:
         """Return the oldest connection without a whole request, of the address with the most of them."""
         incomplete = self._incomplete
         while (oldest := incomplete.oldest()) is not None:
@@ -111,7 +134,7 @@ class Connections:
                 return None
         return None
 
-    def _next_waiting(self, address: Hashable) -> Protocol | None:
+    def _next_waiting(self, address: Hashable) -> Connection | None:
         """Return the next connection that waits for its client, if it still does, for one from an address."""
         while True:
             while self._waiting:

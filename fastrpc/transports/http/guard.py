@@ -2,7 +2,8 @@
 
 Browsers let any page send requests to addresses on the user's own machine; so the Host must be one that we
 answer to (DNS rebinding), an Origin one that we know, and a browser that says it asks for a page elsewhere is
-refused without an Origin too. Pure functions of a request's head, but for tokens, which `auth` judges.
+refused without an Origin too. Pure functions of a request's head, but for tokens: these are judged by the
+`Authenticator` that a guard is given (`auth`).
 """
 
 from __future__ import annotations
@@ -12,11 +13,31 @@ import re
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
-
-    from fastrpc.transports.http.auth import Authenticator
+    from typing import Any, Protocol
 
     Headers = dict[bytes, list[bytes]]
+
+    class Authenticator(Protocol):
+        """What a guard asks whose a request is."""
+
+        @property
+        def needs(self) -> str:
+            """What a caller has to bring, in words that go on from "this server"."""
+
+        @property
+        def metadata(self) -> dict[str, Any] | None:
+            """The protected resource's metadata (RFC 9728, 2), if there is any."""
+
+        @property
+        def metadata_path(self) -> str | None:
+            """Where clients look for the metadata; None where there is none."""
+
+        def known(self, headers: Headers) -> Admission | None:
+            """Return whose a request is, if that can be told at once. Raises Refused."""
+
+        async def check(self, headers: Headers) -> Admission:
+            """Return whose a request is. Raises Refused."""
+
 
 CORS_METHODS = b"GET, POST, DELETE, OPTIONS"
 CORS_HEADERS = (

@@ -15,7 +15,7 @@ import re
 from contextvars import copy_context
 from time import monotonic
 
-from fastrpc import forks, log
+from fastrpc import forks, log, tracebacks
 from fastrpc.errors import FAILURES, InternalError
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.guard import Refused, Unsettled
@@ -290,7 +290,7 @@ class HotPath:
 
     def _failed(self, error: BaseException, headers: Headers) -> bytes:
         """fastrpc itself has failed, perhaps behind the call: say what the long way says, and do no more."""
-        log.write("error", "POST /mcp failed inside fastrpc", error)
+        tracebacks.report("POST /mcp failed inside fastrpc", error)
         self._id = None
         self._connection.output.take()
         return response(500, error_line(InternalError("Internal error; see the server's log")), headers)

@@ -16,8 +16,8 @@ from time import monotonic, time
 
 from fastrpc import log
 from fastrpc.errors import UsageError
-from fastrpc.transports.http.auth import InsufficientScope, InvalidToken
 from fastrpc.transports.http.guard import HOST, Admission, Refused, is_loopback
+from fastrpc.transports.http.token_source import InsufficientScope, InvalidToken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

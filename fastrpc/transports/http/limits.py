@@ -1,23 +1,20 @@
-"""How much time and room one HTTP connection may take, and the one timer that sees to it for all of them.
+"""How much time and room one HTTP connection may take.
 
-The timer keeps a clock of its own that stands still while the loop is held up: nobody is closed for bytes
-that lie in the kernel because a tool did not let us read. A look at 500 connections costs a millisecond.
+Plain numbers and sums: `protocol` keeps its own connection within them, `monitor` has it look from time to
+time, `connections` decides who gives way when all places are taken.
 """
 
 from __future__ import annotations
 
 from sys import byteorder
 
-from fastrpc import log
-from fastrpc.transports.http.connections import Connections
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, WriteTransport
+    from asyncio import WriteTransport
 
 
 class Limits:
-    """The limits of a connection. Times are in seconds, kept to within two looks (`EVERY_SECONDS`)."""
+    """The limits of a connection. Times are in seconds, kept to within two looks (`Monitor.every`)."""
 
     def __init__(
         self,
@@ -84,38 +81,6 @@ class Patience:
         self._left = min(left, self._seconds) - (now - self._moment)
         self._moment, self._moved = now, moved
         return self._left <= early
-
-
-EVERY_SECONDS = 0.5
-
-
-class Watch:
-    """Looks at all connections of one server now and then."""
-
-    def __init__(self, limits: Limits, loop: AbstractEventLoop) -> None:
-        self.limits = limits
-        shortest = min(limits.head_seconds, limits.body_seconds, limits.read_seconds, limits.idle_seconds)
-        self.every = min(EVERY_SECONDS, shortest / 10)
-        self.now = self._looked = loop.time()
-        self.connections = Connections(limits, self.now)
-        self._loop = loop
-        self._timer = loop.call_later(self.every, self._look)
-
-    def close(self) -> None:
-        self._timer.cancel()
-
-    def _look(self) -> None:
-        moment = self._loop.time()
-        self.now += min(moment - self._looked, 2 * self.every)
-        self._looked = moment
-        self.connections.now = self.now
-        self._timer = self._loop.call_later(self.every, self._look)
-        for connection in self.connections:
-            try:
-                connection.look(self.now)
-            except Exception as error:
-                log.write("error", "a connection could not be looked at", error)
-                connection.transport.abort()
 
 
 def unread_bytes(transport: WriteTransport) -> int:

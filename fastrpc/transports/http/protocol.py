@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
     from fastrpc.transports.http.hot_path import HotPath
-    from fastrpc.transports.http.limits import Watch
+    from fastrpc.transports.http.monitor import Monitor
 
 MOST_HELD = 64 * 1024
 """A longer body that has not come whole goes the long way, piece by piece."""
@@ -70,16 +70,16 @@ class Outlet:
 
 
 class Protocol(HttpToolsProtocol):
-    """One connection. `watch` and `hot` are set on a subclass, by whoever serves."""
+    """One connection. `monitor` and `hot` are set on a subclass, by whoever serves."""
 
-    watch: Watch
+    monitor: Monitor
     hot: HotPath | None = None
 
     def __init__(self, *values: Any, **options: Any) -> None:
         super().__init__(*values, **options)
         self._phase = NEW
         self._first = True  # no request before the one at hand
-        self.since = self.watch.now  # when it came to this
+        self.since = self.monitor.now  # when it came to this
         self._count = 0  # bytes that have come of the head or body at hand
         self._head_size = 0  # by what the parser has made of it
         self._held: list[bytes] = []  # of a likely request, until its body is there
@@ -97,12 +97,12 @@ class Protocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._outlet: Any = Outlet(transport, self._hang_up)
         self.address = connections.address_of(self.client)
-        self.since = self.watch.now
-        if not self.watch.connections.add(self):
+        self.since = self.monitor.now
+        if not self.monitor.connections.add(self):
             self._refuse(503, TOO_MANY)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.watch.connections.remove(self)
+        self.monitor.connections.remove(self)
         self._rest = b""
         self._outlet.close = self.transport.close  # it must not keep us alive
         self._forget_running()
@@ -173,7 +173,7 @@ class Protocol(HttpToolsProtocol):
             if answer is None:
                 break
             self._phase = IDLE
-            self.since = self.watch.now
+            self.since = self.monitor.now
             self.transport.write(answer)
             if after == size:
                 return
@@ -202,7 +202,7 @@ class Protocol(HttpToolsProtocol):
         self._missing = missing
         self._count = len(data)
         self._patience = None
-        self.since = self.watch.now
+        self.since = self.monitor.now
 
     def _take_held(self) -> bytes:
         data = b"".join(self._held)
@@ -225,8 +225,8 @@ class Protocol(HttpToolsProtocol):
             return
         if in_head and self._phase == HEAD:
             self._count += len(data)
-            if self._count > self.watch.limits.head_bytes:
-                self._end(TooMuch(431, f"The head is longer than {self.watch.limits.head_bytes} bytes"))
+            if self._count > self.monitor.limits.head_bytes:
+                self._end(TooMuch(431, f"The head is longer than {self.monitor.limits.head_bytes} bytes"))
 
     def _skip(self, size: int) -> None:
         """Drop what still comes: a client may have to send all before it sees our last answer."""
@@ -269,19 +269,19 @@ class Protocol(HttpToolsProtocol):
         super().on_message_begin()
         self._first = self._phase == NEW
         self._phase = HEAD
-        self.since = self.watch.now
+        self.since = self.monitor.now
         self._count = self._head_size = 0
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
         self._head_size += len(url)
-        limit = self.watch.limits.url_bytes
+        limit = self.monitor.limits.url_bytes
         if len(self.url) > limit:
             self._give_up(414, f"The address is longer than {limit} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         super().on_header(name, value)
-        limits = self.watch.limits
+        limits = self.monitor.limits
         if len(self.headers) > limits.headers:
             self._give_up(431, f"There are more than {limits.headers} headers")
         self._head_size += len(name) + len(value) + 4
@@ -294,10 +294,10 @@ class Protocol(HttpToolsProtocol):
         super().on_headers_complete()
         self.cycle.transport = self._outlet
         self._phase = BODY
-        self.since = self.watch.now
+        self.since = self.monitor.now
         self._count = 0
         self._patience = None
-        if len(self.pipeline) > self.watch.limits.waiting:
+        if len(self.pipeline) > self.monitor.limits.waiting:
             self._give_up(429, "Too many requests on one connection")
 
     def _take_target(self) -> None:
@@ -315,7 +315,7 @@ class Protocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._phase = IDLE
-        self.since = self.watch.now
+        self.since = self.monitor.now
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
@@ -324,7 +324,7 @@ class Protocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """As uvicorn's own, without a timer for each request."""
         self.server_state.total_requests += 1
-        self.since = self.watch.now
+        self.since = self.monitor.now
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
@@ -345,7 +345,7 @@ class Protocol(HttpToolsProtocol):
         """Nothing more can be read: say so, behind the answers to earlier requests."""
         in_body = self._phase == BODY
         self._phase = ENDING
-        self.since = self.watch.now
+        self.since = self.monitor.now
         self._count = 0
         if in_body and self.pipeline:
             self.pipeline.popleft()  # the request that it is about
@@ -398,8 +398,8 @@ class Protocol(HttpToolsProtocol):
             return
         self._phase = ENDING
         self._hung_up = True
-        self.watch.connections.linger(self)
-        self.since = self.watch.now
+        self.monitor.connections.linger(self)
+        self.since = self.monitor.now
         self._count = 0
         if self.transport.can_write_eof():
             self.transport.write_eof()
@@ -424,8 +424,8 @@ class Protocol(HttpToolsProtocol):
 
     def look(self, now: float) -> None:
         """Close the connection if it takes too long, for whatever it is at."""
-        limits = self.watch.limits
-        early = self.watch.every  # by when the next look comes it would be too late
+        limits = self.monitor.limits
+        early = self.monitor.every  # by when the next look comes it would be too late
         age = now - self.since + early
         if self._unread is not None:
             if self._unread.ends(now, -unread_bytes(self.transport), early):
@@ -457,6 +457,6 @@ class Protocol(HttpToolsProtocol):
 
     def _look_for_reader(self) -> None:
         """An answer waits: is it being read?"""
-        limits = self.watch.limits
+        limits = self.monitor.limits
         waiting = -unread_bytes(self.transport)
-        self._unread = Patience(limits.read_seconds, limits.least_rate, self.watch.now, waiting)
+        self._unread = Patience(limits.read_seconds, limits.least_rate, self.monitor.now, waiting)

@@ -16,7 +16,8 @@ import uvicorn
 from fastrpc import forks
 from fastrpc.transports.http import refusals, signals
 from fastrpc.transports.http.hot_path import HotPath
-from fastrpc.transports.http.limits import Limits, Watch
+from fastrpc.transports.http.limits import Limits
+from fastrpc.transports.http.monitor import Monitor
 from fastrpc.transports.http.protocol import Protocol
 from fastrpc.transports.http.stopping import StoppingServer
 
@@ -70,9 +71,9 @@ class HttpServer:
     async def serve(self) -> None:
         """Serve until `end` is called or SIGTERM, SIGINT or SIGHUP comes."""
         loop = asyncio.get_running_loop()
-        watch = Watch(self.limits, loop)
+        monitor = Monitor(self.limits, loop)
         hot = self._hot_path = HotPath(self.app, loop) if self._hot else None
-        protocol = type("Protocol", (Protocol,), {"watch": watch, "hot": hot})
+        protocol = type("Protocol", (Protocol,), {"monitor": monitor, "hot": hot})
         config = uvicorn.Config(
             self._front,
             http=protocol,
@@ -103,7 +104,7 @@ class HttpServer:
         try:
             await self._server.serve(sockets=self.sockets)
         finally:
-            watch.close()
+            monitor.close()
             refusals.flush()
 
     def let_go(self) -> None:

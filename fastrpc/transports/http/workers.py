@@ -16,8 +16,9 @@ import socket
 import sys
 from time import monotonic
 
-from fastrpc import log
+from fastrpc import log, tracebacks
 from fastrpc.errors import DefinitionError, UsageError
+from fastrpc.transports.http.process import WorkerGroup, receive_byte, serve
 from fastrpc.transports.http.signals import Signals
 
 TYPE_CHECKING = False
@@ -47,14 +48,6 @@ class Worker:
         self.young_deaths = 0
         self.begins_at: float | None = 0.0
         """When the next process of this number begins; None while there is one."""
-
-
-def heard(channel: socket.socket) -> bytes:
-    """Return a byte that was sent through a channel, b"" at its end."""
-    try:
-        return channel.recv(1)
-    except ConnectionError:  # the other end was closed before all was read there
-        return b""
 
 
 class Workers:
@@ -159,6 +152,7 @@ class Workers:
         except BaseException as error:
             log.write("error", f"worker {worker.number} failed", error)
         finally:
+            tracebacks.finish()
             for stream in (sys.stdout, sys.stderr):
                 try:
                     stream.flush()
@@ -178,18 +172,17 @@ class Workers:
                 other.channel.close()
 
     def _serve(self, worker: Worker, channel: socket.socket) -> int:
-        from fastrpc.transports.http.run import Colleagues, serve
         from fastrpc.transports.http.session_ids import be_worker
 
         be_worker(worker.number)
-        place = Colleagues(worker.number, len(self._workers), self._folder, channel)
+        group = WorkerGroup(worker.number, len(self._workers), self._folder, channel)
         try:
             serve(
                 self._make(),
                 self._settings,
                 self._sockets[worker.number],
                 lambda: channel.send(b"r"),
-                place,
+                group,
             )
         except (UsageError, DefinitionError) as error:
             sys.stderr.write("fastrpc: " + " ".join(str(error).split()) + "\n")
@@ -202,7 +195,7 @@ class Workers:
         """A worker is ready, or has closed its end: that it has died is told by a signal."""
         if worker.channel is None:
             return
-        if heard(worker.channel):
+        if receive_byte(worker.channel):
             worker.ready = True
             if not self._announced and all(worker.ready for worker in self._workers):
                 self._announced = True

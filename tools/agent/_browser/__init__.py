@@ -31,7 +31,6 @@ EVERYTHING = Reach()
 WORKER = f"{__package__}.worker"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
-IDLE_SECONDS = 120.0
 START_SECONDS = 30.0
 RETRY_SECONDS = 30.0  # a browser that does not start is left alone for so long
 PAGES_AT_ONCE = 4
@@ -213,7 +212,7 @@ class Browser:
         finally:
             self._users -= 1
             if not self._users and not self.ended:
-                idle = _settings.number("FASTRPC_BROWSER_IDLE_SECONDS", IDLE_SECONDS)
+                idle = _settings.BROWSER_IDLE_SECONDS.read()
                 self._idle = self.loop.call_later(idle, self.end)
         if "refused" in answer:
             raise ToolError(answer["refused"])
@@ -264,9 +263,9 @@ def find() -> str:
     """Return the browser's path. Raises NoBrowser."""
     import shutil
 
-    chosen = os.environ.get("FASTRPC_BROWSER", "")
+    chosen: str = _settings.BROWSER.read()
     if chosen:
-        found = shutil.which(os.path.expanduser(chosen))
+        found = shutil.which(chosen)
         if found is None:
             raise NoBrowser(f"FASTRPC_BROWSER names {chosen}, which is no program")
         return os.path.abspath(found)
@@ -288,9 +287,9 @@ def _sandbox(reach: Reach) -> str:
     """Return ``on``, which gives way where the system refuses it, ``must`` or ``off``.
 
     It does not give way unasked where others choose the pages."""
-    if not _settings.flag("FASTRPC_BROWSER_SANDBOX", True):
+    if not _settings.BROWSER_SANDBOX.read():
         return "off"
-    asked = os.environ.get("FASTRPC_BROWSER_SANDBOX", "").strip()
+    asked = os.environ.get(_settings.BROWSER_SANDBOX.name, "").strip()
     return "must" if asked or reach.others else "on"
 
 

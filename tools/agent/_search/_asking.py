@@ -10,9 +10,9 @@ The first search imports the engines and their libraries.
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 
+from .. import _settings
 from . import _merge, load, names
 from ._breaker import Breaker
 from ._engine import Blocked, Failed, Unreachable
@@ -60,18 +60,17 @@ class Outcome:
 
 def chosen() -> list[str]:
     """Return the names of the engines to ask: those in FASTRPC_SEARCH_ENGINES, else all."""
-    wanted = os.environ.get("FASTRPC_SEARCH_ENGINES", "").lower().split(",")
-    return list(dict.fromkeys(name.strip() for name in wanted if name.strip())) or names()
+    return list(dict.fromkeys(name.lower() for name in _settings.SEARCH_ENGINES.read())) or names()
 
 
 def bad_setting() -> str:
     """Return what is wrong with the settings so that nothing can be asked; nothing if all is well."""
-    stand_in = os.environ.get("FASTRPC_SEARCH_ADDRESS", "")
+    stand_in = _settings.SEARCH_ADDRESS.read()
     if stand_in and not stand_in.startswith(("http://", "https://")):
         return f"FASTRPC_SEARCH_ADDRESS: expected an address with http:// or https://, got {stand_in[:80]!r}."
     known = names()
     if not set(chosen()) & set(known):
-        given = os.environ["FASTRPC_SEARCH_ENGINES"][:80]
+        given = ",".join(_settings.SEARCH_ENGINES.read())[:80]
         return f"FASTRPC_SEARCH_ENGINES: expected some of {', '.join(known)}, got {given!r}."
     return ""
 
@@ -112,7 +111,7 @@ def _prepare(query: str, engines: list[str]) -> tuple[Network, dict[str, Engine 
     """Import what a search needs. On a thread: the first time it takes some tenths of a second."""
     from ._network import Network, ssl_context
 
-    stand_in = os.environ.get("FASTRPC_SEARCH_ADDRESS", "")
+    stand_in = _settings.SEARCH_ADDRESS.read()
     if not stand_in:
         ssl_context()
     known = names()
@@ -125,7 +124,7 @@ def _prepare(query: str, engines: list[str]) -> tuple[Network, dict[str, Engine 
             loaded[name] = load(name)
         except Exception as error:
             loaded[name] = Outcome(name, "error", f"cannot be loaded: {error}")
-    return Network(query, stand_in, os.environ.get("FASTRPC_SEARCH_USER_AGENT", "")), loaded
+    return Network(query, stand_in, _settings.SEARCH_USER_AGENT.read()), loaded
 
 
 async def _ask_all(

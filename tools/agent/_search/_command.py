@@ -6,8 +6,6 @@ FASTRPC_SEARCH_ADDRESS is set, the stand-in answers instead of the engines, and 
 
 from __future__ import annotations
 
-import os
-
 from fastrpc import UsageError
 
 TYPE_CHECKING = False
@@ -26,11 +24,12 @@ def main(arguments: list[str]) -> int:
     query = _query(arguments)
     import asyncio
 
+    from .. import _settings
     from . import _asking
 
     if problem := _asking.bad_setting():
         raise UsageError(problem)
-    if stand_in := os.environ.get("FASTRPC_SEARCH_ADDRESS"):
+    if stand_in := _settings.SEARCH_ADDRESS.read():
         print(f"Not the engines themselves: {stand_in} stands in for them (FASTRPC_SEARCH_ADDRESS).")
     try:
         outcomes = asyncio.run(_asking.search(query, _asking.chosen(), wait_for_all=True))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from urllib.parse import urlsplit
 
+from .. import _settings
 from ._engine import JsonEngine, Request
 
 TYPE_CHECKING = False
@@ -19,14 +19,14 @@ class Searxng(JsonEngine):
     captcha_addresses = ("captcha",)
 
     def missing(self) -> str:
-        address = os.environ.get("FASTRPC_SEARXNG_URL", "")
+        address = _settings.SEARXNG_URL.read()
         if not address:
-            return "" if os.environ.get("FASTRPC_SEARCH_ADDRESS") else "not set"
+            return "" if _settings.SEARCH_ADDRESS.read() else "not set"
         parts = urlsplit(address)
         return "" if parts.scheme in ("http", "https") and parts.hostname else "bad address"
 
     def request(self, query: str) -> Request:
-        base = os.environ.get("FASTRPC_SEARXNG_URL", "") or STAND_IN
+        base = _settings.SEARXNG_URL.read() or STAND_IN
         return Request(
             f"{base.rstrip('/')}/search",
             {"q": query, "format": "json"},

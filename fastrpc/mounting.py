@@ -1,10 +1,11 @@
-"""Servers made of servers: `mount` shows in one server what another one offers.
+"""What one server shows of another that is mounted in it: copies of its entries, kept up to date.
 
 A mounted tool or prompt has the prefix and an underscore before its name; resources and templates keep
 their addresses, which others may have written down. What is shown is a copy of the other's entry that
 knows where it is from: its own server's hooks and lifespan apply to it, calls run under the limits of the
 server that is served. Mounting is live: what the other server gains or loses later, this one does too.
-A call of a mounted tool costs what it costs at home.
+A call of a mounted tool costs what it costs at home. Which server is mounted where, and that none holds
+itself, is left to `Server.mount`.
 """
 
 from __future__ import annotations
@@ -15,56 +16,45 @@ from fastrpc.errors import DefinitionError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
 
-    from fastrpc.catalogue import Registry
-    from fastrpc.server import Server
+    from fastrpc.catalogue import Catalogue, Registry
+
+    class Mountable(Protocol):
+        """A server, as far as mounting it needs to know it."""
+
+        name: str
+        catalogue: Catalogue
+
 
 PREFIXED = ("tool", "prompt")
 """What is called by a name of its server's choice."""
 
 
-def mount(host: Server, other: Server, prefix: str = "") -> None:
-    """Offer in `host` what `other` offers, from now on.
+class Mount:
+    """A server that is mounted: what `catalogue` shows of `other`, from `follow` on.
 
-    Raises DefinitionError for what is no server, for a server that would hold itself, and for a name or
-    an address that is taken: nothing is mounted then.
+    Making one changes nothing. Raises DefinitionError for a prefix that is no text, and for a name or an
+    address that is taken.
     """
-    if not getattr(type(other), "__fastrpc_server__", False):
-        raise DefinitionError(f"mount: expected a Server, got {type(other).__name__}")
-    if host in _within(other):
-        raise DefinitionError(f"mount: {host.name} would be mounted in itself")
-    if not isinstance(prefix, str):
-        raise DefinitionError(f"mount: prefix={prefix!r:.40} is no text")
-    mounts = [_Mounted(kind, host, other, prefix) for kind in reversed([*host.catalogue])]
-    for mounted in mounts:
-        mounted.check()
-    host._mounts.append(other)
-    other._hosts.append(host)
-    for mounted in mounts:
-        mounted.follow()
 
-    def load() -> tuple[()]:
-        other.load_tools()  # what it adds shows here by itself
-        return ()
+    def __init__(self, catalogue: Catalogue, other: Mountable, prefix: str) -> None:
+        if not isinstance(prefix, str):
+            raise DefinitionError(f"mount: prefix={prefix!r:.40} is no text")
+        self._kinds = [_Mounted(kind, other, prefix) for kind in reversed([*catalogue])]
+        for mounted in self._kinds:
+            mounted.check()
 
-    host.load_tools_later(load)
-    if host._service is not None:
-        host.load_tools()
-
-
-def _within(server: Server) -> list[Server]:
-    """A server and all that are mounted in it."""
-    found = [server]
-    for inner in found:
-        found += [other for other in inner._mounts if other not in found]
-    return found
+    def follow(self) -> None:
+        """Show what `other` offers, and from now on what it will."""
+        for mounted in self._kinds:
+            mounted.follow()
 
 
 class _Mounted:
     """What one registry of a server shows of the same one of another."""
 
-    def __init__(self, target: Registry, host: Server, other: Server, prefix: str) -> None:
+    def __init__(self, target: Registry, other: Mountable, prefix: str) -> None:
         self.target = target
         self.other = other
         self.prefix = prefix
@@ -148,10 +138,3 @@ def _rename(entry: Any, prefix: str) -> None:
 
         entry.target = f"{prefix}_{entry.target}"
         entry.name = key_of(entry.target, entry.argument)
-
-
-def proxy(make: type[Server], where: list[str] | str, options: dict[str, Any]) -> Server:
-    """Return a server that serves what another MCP server offers. See `fastrpc.proxy`."""
-    from fastrpc.proxy import proxy
-
-    return proxy(make, where, options)

@@ -1,0 +1,346 @@
+"""Runs a coroutine at once, and as a task of the event loop when it waits.
+
+A `CallTask` takes its first step in the turn of the loop in which it is begun, as asyncio's eager tasks
+do (Python 3.12); most handlers do not wait, and have ended then. One that waits goes on as any task does:
+it is what `asyncio.current_task()` returns from its first step to its last, has one context for its
+variables, can be cancelled, and is among `asyncio.all_tasks()` while it waits. Of `asyncio.Task` it has
+every public method, but it is no instance of it. SystemExit and KeyboardInterrupt end the task and not
+the loop: they are its exception.
+
+Costs no look-up, no handle and no entry in a loop for a coroutine that does not wait. What a result means
+is left to `on_done`, which is called once, in the step in which the task ends.
+"""
+
+import sys
+from asyncio import CancelledError, InvalidStateError, tasks
+
+from cpython.object cimport PyObject
+
+cdef extern from "Python.h":
+    ctypedef enum PySendResult:
+        PYGEN_RETURN
+        PYGEN_ERROR
+        PYGEN_NEXT
+    PySendResult PyIter_Send(object iterator, object value, PyObject** result)
+    object PyContext_CopyCurrent()
+    int PyContext_Enter(object context) except -1
+    int PyContext_Exit(object context) except -1
+
+cdef object enter_task = tasks._enter_task
+cdef object leave_task = tasks._leave_task
+cdef object current_task = tasks.current_task
+cdef object register_task = tasks._register_task
+cdef object unregister_task = tasks._unregister_task
+
+# What has not been raised yet is forgotten with the last request for it, from Python 3.13 on.
+cdef bint UNCANCEL_FORGETS = sys.version_info >= (3, 13)
+
+cdef enum:
+    PENDING = 0
+    CANCELLED = 1
+    FINISHED = 2
+
+cdef long long count = 0
+
+
+cdef class CallTask:
+    """A coroutine that runs in `loop`; `on_done(task)` is called when it has ended.
+
+    Nothing runs before `begin`. Like `asyncio.Task` it is bound to its loop's thread.
+    """
+
+    cdef object __weakref__
+    cdef object coroutine
+    cdef object loop
+    cdef object context
+    cdef object on_done
+    cdef object waiter                   # the future that the coroutine waits for
+    cdef object value                    # the result, or the exception
+    cdef object cancel_message
+    cdef object name
+    cdef list callbacks                  # of others: (function, context), or None
+    cdef int state
+    cdef int cancel_requests
+    cdef bint must_cancel
+    cdef bint failed                     # `value` is an exception
+    cdef bint registered                 # it is among asyncio.all_tasks()
+    cdef public object _asyncio_future_blocking
+
+    def __init__(self, coroutine, loop, on_done):
+        self.coroutine = coroutine
+        self.loop = loop
+        self.on_done = on_done
+        self.context = PyContext_CopyCurrent()
+        self._asyncio_future_blocking = False
+
+    def begin(self):
+        """Take the first step now, inside of whatever task is running."""
+        cdef object outer = current_task(self.loop)
+        if outer is not None:
+            leave_task(self.loop, outer)
+        PyContext_Enter(self.context)
+        try:
+            self.step(None)
+        finally:
+            PyContext_Exit(self.context)
+            if outer is not None:
+                enter_task(self.loop, outer)
+
+    # --- steps ------------------------------------------------------------------------------------------
+
+    cdef int step(self, object error) except -1:
+        """Run the coroutine, in its context, until it ends or waits; raise an error where it waits."""
+        cdef PyObject* sent = NULL
+        cdef PySendResult outcome = PYGEN_ERROR
+        cdef object result = None
+        cdef object raised = None
+        if self.state != PENDING:
+            return 0
+        if self.must_cancel:
+            if not isinstance(error, CancelledError):
+                error = self.cancellation()
+            self.must_cancel = False
+        self.waiter = None
+        enter_task(self.loop, self)
+        try:
+            if error is None:
+                outcome = PyIter_Send(self.coroutine, None, &sent)
+                if outcome == PYGEN_ERROR:
+                    reraise()
+                result = <object> sent
+                release(sent)
+            else:
+                result = self.coroutine.throw(error)
+                outcome = PYGEN_NEXT
+        except StopIteration as stop:
+            outcome, result = PYGEN_RETURN, stop.value
+        except BaseException as problem:
+            raised = problem
+        finally:
+            leave_task(self.loop, self)
+        if raised is not None:
+            if isinstance(raised, CancelledError):
+                self.end(CANCELLED, raised, True)
+            else:
+                self.end(FINISHED, raised, True)
+        elif outcome == PYGEN_RETURN:
+            if self.must_cancel:  # cancelled in its last step
+                self.must_cancel = False
+                self.end(CANCELLED, self.cancellation(), True)
+            else:
+                self.end(FINISHED, result, False)
+        else:
+            self.wait_for(result)
+        return 0
+
+    cdef int wait_for(self, object awaited) except -1:
+        """Go on when what the coroutine has yielded is done."""
+        cdef object blocking
+        if not self.registered:
+            self.registered = True
+            register_task(self)
+        if awaited is None:  # a bare yield, as of asyncio.sleep(0)
+            self.loop.call_soon(self._step, None, context=self.context)
+            return 0
+        blocking = getattr(awaited, "_asyncio_future_blocking", None)
+        if blocking is None:
+            return self.refuse(f"Task got bad yield: {awaited!r}")
+        if not blocking:
+            return self.refuse(f"yield was used instead of yield from in task {self!r} with {awaited!r}")
+        if awaited is self:
+            return self.refuse(f"Task cannot await on itself: {self!r}")
+        if awaited.get_loop() is not self.loop:
+            return self.refuse(f"Task {self!r} got Future {awaited!r} attached to a different loop")
+        awaited._asyncio_future_blocking = False
+        awaited.add_done_callback(self._wakeup, context=self.context)
+        self.waiter = awaited
+        if self.must_cancel and awaited.cancel(msg=self.cancel_message):
+            self.must_cancel = False
+        return 0
+
+    cdef int refuse(self, str why) except -1:
+        self.loop.call_soon(self._step, RuntimeError(why), context=self.context)
+        return 0
+
+    def _step(self, error):
+        self.step(error)
+
+    def _wakeup(self, future):
+        try:
+            future.result()
+        except BaseException as error:
+            self.step(error)
+        else:
+            self.step(None)
+
+    cdef int end(self, int state, object value, bint failed) except -1:
+        self.state = state
+        self.value = value
+        self.failed = failed
+        if self.registered:
+            unregister_task(self)
+        callbacks, self.callbacks = self.callbacks, None
+        if callbacks is not None:
+            for function, context in callbacks:
+                self.loop.call_soon(function, self, context=context)
+        on_done, self.on_done = self.on_done, None
+        on_done(self)
+        return 0
+
+    cdef object cancellation(self):
+        message = self.cancel_message
+        return CancelledError() if message is None else CancelledError(message)
+
+    # --- as asyncio.Task ----------------------------------------------------------------------------------
+
+    def cancel(self, msg=None):
+        """Raise CancelledError in the coroutine, soon; False if it has ended."""
+        if self.state != PENDING:
+            return False
+        self.cancel_requests += 1
+        if self.waiter is not None and self.waiter.cancel(msg=msg):
+            return True
+        self.must_cancel = True
+        self.cancel_message = msg
+        return True
+
+    def cancelling(self):
+        """Return how many cancellations have been asked for and not taken back."""
+        return self.cancel_requests
+
+    def uncancel(self):
+        """Take back one request for cancellation; return how many are left."""
+        if self.cancel_requests > 0:
+            self.cancel_requests -= 1
+            if self.cancel_requests == 0 and UNCANCEL_FORGETS:
+                self.must_cancel = False
+        return self.cancel_requests
+
+    def done(self):
+        """Say whether it has ended."""
+        return self.state != PENDING
+
+    def cancelled(self):
+        """Say whether it has ended by its cancellation."""
+        return self.state == CANCELLED
+
+    def result(self):
+        """Return the coroutine's result. Raises its exception, CancelledError, InvalidStateError."""
+        if self.state == PENDING:
+            raise InvalidStateError("Result is not set.")
+        if self.failed:
+            raise self.value
+        return self.value
+
+    def exception(self):
+        """Return the coroutine's exception or None. Raises CancelledError, InvalidStateError."""
+        if self.state == PENDING:
+            raise InvalidStateError("Exception is not set.")
+        if self.state == CANCELLED:
+            raise self.value
+        return self.value if self.failed else None
+
+    def set_result(self, result):
+        raise RuntimeError("Task does not support set_result operation")
+
+    def set_exception(self, exception):
+        raise RuntimeError("Task does not support set_exception operation")
+
+    def add_done_callback(self, function, *, context=None):
+        """Have a function called with the task, by the loop, once it has ended."""
+        if context is None:
+            context = PyContext_CopyCurrent()
+        if self.state != PENDING:
+            self.loop.call_soon(function, self, context=context)
+        elif self.callbacks is None:
+            self.callbacks = [(function, context)]
+        else:
+            self.callbacks.append((function, context))
+
+    def remove_done_callback(self, function):
+        """Have a function called no more; return how many times it would have been."""
+        if self.callbacks is None:
+            return 0
+        kept = [pair for pair in self.callbacks if pair[0] != function]
+        removed = len(self.callbacks) - len(kept)
+        self.callbacks = kept or None
+        return removed
+
+    def get_loop(self):
+        return self.loop
+
+    def get_coro(self):
+        return self.coroutine
+
+    def get_context(self):
+        return self.context
+
+    def get_name(self):
+        """Return the name that it was given, or one made from a number when it is first asked for."""
+        global count
+        if self.name is None:
+            count += 1
+            self.name = f"fastrpc-{count}"
+        return self.name
+
+    def set_name(self, value):
+        self.name = str(value)
+
+    def get_stack(self, *, limit=None):
+        """Return the frames of the coroutine, where it waits."""
+        return tasks.base_tasks._task_get_stack(self, limit)
+
+    def print_stack(self, *, limit=None, file=None):
+        return tasks.base_tasks._task_print_stack(self, limit, file)
+
+    # What anyio and asyncio's own helpers look at.
+
+    @property
+    def _callbacks(self):
+        return self.callbacks
+
+    @property
+    def _coro(self):
+        return self.coroutine
+
+    @property
+    def _loop(self):
+        return self.loop
+
+    @property
+    def _fut_waiter(self):
+        return self.waiter
+
+    @property
+    def _must_cancel(self):
+        return self.must_cancel
+
+    @property
+    def _exception(self):
+        return self.value if self.failed and self.state == FINISHED else None
+
+    def __await__(self):
+        if self.state == PENDING:
+            self._asyncio_future_blocking = True
+            yield self
+        if self.state == PENDING:
+            raise RuntimeError("await wasn't used with future")
+        return self.result()
+
+    __iter__ = __await__
+
+    def __repr__(self):
+        state = ("pending", "cancelled", "finished")[self.state]
+        return f"<CallTask {state} name={self.get_name()!r} coro={self.coroutine!r}>"
+
+
+cdef extern from *:
+    """
+    static inline void fastrpc_release(PyObject *value) { Py_DECREF(value); }
+    """
+    void release "fastrpc_release"(PyObject* value)
+
+
+cdef int reraise() except -1:
+    """Return as a function does that has raised."""
+    return -1

@@ -1,0 +1,35 @@
+"""The ids and notifications of JSON-RPC 2.0, as the engine reads and writes them."""
+
+from __future__ import annotations
+
+from fastrpc._core.encode import dumps
+from fastrpc.results import to_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def notification(method: str, params: dict[str, Any] | None = None) -> bytes:
+    """Return a notification as JSON text (JSON-RPC 2.0, section 4.1)."""
+    message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        message["params"] = params
+    return to_json(message)
+
+
+def key_of(id: bytes) -> bytes:
+    """Return the text by which an id is looked up: two spellings of one string are one id."""
+    return dumps(id_value(id)) if b"\\" in id else id
+
+
+def id_value(id: bytes) -> str | int:
+    """Return an id as a Python value, from its JSON text."""
+    if id[:1] != b'"':
+        return int(id)
+    if b"\\" not in id:
+        return id[1:-1].decode()
+    import json
+
+    value: str = json.loads(id)
+    return value

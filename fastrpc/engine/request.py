@@ -1,0 +1,98 @@
+"""A request, from the message that brought it to its answer, and the states of the call that serves it."""
+
+from __future__ import annotations
+
+from fastrpc.engine.messages import key_of
+from fastrpc.versions import CAPABILITIES_KEY, CLIENT_KEY, MODERN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc._core.message import Message
+    from fastrpc.batches import Batch
+    from fastrpc.engine.interfaces import Call, Dispatcher
+    from fastrpc.engine.ports import OutboundChannel, ResultEncoder
+    from fastrpc.quotas import Quota
+
+WAITING = "waiting"
+RUNNING = "running"
+ENDED = "ended"
+
+
+class Request:
+    """One request: what the client asked, and whom to answer.
+
+    `encoder` makes the result of the handler that is called for it; `asking` is what it remembers of
+    questions to the client; `quota` counts what a stream of changes keeps.
+    """
+
+    encoder: ResultEncoder
+
+    __slots__ = (
+        "asking",
+        "batch",
+        "call",
+        "dispatcher",
+        "encoder",
+        "id",
+        "key",
+        "link",
+        "method",
+        "params",
+        "quota",
+        "version",
+    )
+
+    def __init__(self, dispatcher: Dispatcher, message: Message, batch: Batch | None) -> None:
+        self.dispatcher = dispatcher
+        self.id: bytes = message.id or b"null"
+        self.key = key_of(self.id)
+        self.method: str = message.method or ""
+        self.params: dict[str, Any] = message.params or {}
+        self.batch = batch
+        self.version = ""
+        self.call: Call | None = None
+        self.link: OutboundChannel | None = None
+        self.asking: Any = None
+        self.quota: Quota | None = None
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        return self.params.get("_meta") or {}
+
+    @property
+    def progress_token(self) -> str | int | None:
+        """The token under which the client wants to hear of progress (MCP, utilities: progress)."""
+        token = self.meta.get("progressToken")
+        return token if type(token) in (str, int) else None
+
+    @property
+    def client_capabilities(self) -> dict[str, Any]:
+        """What the client can do: said with the request from 2026-07-28 on, in the handshake before."""
+        if self.version == MODERN:
+            found: dict[str, Any] = self.meta.get(CAPABILITIES_KEY) or {}
+            return found
+        return self.dispatcher.session.client_capabilities
+
+    @property
+    def client_info(self) -> dict[str, Any]:
+        if self.version == MODERN:
+            found: dict[str, Any] = self.meta.get(CLIENT_KEY) or {}
+            return found
+        return self.dispatcher.session.client_info
+
+    # --- for questions to the client --------------------------------------------------------------------
+
+    @property
+    def known_roots(self) -> list[dict[str, Any]] | None:
+        """The roots that the client has named in this session, if it would say when they change."""
+        return self.dispatcher.session.roots
+
+    def keep_roots(self, roots: list[dict[str, Any]]) -> None:
+        """Note what the client has named; from whatever thread."""
+        self.dispatcher.post(lambda: self.dispatcher.session.take_roots(roots))
+
+    def notify_client(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification; from whatever thread."""
+        self.dispatcher.post(lambda: self.dispatcher.notify(method, params))

@@ -1,0 +1,536 @@
+"""Settings: what there is to set, where each value may come from, and which of them won.
+
+Sources, lowest to highest: the built-in default, ``~/.scorpiox/scorpiox-env.txt``,
+``~/.claude/scorpiox-env.txt``, ``./.claude/scorpiox-env.txt``, ``./.scorpiox/scorpiox-env.txt``, the
+process environment, options of the command line. A bad line is one warning, never a failed start.
+
+The settings here are the server's own. A toolset declares its own: a `Setting` at the top of a module of
+tools, or of the module ``_settings`` beside them (docs/toolsets.md). They are read from the same sources,
+checked and shown in the same way, once it is known what is served (`Configuration.declare`).
+
+The two files of the working directory come with a cloned repository, which is not the user. They may
+switch things off, but not back on what a home file switched off; they may not lower a guard, nor give a
+permission; and a key that names code, a program, a folder, an address or a secret is ignored there.
+
+`load` reads at most four small files (`fastrpc.settings_files`; a missing one costs one failed look) and
+imports nothing but `os` where there are none. It prints nothing: the warnings are handed to the caller. What
+a setting means is up to whoever reads it; to add one of the server's, add a line to `SETTINGS`.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+    from typing import Any
+
+    Default = Any | Callable[[Mapping[str, str], str], Any]
+    Line = tuple[int, str, str, str, bool]
+    """A line: its number among those of all files, where it stands, key, text, whether it is trusted."""
+
+__all__ = ["Setting"]
+
+FILE_NAME = "scorpiox-env.txt"
+
+ON = frozenset(("1", "true", "yes", "on"))
+OFF = frozenset(("0", "false", "no", "off"))
+LOG_LEVELS = ("debug", "info", "warning", "error", "critical")
+
+SHIPPED_TOOLSET = "fastrpc.tools.agent"
+
+
+class Setting:
+    """One key: its name, kind, default and what it is for.
+
+    `kind` says how the text is read and who may set it: one of ``flag``, ``count``, ``bytes``, ``seconds``,
+    ``text``, ``names``, ``level``, ``reach``, ``address``, ``file``, ``folder``, ``folders``, ``program``,
+    ``module``, ``secret``, or a flag with a rule for the files of a cloned repository: ``guard`` (they may
+    not lower it), ``permission`` (they may not give it). A default that depends on the environment is a
+    function of the environment and the home folder. A name that ends with ``_*`` is a family of flags, one
+    for each thing that has a name. `after` is the setting of the server's behind which this one and those
+    that are declared after it are shown; without it they are shown last.
+
+    Raises DefinitionError for a name that is no name of an environment variable and for an unknown kind.
+    """
+
+    __slots__ = ("after", "default", "description", "kind", "name")
+
+    def __init__(self, name: str, kind: str, default: Default, description: str, *, after: str = "") -> None:
+        self.name = name
+        self.kind = kind
+        self.default = default
+        self.description = description
+        self.after = after
+        if kind not in PARSERS or not name.removesuffix("*").isidentifier():
+            raise _definition_error(self)
+
+    def read(self, name: str = "") -> Any:
+        """Return the value that holds in this process: that of the environment, into which `fastrpc serve`
+        writes what files and options decided (a secret of a file, which is kept out of it, is found too),
+        else the default. A text that cannot be read counts as none, and for a guard as on: there was a
+        warning at start.
+
+        `name` is needed for a family: ``PAGES.read("front-page")`` of ``PAGE_*`` reads ``PAGE_FRONT_PAGE``.
+        Costs a look into the environment and the reading of its text, each time.
+        """
+        key = switch(self.name[:-1], name) if name else self.name
+        text = os.environ.get(key, "").strip() or _kept_secrets.get(key, "")
+        if text:
+            try:
+                return PARSERS[self.kind](text)
+            except ValueError:
+                if self.kind == "guard":
+                    return True
+        default = self.default
+        return default(os.environ, os.path.expanduser("~")) if callable(default) else default
+
+
+_kept_secrets: dict[str, str] = {}
+"""Secrets of toolsets that came from a file, for `Setting.read`: children would inherit the environment."""
+
+
+def _definition_error(setting: Setting) -> Exception:
+    from fastrpc.errors import DefinitionError
+
+    name, kind = setting.name, setting.kind
+    if kind not in PARSERS:
+        return DefinitionError(f"setting {name}: kind: expected one of {', '.join(PARSERS)}, got {kind!r}")
+    return DefinitionError(f"setting: expected a name of letters, digits and _, got {name!r:.80}")
+
+
+class Value:
+    """The value of a setting and where it came from: ``default``, ``environment``,
+    ``command line``, or the file and line."""
+
+    __slots__ = ("origin", "setting", "value")
+
+    def __init__(self, setting: Setting, value: Any, origin: str) -> None:
+        self.setting = setting
+        self.value = value
+        self.origin = origin
+
+    def shown(self) -> str:
+        """Return the value as a person may read it: secrets are masked."""
+        value = self.value
+        if value is None or value == "" or value == ():
+            return "-"
+        if self.setting.kind == "secret":
+            return "********"
+        if self.setting.kind == "address":
+            return _without_password(value)
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return self.text()
+
+    def text(self) -> str:
+        """Return the value as it would be written in a file or in the environment."""
+        value = self.value
+        if value is None:
+            return ""
+        if value is True or value is False:
+            return "1" if value else "0"
+        if isinstance(value, tuple):
+            return ",".join(value)
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def state_folder(environ: Mapping[str, str], home: str) -> str:
+    """Return the default state folder (XDG base directories: a relative path is ignored)."""
+    base = environ.get("XDG_STATE_HOME", "")
+    if not base.startswith("/"):
+        base = os.path.join(home, ".local", "state")
+    return os.path.join(base, "fastrpc")
+
+
+def switch(prefix: str, name: str) -> str:
+    """Return the key that switches `name`: ``switch("TOOL_", "my-tool")`` is ``TOOL_MY_TOOL``."""
+    return prefix + "".join(c if c.isalnum() else "_" for c in name).upper()
+
+
+def parse_flag(text: str) -> bool:
+    folded = text.lower()
+    if folded in ON:
+        return True
+    if folded in OFF:
+        return False
+    raise ValueError("expected true or false")
+
+
+def parse_count(text: str) -> int:
+    if text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0:
+        return int(text)
+    raise ValueError("expected a whole number from 1 up")
+
+
+def parse_bytes(text: str) -> int:
+    if text.isascii() and text.isdigit() and 0 < len(text) <= 15 and int(text) > 0:
+        return int(text)
+    raise ValueError("expected a whole number from 1 up")
+
+
+def parse_seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 1e9 or "_" in text:  # NaN fails here too
+        raise ValueError("expected a number of seconds, 0 or more")
+    return seconds
+
+
+def parse_level(text: str) -> str:
+    if text.lower() in LOG_LEVELS:
+        return text.lower()
+    raise ValueError(f"expected one of {', '.join(LOG_LEVELS)}")
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    return tuple(part for part in (piece.strip() for piece in text.split(",")) if part)
+
+
+def parse_reach(text: str) -> tuple[str, ...]:
+    parts = parse_names(text.lower())
+    if parts != ("all",):
+        from ipaddress import ip_network
+
+        for part in parts:
+            try:
+                if part != "public":
+                    ip_network(part)
+            except ValueError:
+                raise ValueError("expected public, all, or networks such as 10.1.0.0/16") from None
+    return parts
+
+
+def parse_folder(text: str) -> str:
+    return os.path.abspath(os.path.expanduser(text)) if text else ""
+
+
+def parse_folders(text: str) -> tuple[str, ...]:
+    return tuple(parse_folder(part) for part in parse_names(text))
+
+
+PARSERS: dict[str, Callable[[str], Any]] = {
+    "flag": parse_flag,
+    "guard": parse_flag,
+    "permission": parse_flag,
+    "count": parse_count,
+    "bytes": parse_bytes,
+    "seconds": parse_seconds,
+    "level": parse_level,
+    "text": str,
+    "names": parse_names,
+    "reach": parse_reach,
+    "file": parse_folder,
+    "folder": parse_folder,
+    "folders": parse_folders,
+    "program": os.path.expanduser,
+    "module": str,
+    "address": str,
+    "secret": str,
+}
+
+
+SETTINGS = (
+    Setting("TOOLS", "flag", True, "serve tools at all; off: the list is empty"),
+    Setting("MODEL", "text", "", "accepted and reported; fastrpc calls no model"),
+    Setting("ASK_TERMINAL", "permission", False, "questions to a person may use the terminal"),
+    Setting(
+        "FASTRPC_ASK_SECONDS", "seconds", 300.0, "how long a person may think; at most 590, 0: ask nobody"
+    ),
+    Setting("FASTRPC_TOOLSET", "module", SHIPPED_TOOLSET, "the tools served when no target is named"),
+    Setting("FASTRPC_STATE_DIR", "folder", state_folder, "where state and long outputs are kept"),
+    Setting(
+        "FASTRPC_DRAIN_SECONDS",
+        "seconds",
+        1.0,
+        "how long calls may still end after the end of input; over HTTP 5, after a signal",
+    ),
+    Setting("FASTRPC_MAX_IN_FLIGHT", "count", None, "calls in flight at most; unset: as the server says"),
+    Setting("FASTRPC_MAX_BATCH", "count", None, "messages of a batch at most; unset: as the server says"),
+    Setting("FASTRPC_THREADS", "count", None, "worker threads at most; unset: as the server says"),
+    Setting("FASTRPC_LOG_LEVEL", "level", "warning", "debug, info, warning, error or critical"),
+    Setting("FASTRPC_LOG_FILE", "file", "", "append the log to this file; unset: to standard error"),
+    Setting("FASTRPC_TOKEN", "secret", "", "over HTTP: what clients have to bring"),
+    Setting(
+        "FASTRPC_SECRET", "secret", "", "signs what clients carry; the same on all machines that serve them"
+    ),
+    Setting("FASTRPC_WORKERS", "count", 1, "over HTTP: processes that serve"),
+    Setting("FASTRPC_HTTP_BODY_BYTES", "count", 16 * 1024**2, "over HTTP: no request is longer"),
+    Setting("FASTRPC_HTTP_SESSIONS", "count", 10_000, "over HTTP: sessions of a process at most"),
+    Setting(
+        "FASTRPC_HTTP_SESSION_SECONDS", "seconds", 1800.0, "over HTTP: an unused session is kept so long"
+    ),
+)
+
+# Switches, one for each tool: no table can list them.
+SWITCHES = Setting("TOOL_*", "flag", True, "one tool, on or off")
+
+
+class Configuration:
+    """Every setting with its value and origin, and the warnings that came up on the way.
+
+    `declared` is what was declared besides the server's own. Of the files: `pending` lines have keys that
+    nobody has declared yet, `held_off` are the switches that the user has off.
+    """
+
+    __slots__ = (
+        *("declared", "files_read", "held_off", "lines_read", "pending", "values"),
+        *("_environ", "_exported", "_families", "_home", "_present", "_shown", "_warned"),
+    )
+
+    def __init__(self, environ: Mapping[str, str], home: str) -> None:
+        self.values: dict[str, Value] = {}
+        self.declared: list[Setting] = []
+        self.pending: list[Line] = []
+        self.held_off: set[str] = set()
+        self.files_read: set[tuple[int, int]] = set()
+        self.lines_read = 0
+        self._environ = environ
+        self._present = dict.fromkeys(environ)  # to ask os.environ for what it lacks costs an exception
+        self._home = home
+        self._families: dict[str, Setting] = {}
+        self._warned: list[tuple[int, int, str]] = []
+        self._shown = 0
+        self._exported: MutableMapping[str, str] | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name].value
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(self.values.values())
+
+    @property
+    def warnings(self) -> list[str]:
+        """All warnings, in the order of the lines that they are about."""
+        return [text for _, _, text in sorted(self._warned)]
+
+    def new_warnings(self) -> list[str]:
+        """Return the warnings that have come up since the last call, in the order of their lines."""
+        new = sorted(self._warned[self._shown :])
+        self._shown = len(self._warned)
+        return [text for _, _, text in new]
+
+    def warn(self, text: str, line: int) -> None:
+        """Note a warning about a line, by its number among those of all files."""
+        self._warned.append((line, len(self._warned), text))
+
+    def origin(self, name: str) -> str:
+        return self.values[name].origin
+
+    def is_on(self, prefix: str, name: str) -> bool:
+        """Say whether the switch of `name` is on; one that nobody set is."""
+        value = self.values.get(switch(prefix, name))
+        return value is None or bool(value.value)
+
+    def export(self, environ: MutableMapping[str, str]) -> None:
+        """Write what files and options decided into `environ`, now and when more is declared.
+
+        That is how a setting reaches code that reads the environment, worker processes included.
+        Secrets stay out: every child would inherit them.
+        """
+        self._exported = environ
+        for name, value in self.values.items():
+            origin = value.origin
+            if origin == "default" or (origin == "environment" and name in environ):
+                continue
+            if value.setting.kind != "secret":
+                environ[name] = value.text()
+
+    # --- what is declared ---
+
+    def declare(self, settings: Iterable[Setting]) -> None:
+        """Add settings that a toolset declares, with their values from all sources.
+
+        One that is there already, of the same kind and with the same default, is left as it is. Raises
+        DefinitionError for a name that means something else already.
+        """
+        added = self.add(settings)
+        self.declared += added
+        if self.pending:
+            pending, self.pending = self.pending, []
+            for line in pending:
+                self.take_line(line)
+        self.take_environment(added)
+        for setting in added:
+            if setting.kind == "secret":
+                self._keep_secret(self.values[setting.name])
+        if self._exported is not None:
+            self.export(self._exported)
+
+    def add(self, settings: Iterable[Setting]) -> list[Setting]:
+        """Add settings with their defaults and return those that are new. Raises as `declare`."""
+        added = []
+        switches = tuple(self._families)
+        for setting in settings:
+            name = setting.name
+            there = self.values.get(name)
+            if name.endswith("*"):
+                if self._families.setdefault(name[:-1], setting) is setting:
+                    added.append(setting)
+            elif there is None and not name.startswith(switches):
+                default = setting.default
+                if callable(default):
+                    default = default(self._environ, self._home)
+                self.values[name] = Value(setting, default, "default")
+                added.append(setting)
+            elif there is None or not _is_same(there.setting, setting):
+                from fastrpc.errors import DefinitionError
+
+                raise DefinitionError(f"the setting {name} is there already and means something else")
+        return added
+
+    def _keep_secret(self, value: Value) -> None:
+        """Have a toolset's secret masked in what is written down, and found by `Setting.read`."""
+        if value.value:
+            from fastrpc.masking import hide
+
+            hide(value.value)
+            if value.origin != "environment":
+                _kept_secrets[value.setting.name] = value.value
+
+    # --- the sources ---
+
+    def take_line(self, line: Line) -> None:
+        """Take a line of a file, or keep it until its key is declared."""
+        number, origin, key, text, trusted = line
+        value = self.values.get(key)
+        setting = value.setting if value is not None else family_member(key, self._families)
+        if setting is None:
+            self.pending.append(line)
+        else:
+            self.take(setting, text, origin, number, trusted)
+
+    def take_environment(self, settings: Iterable[Setting]) -> None:
+        """Take what the environment sets; an empty variable counts as none, a name that is not ours is
+        another program's."""
+        environ, last = self._environ, self.lines_read + 1
+        present = self._present
+        for setting in settings:
+            name = setting.name
+            if not name.endswith("*"):
+                text = environ.get(name) if name in present else None
+                if text:
+                    self.take(setting, text.strip(), "environment", last)
+                continue
+            prefix = name[:-1]
+            for name in present:
+                if name.startswith(prefix) and name != prefix and (text := environ.get(name)):
+                    member = _member(setting, name)
+                    if member.name == name or member.name not in present:
+                        self.take(member, text.strip(), "environment", last)
+
+    def take(self, setting: Setting, text: str, origin: str, line: int, trusted: bool = True) -> None:
+        """Set one value, or add the warning that says why not."""
+        name = setting.name
+        try:
+            value = PARSERS[setting.kind](text)
+        except ValueError as error:
+            came = text if len(text) <= 40 else text[:40] + "…"
+            self.warn(f"{origin}: {name}: {error}, got {came!r}", line)
+            return
+        if not trusted:
+            from fastrpc.settings_files import refusal
+
+            why = refusal(self, setting, value)
+            if why:
+                self.warn(f"{origin}: {name} {why}", line)
+                return
+        elif value is False:
+            self.held_off.add(name)
+        else:
+            self.held_off.discard(name)
+        self.values[name] = Value(setting, value, origin)
+
+
+def load(
+    environ: Mapping[str, str] | None = None,
+    home: str | None = None,
+    directory: str = ".",
+    options: Mapping[str, str] | None = None,
+    settings: tuple[Setting, ...] = SETTINGS,
+) -> Configuration:
+    """Read every source and return what won.
+
+    `options` holds the texts given on the command line, by the name of their setting. All four
+    sources can be given by hand; the defaults are this process's. Lines of files with keys that are not
+    among `settings` wait for `Configuration.declare`, and `settle` warns of the rest.
+    """
+    if environ is None:
+        environ = os.environ
+    if home is None:
+        home = os.path.expanduser("~")
+    configuration = Configuration(environ, home)
+    added = configuration.add((*settings, SWITCHES))
+    for place, shown, folder in (
+        (home, "~", ".scorpiox"),
+        (home, "~", ".claude"),
+        (directory, ".", ".claude"),
+        (directory, ".", ".scorpiox"),
+    ):
+        path = os.path.join(place, folder, FILE_NAME)
+        if os.path.lexists(path):
+            from fastrpc.settings_files import take_file
+
+            take_file(configuration, path, f"{shown}/{folder}/{FILE_NAME}", shown == "~")
+    configuration.take_environment(added)
+    for name, text in (options or {}).items():
+        last = configuration.lines_read + 1
+        configuration.take(configuration.values[name].setting, text, "command line", last)
+    return configuration
+
+
+def declared_in(module: Any) -> list[Setting]:
+    """Return the settings at the top of a module, in order; those that it imported too."""
+    return [value for value in vars(module).values() if isinstance(value, Setting)]
+
+
+def family_member(key: str, families: Mapping[str, Setting]) -> Setting | None:
+    """Return a setting for a switch such as ``TOOL_WEB-SEARCH``, by the families' first letters."""
+    for prefix, family in families.items():
+        if key[: len(prefix)].upper() == prefix and len(key) > len(prefix):
+            return _member(family, key)
+    return None
+
+
+def settle(configuration: Configuration, others: Iterable[Setting] = ()) -> None:
+    """Nothing more will be declared: warn of each line that is left, unless `others` know its key."""
+    by_name = {setting.name: setting for setting in others}
+    families = {name[:-1]: by_name.pop(name) for name in list(by_name) if name.endswith("*")}
+    known = [*configuration.values, *by_name]
+    pending, configuration.pending = configuration.pending, []
+    for number, origin, key, _text, _trusted in pending:
+        if key not in by_name and family_member(key, families) is None:
+            configuration.warn(f"{origin}: {_unknown(key, known)}", number)
+
+
+def _unknown(key: str, known: Iterable[str]) -> str:
+    from fastrpc.errors import resembling
+
+    near = resembling(key, known, 1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"unknown key {key if key.isprintable() else ascii(key)}{hint}"
+
+
+def _is_same(one: Setting, other: Setting) -> bool:
+    return one is other or (one.kind == other.kind and one.default == other.default)
+
+
+def _member(family: Setting, key: str) -> Setting:
+    prefix = family.name[:-1]
+    setting = Setting.__new__(Setting)  # its name has been a line's or a variable's, whatever it holds
+    setting.name = switch(prefix, key[len(prefix) :])
+    setting.kind, setting.default, setting.description = family.kind, family.default, family.description
+    setting.after = family.name
+    return setting
+
+
+def _without_password(address: str) -> str:
+    """Mask what stands between the scheme and the host of a URL."""
+    scheme, separator, rest = address.partition("://")
+    host, slash, path = rest.partition("/")
+    if not separator or "@" not in host:
+        return address
+    return f"{scheme}://****@{host.rpartition('@')[2]}{slash}{path}"

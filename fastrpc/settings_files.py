@@ -1,0 +1,129 @@
+"""The lines of settings files: which file, line or key is refused, and the warning that says why.
+
+Nothing here decides what a setting is: `fastrpc.settings` does, and imports this when it meets one of the
+files, which most servers do not have. A file is read once, at most 256 KiB of it, and never waited for.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    class Setting(Protocol):
+        """What is said of a setting (`fastrpc.settings.Setting`)."""
+
+        @property
+        def name(self) -> str: ...
+        @property
+        def kind(self) -> str: ...
+
+    class Configuration(Protocol):
+        """What the lines of files are handed to (`fastrpc.settings.Configuration`)."""
+
+        lines_read: int
+
+        @property
+        def files_read(self) -> set[tuple[int, int]]: ...
+        @property
+        def held_off(self) -> set[str]: ...
+        def warn(self, warning: str, line: int) -> None: ...
+        def take_line(self, line: tuple[int, str, str, str, bool]) -> None: ...
+        def origin(self, name: str) -> str: ...
+        def __getitem__(self, name: str) -> Any: ...
+
+
+KEY_LIMIT = 64
+VALUE_LIMIT = 512
+FILE_LIMIT = 256 * 1024
+
+# What a file in the working directory may not set: each names something that is then run, read,
+# written, called or trusted.
+HELD_BACK = {
+    "module": "code",
+    "program": "a program",
+    "file": "a file",
+    "folder": "a folder",
+    "folders": "folders",
+    "address": "an address",
+    "reach": "what may be reached",
+    "secret": "a secret",
+}
+
+
+def take_file(configuration: Configuration, path: str, shown: str, trusted: bool) -> None:
+    """Hand the lines of one file to the configuration; one of the working directory is not trusted."""
+    from fastrpc.regular_files import open_regular
+
+    try:
+        descriptor = open_regular(path)
+        try:
+            text = _read(descriptor, configuration.files_read)
+        finally:
+            os.close(descriptor)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:
+        configuration.lines_read += 1
+        why = error.strerror if isinstance(error, OSError) else error
+        configuration.warn(f"{shown}: {why}", configuration.lines_read)
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        configuration.lines_read += 1
+        line = line.strip()
+        if line and not line.startswith("#"):
+            _take_line(configuration, line, f"{shown}:{number}", trusted)
+
+
+def _read(descriptor: int, files_read: set[tuple[int, int]]) -> str:
+    """Return the file's text; nothing when it was read before (the home folder may be the working
+    directory, and is then the user's)."""
+    status = os.fstat(descriptor)
+    if (status.st_dev, status.st_ino) in files_read:
+        return ""
+    files_read.add((status.st_dev, status.st_ino))
+    if status.st_size > FILE_LIMIT:
+        raise ValueError(f"larger than {FILE_LIMIT // 1024} KiB")
+    return os.read(descriptor, FILE_LIMIT).decode("utf-8-sig", "replace")
+
+
+def _take_line(configuration: Configuration, line: str, origin: str, trusted: bool) -> None:
+    key, equals, text = line.partition("=")
+    key = key.strip()
+    text = _without_comment(text)
+    wrong = ""
+    if not equals or not key:
+        wrong = "expected KEY=VALUE"
+    elif len(key) > KEY_LIMIT:
+        wrong = f"the key is longer than {KEY_LIMIT} characters"
+    elif len(text) > VALUE_LIMIT:
+        wrong = f"the value is longer than {VALUE_LIMIT} characters"
+    elif "\0" in text:
+        wrong = "the value holds a NUL character"
+    if wrong:
+        configuration.warn(f"{origin}: {wrong}", configuration.lines_read)
+    else:
+        configuration.take_line((configuration.lines_read, origin, key, text, trusted))
+
+
+def _without_comment(text: str) -> str:
+    """Cut a comment off: a ``#`` with white space before it (a URL may hold one without)."""
+    end = text.find("#")
+    while end > 0 and not text[end - 1].isspace():
+        end = text.find("#", end + 1)
+    return (text if end < 0 else text[:end]).strip()
+
+
+def refusal(configuration: Configuration, setting: Setting, value: Any) -> str:
+    """Say why a file of the working directory may not set this, or return nothing."""
+    if setting.kind in HELD_BACK:
+        return f"is ignored here: a file in the working directory may not name {HELD_BACK[setting.kind]}"
+    if value is True and setting.name in configuration.held_off:
+        return f"stays off: {configuration.origin(setting.name)} switched it off"
+    if setting.kind == "permission" and value is True and not configuration[setting.name]:
+        return "stays off: a file in the working directory may not give a permission"
+    if setting.kind == "guard" and value is False and configuration[setting.name]:
+        return "stays on: a file in the working directory may not lower a guard"
+    return ""
