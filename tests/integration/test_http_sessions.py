@@ -430,6 +430,13 @@ def test_a_call_is_cancelled_by_another_post(server: Server) -> None:
     assert session.call("echo", "x", text="hi").text == "hi"
 
 
+def test_a_call_that_ends_at_once_with_something_said_is_over(server: Server) -> None:
+    session = Session(server)
+    with session.open(calling("step", meta={"progressToken": 1})) as stream:
+        assert len(stream.messages()) == 3
+    assert server.counts()["running"] == 0
+
+
 def test_a_log_level_holds_for_the_session(server: Server) -> None:
     session, another = Session(server), Session(server)
     assert session.post(message("logging/setLevel", {"level": "warning"}, 1)).json["result"] == {}

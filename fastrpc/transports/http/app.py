@@ -382,9 +382,9 @@ class HttpApp:
     ) -> bool:
         """Send what is said, the answer last; False if the client has gone."""
         while True:
-            item = exchange.next()
-            if request.gone:
+            if request.gone:  # what is said now, its end too, is for whoever sees the call out
                 return False
+            item = exchange.next()
             if item is None:
                 if not await exchange.bell.wait(self.keep_alive_seconds):
                     if not request.begun:
@@ -498,8 +498,9 @@ class HttpApp:
     async def _say_in_session(self, request: Request, session: Session, exchange: Exchange) -> None:
         """Send what a request comes to. A client that goes away has not cancelled it: it may come back."""
         session.begin(exchange)
-        self.running.add(exchange)
-        exchange.on_end = self.running.discard
+        if exchange.owes:  # it may have ended already, and only what it has said be left to send
+            self.running.add(exchange)
+            exchange.on_end = self.running.discard
         request.watch(exchange.bell.ring)
         try:
             answer = await self._answer_alone(request, session, exchange)

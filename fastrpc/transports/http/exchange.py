@@ -127,6 +127,11 @@ class Exchange:
         """Whether there is something to wait for: said and not read, or a request of its own in flight."""
         return bool(self._items) or self._owes
 
+    @property
+    def owes(self) -> bool:
+        """Whether a request of its own is in flight."""
+        return self._owes
+
     def _has_requests(self) -> bool:
         return bool(self._requests() or self.dispatcher.listening or self._batches())
 
