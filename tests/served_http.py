@@ -51,7 +51,7 @@ def serve_http(
         yield ServedHttp(process, _port(process))
         process.signal(signal.SIGTERM)
         assert process.wait() == 0
-        failed_tools = re.findall(r"ERROR fastrpc: tool \w+ failed", process.stderr)
+        failed_tools = re.findall(r"ERROR fastrpc: tool \w+ failed: \w+\n", process.stderr)
         assert process.stderr.count("Traceback") == len(failed_tools), process.stderr
 
 

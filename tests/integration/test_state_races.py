@@ -62,7 +62,7 @@ while not os.path.exists(sys.argv[2]):
         count["refused" if use is output else repr(error)] += 1
     except Exception as error:
         count[repr(error)] += 1
-print(json.dumps(count))
+print(json.dumps(count), flush=True)
 os._exit(0)  # what waits for a FIFO is left behind
 """
 SWAP = """
