@@ -35,6 +35,12 @@ RECORDER = pytest.StashKey[Any]()
 pytest_plugins = ["skips", "command_line"]
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """``-n auto``: half as many again as there are processors, for many tests wait for processes."""
+    return max(2, (os.cpu_count() or 1) * 3 // 2)
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> str:
     """The folder with JSONTestSuite, JSON-Schema-Test-Suite and the MCP schemas."""
