@@ -385,6 +385,19 @@ def checked_extensions(extensions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_meta_key(key: str) -> bool:
+    if key in _meta_keys:
+        return True
+    good = _reads_as_meta_key(key)
+    if good and len(_meta_keys) < 256:
+        _meta_keys.add(key)
+    return good
+
+
+_meta_keys: set[str] = set()
+"""Keys that were found good: a tool uses the same ones in each result."""
+
+
+def _reads_as_meta_key(key: str) -> bool:
     prefix, slash, name = key.rpartition("/")
     if not key.isascii() or (slash and not all(_is_label(label) for label in prefix.split("."))):
         return False

@@ -20,6 +20,7 @@ import time
 from fastrpc.processes import reapers
 from fastrpc.processes.output import FILE_LIMIT, MEMORY_LIMIT, Output, OutputFile
 from fastrpc.processes.reapers import ProgramError
+from fastrpc.processes.variables import encoded, encoded_environment, environment, inherited
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ DRAIN_SECONDS = 0.1  # how long output is still awaited once the program itself 
 GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL
 STUBBORN_SECONDS = 2.0  # what SIGKILL does not end within this is reported, not waited for
 READ_SIZE = 64 * 1024
+WATCH_SECONDS = 0.003  # a program that has ended by then is read once; a shell takes 1.2 ms
 DISCARD_PAUSE = 0.02  # between two reads of output that nobody wants any more
 REQUEST_LIMIT = 16 * 1024 * 1024
 
@@ -114,12 +116,13 @@ class Process:
         self.follow = False
         """Whether output is still taken in after the program's end, from children that it left behind."""
         self._pipe = -1
+        self._watched = False  # whether the loop reads the pipe
         self._sealed = False  # output that comes now is dropped
         self._terminating = False
         self._unwatched = False  # `gone` is not sure
         self._started: asyncio.Future[None] | None = None
-        self._done: asyncio.Future[None] = self._loop.create_future()
-        self._all_gone: asyncio.Future[None] | None = None
+        self._done = asyncio.Event()
+        self._all_gone = asyncio.Event()
         self._listed: asyncio.Future[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
 
@@ -134,16 +137,14 @@ class Process:
         """Wait until the program has ended and its output is in: at most 0.1 s after its end, although
         children that it leaves behind may hold the pipe open. If it is being terminated, until nobody is
         left. Raises `ProgramError` if its reaper was lost. Waiting may be cancelled; the program goes on."""
-        await asyncio.shield(self._done)
+        await self._done.wait()
         if self.error is not None:
             raise self.error
 
     async def wait_gone(self) -> None:
         """Wait until nobody is left, children that were left behind included, and all output is in."""
         if not self.gone or self._pipe >= 0:
-            if self._all_gone is None:
-                self._all_gone = self._loop.create_future()
-            await asyncio.shield(self._all_gone)
+            await self._all_gone.wait()
 
     def terminate_soon(self, grace_seconds: float = GRACE_SECONDS) -> None:
         """Send SIGTERM to the program and all its descendants now, SIGKILL after the grace. Asked again,
@@ -265,6 +266,7 @@ class Process:
 
     def _program_ended(self) -> None:
         self._read_rest()
+        self._watch_pipe()
         if not self._settle():
             self._after(DRAIN_SECONDS, self._drained)
 
@@ -272,7 +274,7 @@ class Process:
         """The call is over once the program has ended and nothing can come any more."""
         if self.ended and (self._pipe < 0 or self._sealed) and (self.gone or not self._terminating):
             self._finish()
-        return self._done.done()
+        return self._done.is_set()
 
     def _drained(self) -> None:
         if self._terminating and not self.gone:
@@ -294,9 +296,9 @@ class Process:
             self._read_rest()
             self._sealed = True
             self._close_pipe()
-            _resolve(self._all_gone)
+            self._all_gone.set()
         _resolve(self._started)
-        _resolve(self._done)
+        self._done.set()
 
     def _after(self, seconds: float, function: Callable[[], object]) -> None:
         self._timers.append(self._loop.call_later(seconds, function))
@@ -311,7 +313,12 @@ class Process:
     def _attach_pipe(self, descriptor: int) -> None:
         os.set_blocking(descriptor, False)  # this end's description is ours alone
         self._pipe = descriptor
-        self._loop.add_reader(descriptor, self._readable)
+        self._after(WATCH_SECONDS, self._watch_pipe)
+
+    def _watch_pipe(self) -> None:
+        if self._pipe >= 0 and not self._watched:
+            self._watched = True
+            self._loop.add_reader(self._pipe, self._readable)
 
     def _readable(self) -> None:
         """Take in one piece; the loop comes back for the next, after everybody else."""
@@ -353,7 +360,7 @@ class Process:
 
     def _close_pipe(self) -> None:
         if self._pipe >= 0:
-            if not self._loop.is_closed():
+            if self._watched and not self._loop.is_closed():
                 self._loop.remove_reader(self._pipe)
             os.close(self._pipe)
             self._pipe = -1
@@ -385,22 +392,11 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment for a program: this process's, without the secrets of fastrpc's own
-    (``FASTRPC_…`` with TOKEN, SECRET, PASSWORD or KEY in it, or an address with a password as its value),
-    and with `changes`."""
-    variables = dict(os.environ)
-    for name in [name for name in variables if name.startswith("FASTRPC_")]:
-        host = variables[name].partition("://")[2].partition("/")[0]
-        if "@" in host or any(word in name for word in ("TOKEN", "SECRET", "PASSWORD", "KEY")):
-            del variables[name]
-    if changes:
-        variables.update(changes)
-    return variables
-
-
 def _payload(
-    command: Sequence[str], cwd: str | None, env: Mapping[str, str] | None
+    command: Sequence[str],
+    cwd: str | None,
+    env: Mapping[str, str] | None,
+    changes: Mapping[str, str] | None = None,
 ) -> tuple[bytes, tuple[int, int]]:
     """Return working directory, arguments and environment as the reaper reads them."""
     if not command:
@@ -412,20 +408,13 @@ def _payload(
             raise ProgramError("The working directory does not exist any more.") from None
     else:
         folder = os.path.abspath(cwd)
-    variables = environment() if env is None else env
-    parts = [folder, *command, *[f"{name}={value}" for name, value in variables.items()]]
-    joined = "\0".join(parts) + "\0"
-    if joined.count("\0") != len(parts):
-        raise ProgramError("The command holds a NUL character, which no program can be given.")
-    try:
-        payload = os.fsencode(joined)
-    except UnicodeEncodeError:
-        raise ProgramError("The command holds a lone surrogate, which no program can be given.") from None
+    variables, count = inherited(changes) if env is None else encoded_environment(env)
+    payload = encoded([folder, *command]) + variables
     if len(payload) > REQUEST_LIMIT:
         raise ProgramError(
             f"Command and environment have {len(payload)} bytes; the limit is {REQUEST_LIMIT}."
         )
-    return payload, (len(command), len(variables))
+    return payload, (len(command), count)
 
 
 async def start(
@@ -433,6 +422,7 @@ async def start(
     *,
     cwd: str | None = None,
     env: Mapping[str, str] | None = None,
+    changes: Mapping[str, str] | None = None,
     stdin: bytes | None = None,
     script: bytes | None = None,
     timeout_ms: int | None = None,
@@ -444,12 +434,12 @@ async def start(
 
     It sees descriptors 0 to 2 only: standard input is /dev/null or holds `stdin`; both outputs go into
     `output` (a new `Output` unless given), each piece of it to `on_output` too. `script` is readable as
-    descriptor 3. `cwd` and `env` default to this process's own, `environment()`. `timeout_ms` ends it,
+    descriptor 3. `cwd` defaults to this process's own, `env` to `environment(changes)`. `timeout_ms` ends it,
     with all its descendants, when that time has passed. Raises `ProgramError` if it cannot be started.
     With `confirmed` False it returns sooner: `wait` then raises that error, and `pid` may still be 0.
     """
     flags = reapers.TELL_START if confirmed else 0
-    process = _launch(command, cwd, env, stdin, script, timeout_ms, output, on_output, flags)
+    process = _launch(command, cwd, env, changes, stdin, script, timeout_ms, output, on_output, flags)
     if not confirmed:
         return process
     process._started = process._loop.create_future()
@@ -468,6 +458,7 @@ async def run(
     *,
     cwd: str | None = None,
     env: Mapping[str, str] | None = None,
+    changes: Mapping[str, str] | None = None,
     stdin: bytes | None = None,
     script: bytes | None = None,
     timeout_ms: int | None = None,
@@ -484,6 +475,7 @@ async def run(
         command,
         cwd=cwd,
         env=env,
+        changes=changes,
         stdin=stdin,
         script=script,
         timeout_ms=timeout_ms,
@@ -503,6 +495,7 @@ def _launch(
     command: Sequence[str],
     cwd: str | None,
     env: Mapping[str, str] | None,
+    changes: Mapping[str, str] | None,
     stdin: bytes | None,
     script: bytes | None,
     timeout_ms: int | None,
@@ -511,7 +504,7 @@ def _launch(
     flags: int,
 ) -> Process:
     """Hand a program to a reaper; what becomes of it is heard later."""
-    payload, counts = _payload(command, cwd, env)
+    payload, counts = _payload(command, cwd, env, changes)
     reading, writing = os.pipe()
     descriptors = [writing]
     try:

@@ -455,6 +455,51 @@ def test_the_working_directory_is_the_servers_present_one(
     assert on_asyncio(where()) == [f"{before}\n".encode(), f"{tmp_path}\n".encode()]
 
 
+def test_the_environment_is_the_servers_present_one_with_the_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def shown(**options: Any) -> bytes:
+        return (await processes.run(["bash", "-c", "echo $PLACE $MORE"], **options)).output.head.strip()
+
+    monkeypatch.setenv("PLACE", "here")
+    assert on_asyncio(shown()) == on_asyncio(shown()) == b"here"
+    assert on_asyncio(shown(changes={"MORE": "and more"})) == b"here and more"
+    monkeypatch.setenv("PLACE", "there")
+    assert on_asyncio(shown(changes={"MORE": "and more"})) == b"there and more"
+    assert on_asyncio(shown(changes={"PLACE": "elsewhere"})) == b"elsewhere"
+    monkeypatch.delenv("PLACE")
+    assert on_asyncio(shown()) == b""
+
+
+def test_a_program_is_looked_up_along_the_path_that_it_is_given(tmp_path: Any) -> None:
+    def put(folder: str) -> None:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "named").write_text(f"#!/bin/sh\necho {folder}\n")
+        (tmp_path / folder / "named").chmod(0o755)
+
+    async def found(*folders: str, cwd: str | None = None) -> str:
+        process = await processes.run(["named"], env={"PATH": ":".join(folders)}, cwd=cwd)
+        return process.output.head.decode().strip()
+
+    async def look() -> None:
+        first, second = str(tmp_path / "first"), str(tmp_path / "second")
+        put("second")
+        assert await found(first, second) == await found(first, second) == "second"
+        put("first")
+        assert await found(first) == "first"  # another path: looked up anew
+        assert await found(second, first) == "second"
+        os.unlink(os.path.join(second, "named"))
+        assert await found(second, first) == "first"  # what was found last is gone
+        put("second")
+        await asyncio.sleep(1.1)
+        assert await found(second, first) == "second"  # it is kept for a second
+        (tmp_path / "first" / "named").chmod(0o644)
+        assert await found(first, second) == "second"
+        assert await found("", first, cwd=second) == "second"  # the program's own working directory
+        with pytest.raises(processes.ProgramError, match="Permission denied"):
+            await found(first)
+
+    on_asyncio(look())
+
+
 def test_a_large_environment_and_a_script_arrive_whole() -> None:
     variables = {**os.environ, **{f"BIG_{number}": "x" * 50_000 for number in range(20)}}
     process = on_asyncio(

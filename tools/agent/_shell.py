@@ -51,7 +51,7 @@ async def start(
     return await processes.start(
         ["bash", "-c", command if script is None else LONG_COMMAND],
         script=script,
-        env=processes.environment(VARIABLES),
+        changes=VARIABLES,
         timeout_ms=timeout_ms,
         output=output,
         on_output=on_output,
