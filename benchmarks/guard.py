@@ -4,8 +4,10 @@
 
 A figure is a ratio, or the figure itself where nothing is to be compared with: memory. It fails when it
 misses a bar that the committed one held, or is over 25 % worse than the committed one, and does so in each
-of three repetitions: noise stops nobody, a real loss does. A bar that the committed figure misses is shown
-as missed and cannot fail before it has been held once; of a row that the record lacks only the bar is asked.
+of three repetitions and in the best rounds of all of them: noise stops nobody, a real loss does. (Other
+programs only ever add time, and more of it to a server that needs more of the processor's caches: the best
+round of each is what they cost by themselves.) A bar that the committed figure misses is shown as missed and
+cannot fail before it has been held once; of a row that the record lacks only the bar is asked.
 Over HTTP (W11-cpu) fastrpc is taken to the plain Python loop, since no SDK is built here. Takes about a
 minute where nothing fails.
 `FASTRPC_GUARD_PLANT=N` slows the measured tool down by N µs a call: for the guard's own test.
@@ -20,6 +22,7 @@ import sys
 
 import build
 import roster
+from figures import summary, usable
 from run import RECORD, run_rows
 from workloads import ROWS
 from workloads.row import Options, Result, Row
@@ -53,27 +56,47 @@ def figure_of(entry: Result) -> float:
     return found
 
 
-def measure(rows: list[Row], peers: list[roster.Peer], options: Options) -> dict[str, Result]:
-    """Return fastrpc's entry for each row."""
-    entries = run_rows(rows, peers, options)
-    return {entry["row"]: entry for entry in entries if entry["peer"] == "fastrpc"}
+def best_of(row: Row, peers: list[roster.Peer], entries: list[Result]) -> Result:
+    """fastrpc's entry, of the best round of each peer in several measurements of a row."""
+    best = min if row.less_is_better else max
+    runs = {
+        peer.name: [run for entry in entries if entry["peer"] == peer.name for run in entry["runs"]]
+        for peer in peers
+    }
+    for name, each in runs.items():
+        if usable(each):
+            runs[name] = [best(each, key=lambda run: float(run[row.figure]))]
+    return summary(row, next(peer for peer in peers if peer.name == "fastrpc"), runs)
 
 
 def guard(rows: list[Row], peers: list[roster.Peer], options: Options, committed: dict[str, Result]) -> bool:
     """Measure, and again what has failed; return whether everything has been right once."""
+    measured: list[Result] = []
     for repetition in range(1, REPETITIONS + 1):
+        latest = run_rows(rows, peers, options)
+        measured += latest
         failed = []
-        for name, entry in measure(rows, peers, options).items():
-            said = complaint(entry, committed.get(name))
-            shown = f"{figure_of(entry):.3f}" if "figure" in entry else "-"
-            print(f"{name:<8} {shown:>8}  {said or 'ok' + missed(entry)}")
+        for row in rows:
+            entry = next(each for each in latest if each["row"] == row.name and each["peer"] == "fastrpc")
+            said = judge(row.name, entry, committed.get(row.name))
+            if said and repetition > 1:
+                best = best_of(row, peers, [each for each in measured if each["row"] == row.name])
+                said = judge("  best rounds", best, committed.get(row.name))
             if said:
-                failed.append(name)
-        rows = [row for row in rows if row.name in failed]
+                failed.append(row)
+        rows = failed
         if not rows:
             return True
-        print(f"repetition {repetition} of {REPETITIONS}: {', '.join(failed)} failed")
+        print(f"repetition {repetition} of {REPETITIONS}: {', '.join(row.name for row in rows)} failed")
     return False
+
+
+def judge(label: str, entry: Result, committed: Result | None) -> str:
+    """Print a figure and what is wrong with it, and return that."""
+    said = complaint(entry, committed)
+    shown = f"{figure_of(entry):.3f}" if "figure" in entry else "-"
+    print(f"{label:<13} {shown:>8}  {said or 'ok' + missed(entry)}", flush=True)
+    return said
 
 
 def missed(entry: Result) -> str:

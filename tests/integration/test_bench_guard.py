@@ -48,16 +48,40 @@ def test_a_figure_fails_for_a_real_loss_only(measured: Any, committed: Any, said
     assert bool(complaint) == bool(said)
 
 
-@pytest.mark.parametrize(("bad_runs", "passes"), [(0, True), (1, True), (2, True), (3, False)])
-def test_only_a_loss_in_each_of_three_repetitions_fails(
-    bad_runs: int, passes: bool, monkeypatch: pytest.MonkeyPatch
+ROW = next(row for row in guard.ROWS if row.name == "W1")  # p50, less is better, to the C reference
+FAST, SLOW = {"figure": 1.0, "holds": True, "less_is_better": True}, 2.0
+
+
+def rounds_of(figures: dict[str, list[float]]) -> Any:
+    """Stand in for `run_rows`: each repetition has one round, of the next figure of each peer."""
+    left = {name: iter(each) for name, each in figures.items()}
+
+    def run_rows(rows: list[Any], peers: list[Any], options: None) -> list[dict[str, Any]]:
+        runs = {peer.name: [{ROW.figure: next(left[peer.name])}] for peer in peers}
+        return [guard.summary(ROW, peer, runs) for peer in peers if rows]
+
+    return run_rows
+
+
+@pytest.mark.parametrize(
+    ("fastrpc", "c", "passes"),
+    [
+        ([1.0], [1.0], True),
+        ([SLOW, 1.0], [1.0] * 2, True),
+        ([SLOW, SLOW, 1.0], [1.0] * 3, True),
+        ([SLOW, SLOW, SLOW], [1.0] * 3, False),
+        ([3 * SLOW, 2 * SLOW, SLOW], [4.0, SLOW, 1.0], False),  # no round is right, the best are not either
+        ([5.0, 1.0], [3.0, 0.9], True),  # another program took time from the first; the bar is 1.15
+        ([5.0, 1.2], [1.1, 0.9], False),
+    ],
+)
+def test_only_a_loss_in_every_repetition_and_in_the_best_rounds_of_all_fails(
+    fastrpc: list[float], c: list[float], passes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = guard.ROWS[0]
-    ratios = iter([0.1] * bad_runs + [0.8] * 3)
-    monkeypatch.setattr(
-        guard, "measure", lambda rows, *_: {row.name: entry(next(ratios), holds=True)} if rows else {}
-    )
-    assert guard.guard([row], [], None, {row.name: COMMITTED}) is passes
+    peers = [guard.roster.peer_of(name, sys.executable) for name in ("c", "fastrpc")]
+    monkeypatch.setattr(guard, "REPETITIONS", len(c))
+    monkeypatch.setattr(guard, "run_rows", rounds_of({"fastrpc": fastrpc, "c": c}))
+    assert guard.guard([ROW], peers, None, {ROW.name: FAST}) is passes
 
 
 @pytest.mark.skipif(not BUILT, reason="the load client is not built: python benchmarks/build.py")
