@@ -61,7 +61,7 @@ def _other_command(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from fastrpc.cli import COMMANDS, OTHER_WORDS, toolset_commands, version
+    from fastrpc.cli import COMMANDS, OTHER_WORDS, toolset_commands
     from fastrpc.command_line import suggestion, unknown_option
 
     if not arguments:
@@ -75,7 +75,9 @@ def _dispatch(arguments: list[str]) -> int:
         print(HELP.format(commands=listed), end="")
         return 0
     if word in ("--version", "-V"):
-        print(f"fastrpc {version()}")
+        from fastrpc.version import __version__
+
+        print(f"fastrpc {__version__}")
         return 0
     if word.startswith("-"):
         raise unknown_option(word, ("--help", "--version"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from _thread import get_ident
 
-from fastrpc import forks, tracebacks
+from fastrpc import forks
 from fastrpc._core.encode import TEXT_FORM
 from fastrpc.batches import Batch
 from fastrpc.calls import Call, complaint_of, questions_of
@@ -21,6 +21,7 @@ from fastrpc.errors import (
     InvalidParams,
     InvalidRequest,
     MethodNotFound,
+    Overloaded,
     ParseError,
     ProtocolError,
     excerpt,
@@ -86,15 +87,6 @@ class Dispatcher:
     def main(self) -> Dispatcher:
         """The session's main dispatcher: this one, if it has no other."""
         return self._main or self
-
-    @property
-    def generation(self) -> int | None:
-        """Which process may serve it, as `fastrpc.forks` counts them; None where it is in memory alone."""
-        return self.connection.generation
-
-    @generation.setter
-    def generation(self, generation: int) -> None:
-        self.connection.generation = generation
 
     # --- what the connection calls ------------------------------------------------------------------
 
@@ -322,7 +314,7 @@ class Dispatcher:
         self._put_in_flight(request)
         try:
             self.service.admit(call)  # a coroutine that does not wait has ended behind this
-        except ProtocolError:
+        except Overloaded:
             self._take_from_flight(request)
             raise
         return None
@@ -330,13 +322,10 @@ class Dispatcher:
     def _call_inline(self, call: Call) -> bytes:
         request, handler = call.request, call.plan.tool
         try:
-            return self._encoded(request, handler, call.run_inline())
+            return request.encoder.encode(request, handler, call.run_inline())
         except BaseException as error:
             self.leave_if_forked(error)
             return self._failure(request, handler, error)
-
-    def _encoded(self, request: Request, handler: Any, value: Any) -> bytes:
-        return request.encoder.encode(request, handler, value)
 
     def _failure(self, request: Request, handler: Any, error: BaseException) -> bytes:
         """Return the result that tells of an error. Raises ProtocolError where it is to be none."""
@@ -392,7 +381,7 @@ class Dispatcher:
                 self._forget(request)
                 return
         try:
-            encoded = self._encoded(request, call.plan.tool, result)
+            encoded = request.encoder.encode(request, call.plan.tool, result)
         except BaseException as error:
             self.call_raised(call, error)
         else:
@@ -506,7 +495,8 @@ class Dispatcher:
 
     def leave_if_forked(self, error: BaseException | None) -> None:
         """End this process if it is a child that was forked in the call that has ended, or raised `error`."""
-        if self.generation is not None and self.generation != forks.generation:
+        generation = self.connection.generation
+        if generation is not None and generation != forks.generation:
             forks.leave(error)
 
     def cancel(self, key: bytes) -> None:
@@ -562,5 +552,7 @@ class Dispatcher:
 
 def own_fault(method: str, error: BaseException) -> InternalError:
     """Return what a client is told of a failure inside fastrpc; the log has the rest."""
+    from fastrpc import tracebacks
+
     tracebacks.report(f"{method} failed inside fastrpc", error)
     return InternalError("Internal error; see the server's log")

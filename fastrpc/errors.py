@@ -163,7 +163,7 @@ def resembling(name: str, known: Iterable[str], most: int = 3) -> list[str]:
     return [folded[close] for close in get_close_matches(name[:128].lower(), folded, most)]
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return a hint at the names that resemble `name`, or nothing."""
-    near = resembling(name, known)
+def suggestion(name: str, known: Iterable[str], most: int = 3) -> str:
+    """Return a hint at the known names that `name` resembles, at most so many; "" where there is none."""
+    near = resembling(name, known, most)
     return f" (did you mean {', '.join(near)}?)" if near else ""

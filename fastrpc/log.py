@@ -20,6 +20,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import logging
+    from collections.abc import Callable
     from io import TextIOWrapper
     from traceback import TracebackException
     from types import TracebackType
@@ -38,6 +39,7 @@ CALLERS = tuple(
 )
 """What of the standard library stands in front of a handler."""
 _logger: logging.Logger | None = None
+_endings: list[Callable[[], object]] = []
 
 
 def level() -> int:
@@ -61,6 +63,17 @@ def say(text: str) -> None:
             sys.stderr.flush()
         except OSError:
             pass
+
+
+def at_end(function: Callable[[], object]) -> None:
+    """Have a function called by `finish`."""
+    _endings.append(function)
+
+
+def finish() -> None:
+    """A server ends: have written what is only counted until then."""
+    for function in _endings:
+        function()
 
 
 def has_room(seconds: float) -> bool:

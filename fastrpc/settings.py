@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Line = tuple[int, str, str, str, bool]
     """A line: its number among those of all files, where it stands, key, text, whether it is trusted."""
 
-__all__ = ["Setting"]
+__all__ = ["STATE_DIR", "Setting"]
 
 FILE_NAME = "scorpiox-env.txt"
 
@@ -76,7 +76,7 @@ class Setting:
         Costs a look into the environment and the reading of its text, each time.
         """
         key = switch(self.name[:-1], name) if name else self.name
-        text = os.environ.get(key, "").strip() or _kept_secrets.get(key, "")
+        text = _in_environment(key).strip() or _kept_secrets.get(key, "")
         if text:
             try:
                 return PARSERS[self.kind](text)
@@ -85,6 +85,12 @@ class Setting:
                     return True
         default = self.default
         return default(os.environ, os.path.expanduser("~")) if callable(default) else default
+
+
+def _in_environment(key: str) -> str:
+    """``os.environ.get(key, "")``, quickly where there is no such variable: it raises an exception within."""
+    variables = getattr(os.environ, "_data", None)
+    return "" if type(variables) is dict and key.encode() not in variables else os.environ.get(key, "")
 
 
 _kept_secrets: dict[str, str] = {}
@@ -158,16 +164,14 @@ def parse_flag(text: str) -> bool:
     raise ValueError("expected true or false")
 
 
-def parse_count(text: str) -> int:
-    if text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0:
+def parse_count(text: str, most_digits: int = 9) -> int:
+    if text.isascii() and text.isdigit() and 0 < len(text) <= most_digits and int(text) > 0:
         return int(text)
     raise ValueError("expected a whole number from 1 up")
 
 
 def parse_bytes(text: str) -> int:
-    if text.isascii() and text.isdigit() and 0 < len(text) <= 15 and int(text) > 0:
-        return int(text)
-    raise ValueError("expected a whole number from 1 up")
+    return parse_count(text, 15)
 
 
 def parse_seconds(text: str) -> float:
@@ -233,6 +237,9 @@ PARSERS: dict[str, Callable[[str], Any]] = {
 }
 
 
+STATE_DIR = Setting("FASTRPC_STATE_DIR", "folder", state_folder, "where state and long outputs are kept")
+"""The folder for what a server keeps; toolsets read it too."""
+
 SETTINGS = (
     Setting("TOOLS", "flag", True, "serve tools at all; off: the list is empty"),
     Setting("MODEL", "text", "", "accepted and reported; fastrpc calls no model"),
@@ -241,7 +248,7 @@ SETTINGS = (
         "FASTRPC_ASK_SECONDS", "seconds", 300.0, "how long a person may think; at most 590, 0: ask nobody"
     ),
     Setting("FASTRPC_TOOLSET", "module", SHIPPED_TOOLSET, "the tools served when no target is named"),
-    Setting("FASTRPC_STATE_DIR", "folder", state_folder, "where state and long outputs are kept"),
+    STATE_DIR,
     Setting(
         "FASTRPC_DRAIN_SECONDS",
         "seconds",
@@ -507,11 +514,9 @@ def settle(configuration: Configuration, others: Iterable[Setting] = ()) -> None
 
 
 def _unknown(key: str, known: Iterable[str]) -> str:
-    from fastrpc.errors import resembling
+    from fastrpc.errors import suggestion
 
-    near = resembling(key, known, 1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    return f"unknown key {key if key.isprintable() else ascii(key)}{hint}"
+    return f"unknown key {key if key.isprintable() else ascii(key)}{suggestion(key, known, 1)}"
 
 
 def _is_same(one: Setting, other: Setting) -> bool:

@@ -23,7 +23,6 @@ from fastrpc import log
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Hashable
-    from types import CodeType
     from typing import Protocol
 
     class NamedHandler(Protocol):
@@ -93,11 +92,6 @@ def _place_of(error: BaseException) -> tuple[str, int]:
             found = traceback
         traceback = traceback.tb_next
     return ("", 0) if found is None else (found.tb_frame.f_code.co_filename, found.tb_lineno)
-
-
-def is_own(code: CodeType) -> bool:
-    """Say whether code is fastrpc's."""
-    return log.is_own(code.co_filename)
 
 
 def _write_in_full(key: Hashable, what: NamedHandler | str, error: BaseException, where: str) -> Place:
@@ -193,3 +187,4 @@ def _begin_anew() -> None:
 
 
 os.register_at_fork(after_in_child=_begin_anew)
+log.at_end(finish)

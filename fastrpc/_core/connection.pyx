@@ -65,14 +65,16 @@ cdef inline bint is_ascii_text(object value) noexcept:
 
 
 cdef object failures = None      # `fastrpc.tracebacks`, once something has failed: `masking` costs some ms
+cdef object is_own = None
 cdef object masked = None
 cdef object none_in = None
 
 
 cdef int prepare_for_failures() except -1:
-    global failures, masked, none_in
-    from fastrpc import masking, tracebacks
+    global failures, is_own, masked, none_in
+    from fastrpc import log, masking, tracebacks
 
+    is_own = log.is_own
     masked, none_in = masking.masked, masking.secrets.none_in
     failures = tracebacks
     return 0
@@ -92,7 +94,7 @@ cdef int count_failure(Plan plan, object error) except -1:
         plan.failed_place.count += 1
         return 0
     plan.failed_place = failures.report(plan.tool, error)
-    if code == NULL or failures.is_own(<object> code):  # the place is another frame's
+    if code == NULL or is_own((<object> code).co_filename):  # the place is another frame's
         plan.failed_code = None
     else:
         plan.failed_code = <object> code

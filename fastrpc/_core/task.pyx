@@ -15,6 +15,7 @@ import sys
 from asyncio import CancelledError, InvalidStateError, tasks
 
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
 
 cdef extern from "Python.h":
     ctypedef enum PySendResult:
@@ -108,7 +109,7 @@ cdef class CallTask:
                 if outcome == PYGEN_ERROR:
                     reraise()
                 result = <object> sent
-                release(sent)
+                Py_DECREF(result)  # `sent` was a reference of ours
             else:
                 result = self.coroutine.throw(error)
                 outcome = PYGEN_NEXT
@@ -332,13 +333,6 @@ cdef class CallTask:
     def __repr__(self):
         state = ("pending", "cancelled", "finished")[self.state]
         return f"<CallTask {state} name={self.get_name()!r} coro={self.coroutine!r}>"
-
-
-cdef extern from *:
-    """
-    static inline void fastrpc_release(PyObject *value) { Py_DECREF(value); }
-    """
-    void release "fastrpc_release"(PyObject* value)
 
 
 cdef int reraise() except -1:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from _thread import get_ident
 from time import perf_counter_ns
 
-from fastrpc import forks, tracebacks
+from fastrpc import forks
 from fastrpc.engine.request import ENDED, RUNNING, WAITING
 from fastrpc.errors import ArgumentError, ToolError
 from fastrpc.results import UnencodableResult
@@ -129,13 +129,14 @@ class Call:
             self.context = context_of(request)
 
     def invoke(self) -> Any:
-        """Call the function; what comes back may be a coroutine."""
+        """Call the function, unless the call has ended; what comes back may be a coroutine."""
         if self.state == ENDED:
             return None
+        return self.call_function() if within is None else within(self, self.call_function)
+
+    def call_function(self) -> Any:
         handler = self.plan.tool
-        if within is None:
-            return handler.signature.call(handler.function, self.arguments, self.context)
-        return within(self, lambda: handler.signature.call(handler.function, self.arguments, self.context))
+        return handler.signature.call(handler.function, self.arguments, self.context)
 
     # --- the beginning ------------------------------------------------------------------------------
 
@@ -181,13 +182,10 @@ class Call:
 
         from fastrpc._core.task import CallTask
 
-        handler = self.plan.tool
         try:
-            coroutine = handler.signature.call(handler.function, self.arguments, self.context)
+            coroutine = self.call_function()
         except BaseException as error:
-            self.dispatcher.service.release(self)
-            self.dispatcher.leave_if_forked(error)
-            self.failed(error)
+            self.function_ended(None, error)
             return
         if not iscoroutine(coroutine):
             coroutine = awaited(coroutine)
@@ -201,26 +199,27 @@ class Call:
         try:
             result, error = self.invoke(), None
         except BaseException as failure:
-            self.dispatcher.leave_if_forked(failure)
             result, error = None, failure
         self.thread_done(result, error, perf_counter_ns() - began)
 
     # --- the ends -------------------------------------------------------------------------------------
 
     def task_done(self, task: CallTask) -> None:
-        error = None if task.cancelled() else task.exception()
-        self.dispatcher.leave_if_forked(error)
-        self.dispatcher.service.release(self)
         if task.cancelled():
-            self.failed(ToolError("the call was cancelled"))
-        elif error is not None:
-            self.failed(error)
+            self.function_ended(None, ToolError("the call was cancelled"))
+        elif (error := task.exception()) is not None:
+            self.function_ended(None, error)
         else:
-            self.returned(task.result())
+            self.function_ended(task.result(), None)
 
     def thread_done(self, result: Any, error: BaseException | None, nanoseconds: int) -> None:
-        self.dispatcher.service.release(self)
         self.plan.note(nanoseconds)
+        self.function_ended(result, error)
+
+    def function_ended(self, result: Any, error: BaseException | None) -> None:
+        """The function has returned or raised: free its place, and answer unless that has been done."""
+        self.dispatcher.leave_if_forked(error)
+        self.dispatcher.service.release(self)
         if error is not None:
             self.failed(error)
         else:
@@ -277,8 +276,9 @@ def complaint_of(handler: Any, error: BaseException) -> str:
     """Return what the other side is told of a failure; log the traceback of one that is not a refusal."""
     if isinstance(error, (ArgumentError, ToolError, UnencodableResult)):
         return str(error)
-    tracebacks.report(handler, error)
+    from fastrpc import tracebacks
     from fastrpc.masking import masked
 
+    tracebacks.report(handler, error)
     text = masked(str(error))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -43,13 +43,6 @@ OTHER_WORDS = {
 """What other programs call a command, and what it is called here."""
 
 
-def version() -> str:
-    """Return the version of this distribution."""
-    from fastrpc import __version__
-
-    return __version__
-
-
 def configuration(options: dict[str, str] | None = None, targets: Sequence[str] = ()) -> Configuration:
     """Load the settings and show their warnings, one line each.
 
@@ -60,10 +53,9 @@ def configuration(options: dict[str, str] | None = None, targets: Sequence[str] 
 
     loaded = load(options=options)
     if not targets and loaded.pending and loaded["FASTRPC_TOOLSET"] == SHIPPED_TOOLSET:
-        from fastrpc.cli._assemble import declare_toolset, warn_of_settings
+        from fastrpc.cli._assemble import read_toolset_settings
 
-        declare_toolset(loaded, SHIPPED_TOOLSET)
-        warn_of_settings(loaded)
+        read_toolset_settings(loaded, SHIPPED_TOOLSET)
     for warning in loaded.new_warnings():
         say(f"fastrpc: warning: {warning}")
     return loaded
@@ -77,14 +69,13 @@ def toolset_commands() -> dict[str, tuple[str, Callable[[list[str]], int]]]:
     """
     import os
 
-    from fastrpc.cli._assemble import declare_toolset, warn_of_settings
+    from fastrpc.cli._assemble import read_toolset_settings
     from fastrpc.cli._contract import load_companion
 
     settings = configuration()
     settings.export(os.environ)
     toolset = settings["FASTRPC_TOOLSET"]
-    declare_toolset(settings, toolset)
-    warn_of_settings(settings)
+    read_toolset_settings(settings, toolset)
     companion = load_companion(toolset, "_commands")
     return {
         name: (text, _late(toolset, place))

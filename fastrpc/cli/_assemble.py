@@ -68,8 +68,7 @@ def _load(target: str, toolset: str, settings: Configuration) -> Any:
 
 
 def _load_late(server: Server, toolset: str, settings: Configuration) -> Iterator[Tool]:
-    declare_toolset(settings, toolset)
-    warn_of_settings(settings)
+    read_toolset_settings(settings, toolset)
     yield from switched_on(load_toolset(toolset), settings)
     _attach(toolset, server)  # whoever asked for the next one has added all of them
 
@@ -198,6 +197,12 @@ def declare_toolset(settings: Configuration, toolset: str) -> None:
     something else already.
     """
     _declare(settings, toolset, toolset_settings(toolset))
+
+
+def read_toolset_settings(settings: Configuration, toolset: str) -> None:
+    """Declare the settings of a toolset, which is all that is served, and write the warnings."""
+    declare_toolset(settings, toolset)
+    warn_of_settings(settings)
 
 
 def declare_target(settings: Configuration, target: str, tools: Iterable[Tool]) -> None:

@@ -152,12 +152,12 @@ class Client:
 
     def initialize(self) -> Answer:
         """Shake hands; the time counts from the start of the process."""
-        from fastrpc.cli import version
+        from fastrpc.version import __version__
 
         params = {
             "protocolVersion": PROTOCOL,
             "capabilities": self.capabilities,
-            "clientInfo": {"name": "fastrpc-cli", "version": version()},
+            "clientInfo": {"name": "fastrpc-cli", "version": __version__},
         }
         answer = self.request("initialize", params, START_SECONDS)
         if answer.error is not None:

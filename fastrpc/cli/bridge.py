@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 
-from fastrpc.cli import configuration, parser, say, version
+from fastrpc.cli import configuration, parser, say
 from fastrpc.errors import UsageError
+from fastrpc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def main(arguments: list[str]) -> int:
         server = Server.proxy(
             options.url,
             name="fastrpc bridge",
-            version=version(),
+            version=__version__,
             token=_token(options.token_file),
             headers=_headers(options.header),
             tls_ca=options.tls_ca,

@@ -34,10 +34,9 @@ def main(arguments: list[str]) -> int:
 
         assemble(chosen.targets, settings)
     else:
-        from fastrpc.cli._assemble import declare_toolset, warn_of_settings
+        from fastrpc.cli._assemble import read_toolset_settings
 
-        declare_toolset(settings, settings["FASTRPC_TOOLSET"])
-        warn_of_settings(settings)
+        read_toolset_settings(settings, settings["FASTRPC_TOOLSET"])
     if chosen.json:
         import json
 

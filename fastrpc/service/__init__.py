@@ -7,7 +7,7 @@ every client that may know of a change is told of it.
 
 from __future__ import annotations
 
-from fastrpc import calls, tracebacks
+from fastrpc import calls, log
 from fastrpc._core.plan import REQUIRED, Plan
 from fastrpc.catalogue.paging import page_of
 from fastrpc.errors import Overloaded
@@ -243,7 +243,7 @@ class Service:
                 await asyncio.sleep(0.005)
             await asyncio.gather(*(thing.leave() for thing in live))
         if not self.dispatchers:
-            tracebacks.finish()
+            log.finish()
 
     def _live(self) -> Iterator[Any]:
         """The lifespans and sources, of mounted servers too, that nobody needs any longer."""

@@ -140,7 +140,7 @@ def serve(
     stream: Stream | None = None
     try:
         stream = Stream(connection, descriptors.input, descriptors.output, max_line, trace)
-        connection.dispatcher.generation = forks.generation
+        connection.generation = forks.generation
         forks.in_child(stream.abandon)
         reason = stream.run()
         if reason == _stream.LOOP:

@@ -14,8 +14,8 @@ from typing import Any
 
 import certificates
 import pytest
-from http_processes import TOKEN, Serving, eventually
-from programs import is_alive
+from http_processes import TOKEN, Serving
+from programs import gone, is_alive
 from stdio import Process, encode, serve
 
 SERVER = """
@@ -275,7 +275,7 @@ def test_a_child_that_stays_keeps_no_pipe_open(tool: str) -> None:
 def test_a_signal_for_a_child_does_not_end_the_server(process: Process) -> None:
     pid = int(process.call("stays")["content"][0]["text"])
     os.kill(pid, signal.SIGTERM)
-    eventually(lambda: not is_alive(pid))
+    gone(pid)
     assert process.call("echo", text="after")["content"][0]["text"] == "after"
 
 

@@ -32,7 +32,7 @@ from http_processes import (
     eventually,
     modern,
 )
-from programs import is_alive
+from programs import gone, is_alive
 
 TOOLS = (
     """
@@ -507,7 +507,7 @@ def test_at_the_end_the_lifespan_is_left_and_the_programs_of_tools_are_ended(fol
         assert is_alive(program)
         assert server.stop() == 0
     assert server.stderr.endswith("lifespan left\n")
-    eventually(lambda: not is_alive(program), 2)
+    gone(program, 2)
 
 
 # --- secrets ----------------------------------------------------------------------------------------------

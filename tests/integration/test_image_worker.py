@@ -21,7 +21,7 @@ from fastrpc.tools.agent._image import pool as image_pool
 from fastrpc.tools.agent.read_image import read_image
 from image_calls import run
 from PIL import Image
-from programs import reaper_below, reapers
+from programs import gone, reaper_below, reapers
 from stdio import LEGACY, MODERN, MODERN_META, Process, serve
 
 from fastrpc import ToolError
@@ -90,10 +90,6 @@ def wait_for(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
         assert time.monotonic() < deadline, "it did not come to that"
         time.sleep(0.01)
     return value
-
-
-def gone(pid: int, seconds: float = 20.0) -> None:
-    wait_for(lambda: not status(pid), seconds)
 
 
 async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 from behind import OFFERS, every_feature_passes
-from http_processes import eventually
 from in_memory import with_client
-from programs import is_alive
+from programs import gone, is_alive
 from stdio import serve
 
 from fastrpc import DefinitionError, Server
@@ -286,4 +285,4 @@ def test_the_child_ends_with_its_proxy(command: list[str], how: str) -> None:
         else:
             server.signal(15 if how == "SIGTERM" else 9)
             server.wait()
-        eventually(lambda: not is_alive(child), 5.0)
+        gone(child, 5.0)

@@ -10,8 +10,9 @@ import os
 from _thread import allocate_lock  # threading itself would be an import at the start
 
 from fastrpc import ToolError, regular_files
+from fastrpc.settings import STATE_DIR
 
-from . import _private_folder, _settings
+from . import _private_folder
 from ._file_lock import lock
 
 TYPE_CHECKING = False
@@ -25,7 +26,7 @@ _making = allocate_lock()
 
 
 def folder() -> str:
-    return os.path.join(_settings.state_folder(), "instances")
+    return os.path.join(STATE_DIR.read(), "instances")
 
 
 def own() -> str:

@@ -11,6 +11,7 @@ import os
 import time
 
 from fastrpc import regular_files
+from fastrpc.settings import STATE_DIR
 
 from . import _private_folder, _settings
 from ._file_lock import lock
@@ -28,7 +29,7 @@ _tidied = 0.0
 
 
 def folder() -> str:
-    return os.path.join(_settings.state_folder(), "output")
+    return os.path.join(STATE_DIR.read(), "output")
 
 
 def create(name: str) -> OutputFile:

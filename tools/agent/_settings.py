@@ -5,8 +5,6 @@ A tool reads one when it needs it: from the environment, where the server has pu
 
 from __future__ import annotations
 
-import os
-
 from fastrpc.settings import Setting
 
 STREAMING = Setting(
@@ -70,14 +68,3 @@ SEARCH_USER_AGENT = Setting(
 SEARCH_ADDRESS = Setting(
     "FASTRPC_SEARCH_ADDRESS", "address", "", "stands in for all search engines, for tests"
 )
-
-
-def state_folder() -> str:
-    """Return the folder in which state and long outputs are kept."""
-    chosen = os.environ.get("FASTRPC_STATE_DIR", "")
-    if chosen:
-        return os.path.abspath(os.path.expanduser(chosen))
-    home = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(home):  # the XDG specification: a relative path is to be ignored
-        home = os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(home, "fastrpc")

@@ -77,7 +77,7 @@ class Exchange:
         dispatcher.on_paused = lambda: self.put(PAUSED, b"")
         dispatcher.on_batch_read = self._batch_read
         dispatcher.loop_runs(loop)
-        dispatcher.generation = forks.generation
+        self.connection.generation = forks.generation
         self.bell = Bell(loop)
         self.on_end: Callable[[Exchange], object] | None = None
         """Called when a request that was in flight is over."""
@@ -87,27 +87,28 @@ class Exchange:
         self._take: Callable[[str, bytes], object] | None = None
         self._items: deque[tuple[str, bytes]] = deque()
         self._waiting_bytes = 0
-        self._owes = False
+        self.owes = False
+        """Whether a request of its own is in flight."""
 
     def receive(self, body: bytes) -> bytes | None:
         """Take a message; return its answer if it is there at once and nothing else was said."""
         self.reusable = self.reusable and len(body) <= LARGEST_KEPT
-        self._owes = True
+        self.owes = True
         self.connection.flush = None  # what is written now is the answer at once
         try:
             self.connection.receive(body)
         finally:
             self.connection.flush = self._flush
-        if self.dispatcher.generation != forks.generation:
+        if self.connection.generation != forks.generation:
             forks.leave()
         answer = self._answer()
         if not answer:
-            self._owes = self._has_requests()
+            self.owes = self._has_requests()
             return None
         if self._items:
             self.put(ANSWER, answer)
             return None
-        self._owes = False
+        self.owes = False
         return answer
 
     def next(self) -> tuple[str, bytes] | None:
@@ -125,12 +126,7 @@ class Exchange:
     @property
     def waits(self) -> bool:
         """Whether there is something to wait for: said and not read, or a request of its own in flight."""
-        return bool(self._items) or self._owes
-
-    @property
-    def owes(self) -> bool:
-        """Whether a request of its own is in flight."""
-        return self._owes
+        return bool(self._items) or self.owes
 
     def _has_requests(self) -> bool:
         return bool(self._requests() or self.dispatcher.listening or self._batches())
@@ -187,7 +183,7 @@ class Exchange:
     def put(self, kind: str, line: bytes) -> None:
         """Say something."""
         if kind in ENDS:
-            self._owes = False
+            self.owes = False
             on_end, self.on_end = self.on_end, None
             if on_end is not None:
                 on_end(self)
@@ -218,12 +214,12 @@ class Exchange:
 
     def _dropped(self) -> None:
         """A call was cancelled: there is no answer, unless the rest of a batch still makes one."""
-        if self._owes and not self._has_requests():
+        if self.owes and not self._has_requests():
             self.put(DROPPED, b"")
 
     def _batch_read(self) -> None:
         """A batch was read in several turns; without a request in it nothing else would end the exchange."""
-        if self._owes and not self._has_requests():
+        if self.owes and not self._has_requests():
             self.put(SILENT, b"")
 
 

@@ -15,7 +15,7 @@ import re
 from contextvars import copy_context
 from time import monotonic
 
-from fastrpc import forks, log, tracebacks
+from fastrpc import forks, log
 from fastrpc.errors import FAILURES, InternalError
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.guard import Refused, Unsettled
@@ -98,7 +98,7 @@ class HotPath:
         self._connection.call_in_loop = lambda function: function()
         self._connection.tell = _ignore  # no client hears of changes here
         self._dispatcher.loop_runs(loop)
-        self._dispatcher.generation = forks.generation
+        self._connection.generation = forks.generation
         app.at_end.append(self._dispatcher.close)  # the server waits for its last connection to end
         self._plans: Any = None
         self._heads: dict[bytes, Head] = {}
@@ -290,6 +290,8 @@ class HotPath:
 
     def _failed(self, error: BaseException, headers: Headers) -> bytes:
         """fastrpc itself has failed, perhaps behind the call: say what the long way says, and do no more."""
+        from fastrpc import tracebacks
+
         tracebacks.report("POST /mcp failed inside fastrpc", error)
         self._id = None
         self._connection.output.take()

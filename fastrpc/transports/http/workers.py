@@ -16,7 +16,7 @@ import socket
 import sys
 from time import monotonic
 
-from fastrpc import log, tracebacks
+from fastrpc import log
 from fastrpc.errors import DefinitionError, UsageError
 from fastrpc.transports.http.process import WorkerGroup, receive_byte, serve
 from fastrpc.transports.http.signals import Signals
@@ -152,7 +152,7 @@ class Workers:
         except BaseException as error:
             log.write("error", f"worker {worker.number} failed", error)
         finally:
-            tracebacks.finish()
+            log.finish()
             for stream in (sys.stdout, sys.stderr):
                 try:
                     stream.flush()

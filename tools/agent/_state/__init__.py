@@ -14,8 +14,9 @@ import time
 from _thread import allocate_lock, start_new_thread  # threading itself would be an import at the start
 
 from fastrpc import ToolError, regular_files
+from fastrpc.settings import STATE_DIR
 
-from .. import _private_folder, _settings
+from .. import _private_folder
 from . import file as state_file
 
 TYPE_CHECKING = False
@@ -92,7 +93,7 @@ _idle: list[Held] = []
 
 def path() -> str:
     """Return the path of the database; it need not exist yet."""
-    return os.path.join(_settings.state_folder(), FILE)
+    return os.path.join(STATE_DIR.read(), FILE)
 
 
 def reading(wait_seconds: float = WAIT_SECONDS) -> Transaction:

@@ -11,8 +11,9 @@ import os
 import time
 
 from fastrpc import ToolError, UsageError
+from fastrpc.settings import STATE_DIR
 
-from .. import _instances, _output_files, _project, _settings, _state
+from .. import _instances, _output_files, _project, _state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _options(arguments: list[str]) -> Namespace:
 
 
 def _show() -> int:
-    print(f"State folder: {_settings.state_folder()}")
+    print(f"State folder: {STATE_DIR.read()}")
     code = 0
     if not os.path.lexists(_state.path()):
         print("Database: none yet")
