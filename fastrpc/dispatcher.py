@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from fastrpc._core.connection import Connection
     from fastrpc._core.message import Message
     from fastrpc._core.plan import Plan
+    from fastrpc._core.task import CallTask
     from fastrpc.engine.ports import Method, PendingRequests, ResultEncoder
     from fastrpc.service import Service
 
@@ -116,6 +117,16 @@ class Dispatcher:
         else:
             self._answer(id, result, None)
 
+    def call_waits(self, id: bytes, plan: Plan, task: CallTask, modern: bool, seconds: float) -> None:
+        """A coroutine that the connection has begun so many seconds ago waits: its call is in flight now."""
+        request = Request(self, id, "tools/call", {}, None)
+        request.version = self._version_of(modern)
+        request.encoder = self.service.features.TOOL_RESULTS
+        self._put_in_flight(request)
+        self.service.in_flight += 1
+        assert self.loop is not None
+        Call(self, request, plan, []).go_on(task, self.loop, seconds)
+
     def quiet(self) -> bool:
         """The client has paused: get ready, and say whether the loop will be needed."""
         if self.connection.plans is not self.service.plans:
@@ -164,7 +175,8 @@ class Dispatcher:
             self._answer_error(message.id or b"null", error, batch)
 
     def _take_request(self, message: Message, batch: Batch | None) -> None:
-        request = Request(self, message, batch)
+        id, params = message.id or b"null", message.params or {}
+        request = Request(self, id, message.method or "", params, batch)
         if batch is None or self._is_wanted(request, batch):
             self._handle(request)
 
@@ -464,7 +476,7 @@ class Dispatcher:
 
     def loop_runs(self, loop: AbstractEventLoop) -> None:
         """The connection is served by this loop from now on."""
-        self.loop = loop
+        self.loop = self.connection.loop = loop
         self.thread = get_ident()
         self.watch()
 

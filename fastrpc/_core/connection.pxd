@@ -27,6 +27,8 @@ cdef class Connection:
     cdef bytes modern_list
     cdef public object flush             # called after writing outside of a pump, or None
     cdef public object tell              # takes messages that answer nothing; None: they go among the answers
+    cdef public object loop              # in which the connection is served, once it runs; None: none, or
+                                         # a connection whose requests all are answered at once
     cdef public object call_in_loop      # calls a function on the event loop, as soon as there is one
     cdef bint pumping
     cdef int64_t now                     # the ticks when the last timed call ended; 0: count anew
@@ -52,6 +54,13 @@ cdef class Connection:
     ) except -1
     cdef int end_call(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
+    ) except -1
+    cdef bint may_step(self, Py_ssize_t id_size) except -1
+    cdef int step_call(
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known
+    ) except -1
+    cdef int fail_call_with(
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object error
     ) except -1
     cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern) except -1
     cdef str complaint(self, Plan plan, object error)

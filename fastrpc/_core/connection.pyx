@@ -2,7 +2,8 @@
 
 A `tools/call` of a tool that may run inline goes from the parser through its plan into the output
 buffer without leaving compiled code but for the tool itself; what the tool raises, too, where it is a
-ToolError, or an exception whose text needs no care. Every other message, every result that is no `str`, and
+ToolError, or an exception whose text needs no care. A coroutine is begun here, too, once the event loop
+runs, and only a call that waits is handed on. Every other message, every result that is no plain value, and
 every other failure go to the dispatcher, in Python. Looks at the processor's counter once a
 call of a tool that is judged by its record, at a clock only when that call looks slow. Does no I/O: a
 transport feeds lines and sends the output.
@@ -103,6 +104,20 @@ cdef int count_failure(Plan plan, object error) except -1:
     return 0
 
 
+cdef object begun = None         # of `fastrpc._core.task`, which needs asyncio: a coroutine has been called
+cdef object running_loop = None
+
+
+cdef int prepare_for_coroutines() except -1:
+    global begun, running_loop
+    from asyncio import _get_running_loop
+
+    from fastrpc._core import task
+
+    begun, running_loop = task.begun, _get_running_loop
+    return 0
+
+
 cdef int64_t clock() noexcept:
     """Return a monotonic time in nanoseconds."""
     return c_clock()
@@ -146,6 +161,10 @@ cdef class Connection:
                     if message.likely:
                         self.learn(plan)
                     return self.call(plan, message.id.data, message.id.size, message.era == MODERN, False)
+                if plan is not None and plan.stepped and self.may_step(message.id.size):
+                    if message.likely:
+                        self.learn(plan)
+                    return self.step_call(plan, message.id.data, message.id.size, message.era == MODERN, False)
             elif message.is_list:
                 ready = self.modern_list if message.era == MODERN else self.legacy_list
                 if ready is not None:
@@ -184,6 +203,12 @@ cdef class Connection:
         cdef const Call* call = self.message.call
         if plan.inline and not ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)):
             return self.call(plan, call.id, call.id_size, self.known_modern, True)
+        if (
+            plan.stepped
+            and self.may_step(call.id_size)
+            and not ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size))
+        ):
+            return self.step_call(plan, call.id, call.id_size, self.known_modern, True)
         self.message.take_likely()
         return self.dispatch()
 
@@ -278,10 +303,15 @@ cdef class Connection:
     cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern) except -1:
         """The tool has raised; its exception is set."""
         cdef object error = take_raised()
-        cdef str text
-        cdef int tail = FORMS * modern + FORM_ERROR
         if plan.judged:
             self.judge(plan)
+        return self.fail_call_with(plan, id, id_size, modern, error)
+
+    cdef int fail_call_with(
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object error
+    ) except -1:
+        cdef str text
+        cdef int tail = FORMS * modern + FORM_ERROR
         self.now = 0  # what it takes to say so is no other tool's time
         if self.generation is None or self.generation == forks.generation:
             try:
@@ -313,6 +343,55 @@ cdef class Connection:
         if not none_in(text):
             text = masked(text)
         return f"{name}: {text}" if text else name
+
+    # --- a coroutine's call -----------------------------------------------------------------------------
+
+    cdef bint may_step(self, Py_ssize_t id_size) except -1:
+        """May a coroutine be begun here, now? The loop has to be running, and the server not overloaded."""
+        cdef object service
+        if self.loop is None or id_size > ID_ROOM:
+            return False
+        if begun is None:
+            prepare_for_coroutines()
+        if not self.pumping and running_loop() is not self.loop:  # a pump is called by the loop alone
+            return False
+        service = self.dispatcher.service
+        return service.in_flight < service.max_in_flight
+
+    cdef int step_call(
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known
+    ) except -1:
+        """Begin the coroutine of a call and, if it has ended with its first step, write the answer."""
+        cdef char kept[ID_ROOM]
+        cdef PyObject* made
+        cdef object coroutine
+        cdef object task
+        cdef int64_t began = c_clock()
+        memcpy(kept, id, ID_ROOM)
+        self.now = 0
+        made = plan.call_known(self.message.call, self.order) if known else plan.call(self.message)
+        if made == NULL:
+            return self.fail_call(plan, kept, id_size, modern)
+        coroutine = <object> made
+        Py_DECREF(coroutine)
+        if coroutine is MISFIT:
+            if known:
+                self.message.take_likely()
+            return self.dispatch()
+        task = begun(coroutine, self.loop)
+        if self.generation is not None and self.generation != forks.generation:
+            self.dispatcher.leave_if_forked(task.value if task.failed else None)
+        if not task.done():
+            self.dispatcher.call_waits(kept[:id_size], plan, task, modern, (c_clock() - began) / 1e9)
+            return 0
+        if task.cancelled():
+            return self.fail_call_with(plan, kept, id_size, modern, ToolError("the call was cancelled"))
+        if task.failed:
+            return self.fail_call_with(plan, kept, id_size, modern, task.value)
+        result = task.value
+        if plan.form == FORM_TEXT and is_ascii_text(result):
+            return self.put_text(kept, id_size, <str> result, modern)
+        return self.end_call(plan, kept, id_size, modern, result)
 
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept:
         """Return how long so many ticks are, by what has gone by since the connection was made."""

@@ -29,6 +29,7 @@ cdef class Plan:
     cdef list key_texts                  # owners of `keys`
     cdef tuple defaults                  # a parameter's default, or REQUIRED
     cdef readonly bint inline            # may run on the loop's thread, now
+    cdef readonly bint stepped           # makes a coroutine that the connection may begin
     cdef readonly bint judged            # inline or not by its record (run="auto")
     cdef readonly int form               # of a plain value that it returns; -1: the dispatcher decides
     cdef object exact                    # the type of such a value, or None: any

@@ -55,6 +55,7 @@ cdef class Plan:
         *,
         bint inline,
         bint judged,
+        bint stepped=False,
         int form=FORM_TEXT,
         exact=None,
         check=None,
@@ -63,7 +64,8 @@ cdef class Plan:
 
         `parameters` are (name, kind, default or REQUIRED, nullable) in positional order, or None where
         the compiled binder cannot serve the tool at all. `inline` lets it run on the loop's thread from
-        the start; `judged` lets its record decide. `form` is that of its plain values (`encode`), -1 if
+        the start; `judged` lets its record decide. `stepped` says that it makes a coroutine, and that nothing
+        but a running loop has to be there before one is begun. `form` is that of its plain values (`encode`), -1 if
         they need more than writing. They are written if they are of the type `exact`, where it is given, and
         `check`, where it is given, says that they keep the output schema; it must not raise.
         """
@@ -92,6 +94,7 @@ cdef class Plan:
             self.defaults = tuple([parameter[2] for parameter in parameters])
         self.inline = inline
         self.judged = judged
+        self.stepped = stepped
         self.form = form
         self.exact = exact
         self.check = check

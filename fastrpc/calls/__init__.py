@@ -19,7 +19,7 @@ from fastrpc.results import UnencodableResult
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from typing import Any
 
     from fastrpc._core.plan import Plan
@@ -84,11 +84,6 @@ async def contained(function: Callable[[], Any]) -> Any:
     if generation != forks.generation:
         forks.leave()
     return result
-
-
-async def awaited(awaitable: Awaitable[Any]) -> Any:
-    """Await what an asynchronous function has returned that makes no coroutines."""
-    return await awaitable
 
 
 class Call:
@@ -180,7 +175,7 @@ class Call:
         """Begin the coroutine, now: it becomes a task of the loop where it waits."""
         from asyncio import iscoroutine
 
-        from fastrpc._core.task import CallTask
+        from fastrpc._core.task import CallTask, awaited
 
         try:
             coroutine = self.call_function()
@@ -192,6 +187,17 @@ class Call:
         self.task = CallTask(coroutine, loop, self.task_done)
         self.task.begin()
         self.dispatcher.leave_if_forked(None)  # no loop goes on in a child that waits
+
+    def go_on(self, task: CallTask, loop: AbstractEventLoop, seconds: float) -> None:
+        """Take over a coroutine that was begun so many seconds ago and waits."""
+        self.state = RUNNING
+        self.thread = get_ident()
+        self.loop = loop
+        self.task = task
+        task.on_done = self.task_done
+        limit = self.plan.tool.timeout_seconds
+        if limit is not None:
+            self.timer = loop.call_later(max(limit - seconds, 0), self.expire)
 
     def run_late(self) -> None:
         """Call the function on this thread, now, though the request has been put in flight."""
