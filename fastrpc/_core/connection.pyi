@@ -31,6 +31,7 @@ class Connection:
     flush: Callable[[], object] | None
     tell: Callable[[bytes], object] | None
     loop: AbstractEventLoop | None
+    shared: bool
     call_in_loop: Callable[[Callable[[], object]], object]
     def __init__(self, legacy_tails: tuple[bytes, ...], modern_tails: tuple[bytes, ...]) -> None: ...
     def answer_text(self, id: bytes, text: str, modern: bool) -> None:

@@ -2,8 +2,8 @@
 
 A `tools/call` of a tool that may run inline goes from the parser through its plan into the output
 buffer without leaving compiled code but for the tool itself; what the tool raises, too, where it is a
-ToolError, or an exception whose text needs no care. A coroutine is begun here, too, once the event loop
-runs, and only a call that waits is handed on. Every other message, every result that is no plain value, and
+ToolError, or an exception whose text needs no care. A function that takes a Context is called here, and a
+coroutine begun, once the event loop runs: only a call that waits is handed on. Every other message, every result that is no plain value, and
 every other failure go to the dispatcher, in Python. Looks at the processor's counter once a
 call of a tool that is judged by its record, at a clock only when that call looks slow. Does no I/O: a
 transport feeds lines and sends the output.
@@ -15,6 +15,7 @@ from cpython.ref cimport Py_DECREF
 from libc.string cimport memchr, memcmp, memcpy
 
 from fastrpc._core.call cimport Call
+from fastrpc._core.context cimport CallContext, context_of_call
 from fastrpc._core.encode cimport FORM_TEXT, ID_ROOM
 from fastrpc._core.message cimport LARGE, LEGACY, MODERN, REQUEST, PyGC_Disable, PyGC_Enable
 from fastrpc._core.plan cimport MISFIT
@@ -151,17 +152,21 @@ cdef class Connection:
         cdef Plan plan
         if (
             message.kind_code == REQUEST
-            and not message.wants_progress
             and (message.era == MODERN or (message.era == LEGACY and self.open))
             and not ((self.in_flight or self.listening) and self.is_taken(message.id.data, message.id.size))
         ):
             if message.is_call:
                 plan = self.plan_of()
-                if plan is not None and plan.inline and plan.count >= 0:
+                if plan is None or plan.count < 0:
+                    return self.dispatch()
+                if plan.context_at >= 0:
+                    if self.may_begin(plan) and not (self.shared or message.resumes):
+                        return self.call_in_context(plan, message.era == MODERN)
+                elif plan.inline:
                     if message.likely:
                         self.learn(plan)
                     return self.call(plan, message.id.data, message.id.size, message.era == MODERN, False)
-                if plan is not None and plan.stepped and self.may_step(message.id.size):
+                elif self.may_begin(plan):
                     if message.likely:
                         self.learn(plan)
                     return self.step_call(plan, message.id.data, message.id.size, message.era == MODERN, False)
@@ -204,8 +209,7 @@ cdef class Connection:
         if plan.inline and not ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)):
             return self.call(plan, call.id, call.id_size, self.known_modern, True)
         if (
-            plan.stepped
-            and self.may_step(call.id_size)
+            self.may_begin(plan)
             and not ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size))
         ):
             return self.step_call(plan, call.id, call.id_size, self.known_modern, True)
@@ -344,12 +348,15 @@ cdef class Connection:
             text = masked(text)
         return f"{name}: {text}" if text else name
 
-    # --- a coroutine's call -----------------------------------------------------------------------------
+    # --- a call that may wait, or that takes a Context -------------------------------------------------
 
-    cdef bint may_step(self, Py_ssize_t id_size) except -1:
-        """May a coroutine be begun here, now? The loop has to be running, and the server not overloaded."""
+    cdef bint may_begin(self, Plan plan) except -1:
+        """May the function be called here, now? For a coroutine the loop has to run, and the server must not
+        be overloaded."""
         cdef object service
-        if self.loop is None or id_size > ID_ROOM:
+        if plan.inline:
+            return True
+        if not plan.stepped or self.loop is None:
             return False
         if begun is None:
             prepare_for_coroutines()
@@ -362,36 +369,70 @@ cdef class Connection:
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known
     ) except -1:
         """Begin the coroutine of a call and, if it has ended with its first step, write the answer."""
-        cdef char kept[ID_ROOM]
-        cdef PyObject* made
-        cdef object coroutine
-        cdef object task
+        cdef bytes kept = id[:id_size]
         cdef int64_t began = c_clock()
-        memcpy(kept, id, ID_ROOM)
-        self.now = 0
+        cdef PyObject* made
         made = plan.call_known(self.message.call, self.order) if known else plan.call(self.message)
-        if made == NULL:
-            return self.fail_call(plan, kept, id_size, modern)
-        coroutine = <object> made
-        Py_DECREF(coroutine)
-        if coroutine is MISFIT:
-            if known:
-                self.message.take_likely()
+        if known and made == <PyObject*> MISFIT:
+            self.message.take_likely()
+        return self.go_on(plan, kept, modern, made, began, None)
+
+    cdef int call_in_context(self, Plan plan, bint modern) except -1:
+        """Call a function that takes a Context and, if it has ended, write the answer."""
+        cdef Message message = self.message
+        cdef bytes line
+        cdef bytes id
+        cdef CallContext context
+        cdef int64_t began = c_clock()
+        if message.line.size >= LARGE:
             return self.dispatch()
-        task = begun(coroutine, self.loop)
-        if self.generation is not None and self.generation != forks.generation:
-            self.dispatcher.leave_if_forked(task.value if task.failed else None)
-        if not task.done():
-            self.dispatcher.call_waits(kept[:id_size], plan, task, modern, (c_clock() - began) / 1e9)
+        line = message.line.data[:message.line.size]
+        id = message.id.data[:message.id.size]
+        context = context_of_call(plan.context_kind, self.dispatcher, line, plan)
+        return self.go_on(plan, id, modern, plan.call_in(message, context), began, context)
+
+    cdef int go_on(
+        self, Plan plan, bytes id, bint modern, PyObject* made, int64_t began, CallContext context
+    ) except -1:
+        """A function has been called, and `made` is what it returned: a new reference, as of Plan.call()."""
+        cdef object result = None
+        cdef object error = None
+        cdef object task
+        self.now = 0
+        if made == NULL:
+            error = take_raised()
+        else:
+            result = <object> made
+            Py_DECREF(result)
+            if result is MISFIT:
+                return self.dispatch()
+            if plan.stepped:
+                task = begun(result, self.loop)
+                if self.generation is not None and self.generation != forks.generation:
+                    self.dispatcher.leave_if_forked(task.value if task.failed else None)
+                if not task.done():
+                    seconds = (c_clock() - began) / 1e9
+                    self.dispatcher.call_waits(id, plan, task, modern, seconds, context)
+                    return 0
+                if task.cancelled():
+                    error = ToolError("the call was cancelled")
+                elif task.failed:
+                    error = task.value
+                else:
+                    result = task.value
+        plan.note_call(c_clock() - began)
+        if context is not None:
+            context.ended = True
+            if context.link is not None:
+                self.dispatcher.call_left(context)
+        if error is None:
+            if plan.form == FORM_TEXT and is_ascii_text(result):
+                return self.put_text(id, len(id), <str> result, modern)
+            return self.end_call(plan, id, len(id), modern, result)
+        if context is not None and context.link is not None:
+            self.dispatcher.call_failed(id, plan.tool, error, modern, context)
             return 0
-        if task.cancelled():
-            return self.fail_call_with(plan, kept, id_size, modern, ToolError("the call was cancelled"))
-        if task.failed:
-            return self.fail_call_with(plan, kept, id_size, modern, task.value)
-        result = task.value
-        if plan.form == FORM_TEXT and is_ascii_text(result):
-            return self.put_text(kept, id_size, <str> result, modern)
-        return self.end_call(plan, kept, id_size, modern, result)
+        return self.fail_call_with(plan, id, len(id), modern, error)
 
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept:
         """Return how long so many ticks are, by what has gone by since the connection was made."""

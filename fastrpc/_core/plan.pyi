@@ -33,6 +33,8 @@ class Plan:
         inline: bool,
         judged: bool,
         stepped: bool = False,
+        context_at: int = -1,
+        context_kind: type | None = None,
         form: int = 0,
         exact: type | None = None,
         check: Callable[[Any], bool] | None = None,

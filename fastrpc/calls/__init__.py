@@ -106,19 +106,26 @@ class Call:
         "timer",
     )
 
-    def __init__(self, dispatcher: Dispatcher, request: Request, plan: Plan, arguments: list[Any]) -> None:
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        request: Request,
+        plan: Plan,
+        arguments: list[Any],
+        context: Context | None = None,
+    ) -> None:
         self.dispatcher = dispatcher
         self.request = request
         self.plan = plan
         self.arguments = arguments
-        self.context: Context | None = None
+        self.context = context
         self.state = WAITING
         self.loop: AbstractEventLoop | None = None
         self.thread = 0
         self.task: CallTask | None = None
         self.timer: TimerHandle | None = None
         request.call = self
-        if plan.tool.signature.context_parameter is not None:
+        if context is None and plan.tool.signature.context_parameter is not None:
             from fastrpc.calls.link import context_of
 
             self.context = context_of(request)
@@ -143,10 +150,14 @@ class Call:
         try:
             return self.invoke()
         finally:
-            self.say_the_last()
-            self.state = ENDED
-            self.request.call = self.request.link = None  # as in end()
+            self.left()
             self.plan.note(perf_counter_ns() - began)
+
+    def left(self) -> None:
+        """The function has returned or raised, on the thread that answers now."""
+        self.say_the_last()
+        self.state = ENDED
+        self.request.call = self.request.link = None  # as in end()
 
     def start(self) -> None:
         """Begin, on the event loop's thread; a call that ended while it waited does not."""

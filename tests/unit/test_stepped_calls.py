@@ -5,24 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from in_memory import RawConversation, in_loop
 
 from fastrpc import Image, Server, Text, ToolError, ToolResult
 from fastrpc._core.task import begun
 from fastrpc.errors import InvalidParams
-from fastrpc.transports.memory import MemoryTransport
 from fastrpc.versions import LATEST_LEGACY, MODERN
 
-SECONDS = 30.0
-ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
-    "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 VARIABLE = contextvars.ContextVar("VARIABLE", default="of the loop")
 
 
@@ -163,65 +156,9 @@ CALLS: list[tuple[str, Any]] = [
 ]
 
 
-def line_of(id: Any, name: str, arguments: Any, version: str) -> bytes:
-    params: dict[str, Any] = {"name": name}
-    if arguments is not None:
-        params["arguments"] = arguments
-    if version == MODERN:
-        params["_meta"] = ENVELOPE
-    return json.dumps({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).encode()
-
-
-class Conversation:
-    """A connection in the running loop. `stepped`: it may begin coroutines by itself."""
-
-    def __init__(self, app: Server, version: str, *, stepped: bool = True) -> None:
-        self.dispatcher = app.connect()
-        self.connection = self.dispatcher.connection
-        self.version = version
-        self.answers: dict[Any, bytes] = {}
-        self.handed_on = 0
-        self._transport = MemoryTransport(self.connection, self._hear)
-        if version != MODERN:
-            self.dispatcher.assume(version)
-        self.dispatcher.quiet()
-        if not stepped:
-            self.connection.loop = None
-        dispatch = self.dispatcher.dispatch
-
-        def counted(*arguments: Any) -> None:
-            self.handed_on += 1
-            dispatch(*arguments)
-
-        self.dispatcher.dispatch = counted  # type: ignore[method-assign]
-
-    def _hear(self, line: bytes) -> None:
-        id = json.loads(line).get("id")
-        assert id not in self.answers, "answered twice"
-        self.answers[id] = line
-
-    def call(self, id: Any, name: str, arguments: Any) -> None:
-        self._transport.send(line_of(id, name, arguments, self.version))
-
-    def say(self, message: dict[str, Any]) -> None:
-        self._transport.send(json.dumps({"jsonrpc": "2.0", **message}).encode())
-
-    async def answer(self, id: Any) -> Any:
-        while id not in self.answers:
-            await asyncio.sleep(0.002)
-        return json.loads(self.answers[id])
-
-    def close(self) -> None:
-        self._transport.close()
-
-
-def in_loop(conversation: Callable[[], Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(conversation(), SECONDS))
-
-
 async def all_answers(version: str, stepped: bool) -> tuple[dict[Any, bytes], int]:
     app = tools()
-    peer = Conversation(app, version, stepped=stepped)
+    peer = RawConversation(app, version, stepped=stepped)
     for number, (name, arguments) in enumerate(CALLS):
         peer.call(number, name, arguments)
     for number in range(len(CALLS)):
@@ -248,7 +185,7 @@ def test_the_connection_answers_each_call_of_a_coroutine_as_the_dispatcher_does(
 def test_a_coroutine_that_does_not_wait_is_answered_before_the_next_message_is_read() -> None:
     async def conversation() -> None:
         app = tools()
-        peer = Conversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_LEGACY)
         for number in range(3):
             peer.call(number, "echo", {"text": str(number)})
             assert list(peer.answers) == list(range(number + 1))
@@ -268,7 +205,7 @@ def test_a_coroutine_that_waits_is_in_flight_until_it_ends_and_its_id_is_taken()
             await gate.wait()
             return text
 
-        peer = Conversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_LEGACY)
         peer.call(1, "waits", {"text": "a"})
         peer.call("1", "waits", {"text": "b"})
         assert (app.service.in_flight, peer.answers, peer.handed_on) == (2, {}, 0)
@@ -298,7 +235,7 @@ def test_a_coroutine_that_waits_can_be_cancelled_and_is_not_answered() -> None:
                 raise
             return "late"
 
-        peer = Conversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_LEGACY)
         peer.call(7, "waits", {})
         peer.say({"method": "notifications/cancelled", "params": {"requestId": 7}})
         assert not peer.dispatcher.busy
@@ -319,7 +256,7 @@ def test_the_bound_on_calls_in_flight_holds_for_coroutines_that_the_connection_b
             await asyncio.sleep(seconds)
             return "done"
 
-        peer = Conversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_LEGACY)
         for number in range(3):
             peer.call(number, "waits", {"seconds": 0.01})
         assert "busy" in (await peer.answer(2))["error"]["message"]
@@ -346,7 +283,7 @@ def test_a_bound_on_a_tools_running_calls_is_kept_by_the_dispatcher() -> None:
             running -= 1
             return "done"
 
-        peer = Conversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_LEGACY)
         for number in range(5):
             peer.call(number, "alone", {})
         for number in range(5):
@@ -369,7 +306,7 @@ def test_a_time_limit_counts_from_the_call_and_not_from_its_first_pause() -> Non
             await asyncio.sleep(20)
             return "late"
 
-        peer = Conversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_LEGACY)
         loop = asyncio.get_running_loop()
         timers: list[float] = []
         later = loop.call_later
@@ -396,7 +333,7 @@ def test_each_coroutine_has_variables_of_its_own_and_is_its_own_task() -> None:
             tasks.append(asyncio.current_task())
             return found
 
-        peer = Conversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_LEGACY)
         for number in range(2):
             peer.call(number, "remember", {"text": "of a call"})
             answer = await peer.answer(number)
@@ -418,8 +355,8 @@ def test_what_may_be_awaited_and_is_no_coroutine_is_awaited() -> None:
 
 
 def test_no_coroutine_is_begun_where_no_loop_runs() -> None:
-    async def prepare() -> Conversation:
-        return Conversation(app, LATEST_LEGACY)
+    async def prepare() -> RawConversation:
+        return RawConversation(app, LATEST_LEGACY)
 
     app = tools()
     peer = in_loop(prepare)  # its loop has ended
