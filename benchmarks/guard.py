@@ -29,6 +29,7 @@ from workloads.row import Options, Result, Row
 
 GUARDED = ("W1", "W2", "W3", "W3-256", "W4-64k", "W4-1m", "W7", "W8", "W8-serve", "W8-list")
 GUARDED += ("W9", "W9-loop", "W9-calls", "W9-serve", "W9-serve-loop", "W11-cpu")
+GUARDED += ("W12-context", "W12-coroutine", "W12-waiting")
 REPETITIONS = 3
 WORSE = 1.25
 PLANT = "FASTRPC_GUARD_PLANT"
@@ -140,8 +141,8 @@ def main(arguments: list[str] | None = None) -> int:
     rows = [row for row in ROWS if row.name in wanted]
     build.build("client")
     build.build("server")
-    peers = [planted(roster.peer_of(name, given.python)) for name in ("c", "fastrpc", "bare")]
-    if not peers[1].from_wheel:
+    peers = [planted(roster.peer_of(name, given.python)) for name in ("c", roster.PLAIN, "fastrpc", "bare")]
+    if not all(peer.from_wheel for peer in peers):
         rows = [row for row in rows if row.base != "bare"]
         print("W8 is left out: start-up counts from a wheel only (--python)")
     floor = roster.peer_of("python-loop", given.python)

@@ -30,8 +30,7 @@ cdef class Connection:
     cdef bytes modern_list
     cdef public object flush             # called after writing outside of a pump, or None
     cdef public object tell              # takes messages that answer nothing; None: they go among the answers
-    cdef public object loop              # in which the connection is served, once it runs; None: none, or
-                                         # a connection whose requests all are answered at once
+    cdef public object loop              # that serves the connection and may run coroutines, or None
     cdef public bint shared              # by callers of whom it knows nothing: no Context is made here
     cdef public object call_in_loop      # calls a function on the event loop, as soon as there is one
     cdef bint pumping

@@ -3,9 +3,10 @@
 A `tools/call` of a tool that may run inline goes from the parser through its plan into the output
 buffer without leaving compiled code but for the tool itself; what the tool raises, too, where it is a
 ToolError, or an exception whose text needs no care. A function that takes a Context is called here, and a
-coroutine begun, once the event loop runs: only a call that waits is handed on. Every other message, every result that is no plain value, and
-every other failure go to the dispatcher, in Python. Looks at the processor's counter once a
-call of a tool that is judged by its record, at a clock only when that call looks slow. Does no I/O: a
+coroutine begun, once the event loop runs: only a call that waits is handed on. Every other message, every
+result that is no plain value, and every other failure go to the dispatcher, in Python. Looks at the
+processor's counter once a call of a tool that is judged by its record, at a clock only when that call looks
+slow; twice at the clock for a coroutine and for a function that takes a Context. Does no I/O: a
 transport feeds lines and sends the output.
 """
 
@@ -150,9 +151,10 @@ cdef class Connection:
     cdef int handle_message(self) except -1:
         cdef Message message = self.message
         cdef Plan plan
+        cdef bint modern = message.era == MODERN
         if (
             message.kind_code == REQUEST
-            and (message.era == MODERN or (message.era == LEGACY and self.open))
+            and (modern or (message.era == LEGACY and self.open))
             and not ((self.in_flight or self.listening) and self.is_taken(message.id.data, message.id.size))
         ):
             if message.is_call:
@@ -161,17 +163,17 @@ cdef class Connection:
                     return self.dispatch()
                 if plan.context_at >= 0:
                     if self.may_begin(plan) and not (self.shared or message.resumes):
-                        return self.call_in_context(plan, message.era == MODERN)
+                        return self.call_in_context(plan, modern)
                 elif plan.inline:
                     if message.likely:
                         self.learn(plan)
-                    return self.call(plan, message.id.data, message.id.size, message.era == MODERN, False)
+                    return self.call(plan, message.id.data, message.id.size, modern, False)
                 elif self.may_begin(plan):
                     if message.likely:
                         self.learn(plan)
-                    return self.step_call(plan, message.id.data, message.id.size, message.era == MODERN, False)
+                    return self.step_call(plan, message.id.data, message.id.size, modern, False)
             elif message.is_list:
-                ready = self.modern_list if message.era == MODERN else self.legacy_list
+                ready = self.modern_list if modern else self.legacy_list
                 if ready is not None:
                     return self.list(ready)
         return self.dispatch()

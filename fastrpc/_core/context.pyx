@@ -1,8 +1,8 @@
 """What `fastrpc.Context` is made of: a call that is known by its message's text alone until somebody asks.
 
-The connection makes one for each call whose function takes a Context, in a tenth of a microsecond. The request, the
-call and the way to its client are made by the first look at one of them: most calls end without. What can be
-said and asked is left to `fastrpc.context`, which has the methods.
+The connection makes one for each call whose function takes a Context, in a tenth of a microsecond. The
+request, the call and the way to its client are made by the first look at one of them: most calls end without.
+What can be said and asked is left to `fastrpc.context`, which has the methods.
 """
 
 from cpython.object cimport PyObject, PyTypeObject

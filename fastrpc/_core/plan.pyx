@@ -68,9 +68,10 @@ cdef class Plan:
         the compiled binder cannot serve the tool at all. `inline` lets it run on the loop's thread from
         the start; `judged` lets its record decide. `stepped` says that it makes a coroutine, and that nothing
         but a running loop has to be there before one is begun. A `context_kind` is handed over as the
-        positional argument number `context_at`; `parameters` do not name it. `form` is that of its plain values (`encode`), -1 if
-        they need more than writing. They are written if they are of the type `exact`, where it is given, and
-        `check`, where it is given, says that they keep the output schema; it must not raise.
+        positional argument number `context_at`; `parameters` do not name it. `form` is that of its plain
+        values (`encode`), -1 if they need more than writing. They are written if they are of the type
+        `exact`, where it is given, and `check`, where it is given, says that they keep the output schema; it
+        must not raise.
         """
         cdef Py_ssize_t at
         cdef bytes key
