@@ -78,7 +78,7 @@ class Context(CallContext):
     @property
     def wants_progress(self) -> bool:
         """Whether the request carried a progress token (MCP, utilities: progress)."""
-        return self._link is not None and self._link.token is not None
+        return not self.asks_no_progress and self._link is not None and self._link.token is not None
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> Done:
         """Report progress, if the client asked for it; may be called from a thread.
@@ -86,7 +86,7 @@ class Context(CallContext):
         `progress` must grow from report to report; one that does not is left out. At most 20 reports a
         second are sent, the last one always. The returned value may be awaited, and need not be.
         """
-        if self._link is not None and not self.cancelled:
+        if not self.asks_no_progress and self._link is not None and not self.cancelled:
             report: dict[str, Any] = {"progress": progress}
             if total is not None:
                 report["total"] = total

@@ -6,8 +6,7 @@ ToolError, or an exception whose text needs no care. A function that takes a Con
 coroutine begun, once the event loop runs: only a call that waits is handed on. Every other message, every
 result that is no plain value, and every other failure go to the dispatcher, in Python. Looks at the
 processor's counter once a call of a tool that is judged by its record, at a clock only when that call looks
-slow; twice at the clock for a coroutine and for a function that takes a Context. Does no I/O: a
-transport feeds lines and sends the output.
+slow. Does no I/O: a transport feeds lines and sends the output.
 """
 
 from cpython.dict cimport PyDict_Contains, PyDict_GetItem
@@ -372,8 +371,9 @@ cdef class Connection:
     ) except -1:
         """Begin the coroutine of a call and, if it has ended with its first step, write the answer."""
         cdef bytes kept = id[:id_size]
-        cdef int64_t began = c_clock()
+        cdef int64_t began = ticks()
         cdef PyObject* made
+        self.now = 0
         made = plan.call_known(self.message.call, self.order) if known else plan.call(self.message)
         if known and made == <PyObject*> MISFIT:
             self.message.take_likely()
@@ -385,22 +385,24 @@ cdef class Connection:
         cdef bytes line
         cdef bytes id
         cdef CallContext context
-        cdef int64_t began = c_clock()
         if message.line.size >= LARGE:
             return self.dispatch()
+        if self.now == 0 or not plan.judged:
+            self.now = ticks()
         line = message.line.data[:message.line.size]
         id = message.id.data[:message.id.size]
-        context = context_of_call(plan.context_kind, self.dispatcher, line, plan)
-        return self.go_on(plan, id, modern, plan.call_in(message, context), began, context)
+        context = context_of_call(
+            plan.context_kind, self.dispatcher, line, plan, not message.wants_progress
+        )
+        return self.go_on(plan, id, modern, plan.call_in(message, context), self.now, context)
 
     cdef int go_on(
         self, Plan plan, bytes id, bint modern, PyObject* made, int64_t began, CallContext context
     ) except -1:
-        """A function has been called, and `made` is what it returned: a new reference, as of Plan.call()."""
+        """A function has been called, at the tick `began`; `made` is what it returned, as of Plan.call()."""
         cdef object result = None
         cdef object error = None
         cdef object task
-        self.now = 0
         if made == NULL:
             error = take_raised()
         else:
@@ -413,7 +415,7 @@ cdef class Connection:
                 if self.generation is not None and self.generation != forks.generation:
                     self.dispatcher.leave_if_forked(task.value if task.failed else None)
                 if not task.done():
-                    seconds = (c_clock() - began) / 1e9
+                    seconds = self.nanoseconds_of(ticks() - began) / 1e9
                     self.dispatcher.call_waits(id, plan, task, modern, seconds, context)
                     return 0
                 if task.cancelled():
@@ -422,7 +424,8 @@ cdef class Connection:
                     error = task.value
                 else:
                     result = task.value
-        plan.note_call(c_clock() - began)
+        if plan.judged:
+            self.judge(plan)
         if context is not None:
             context.ended = True
             if context.link is not None:

@@ -3,6 +3,7 @@
 cdef class CallContext:
     cdef public bint cancelled
     cdef readonly bint ended
+    cdef readonly bint asks_no_progress
     cdef object opener               # who fills it in when somebody asks; None: it is filled in
     cdef bytes line                  # the request
     cdef object plan
@@ -13,4 +14,4 @@ cdef class CallContext:
 
     cdef int open(self) except -1
 
-cdef CallContext context_of_call(type kind, object opener, bytes line, object plan)
+cdef CallContext context_of_call(type kind, object opener, bytes line, object plan, bint asks_no_progress)

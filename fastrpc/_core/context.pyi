@@ -5,11 +5,14 @@ from typing import Any
 from fastrpc.engine.ports import OutboundChannel
 
 class CallContext:
-    """One call. `cancelled`: the client has cancelled it or gone away; `ended`: its function has returned."""
+    """One call. `cancelled`: the client has cancelled it or gone away; `ended`: its function has returned;
+    `asks_no_progress`: nobody wants to hear of its progress, as is known without a look at the request."""
 
     cancelled: bool
     @property
     def ended(self) -> bool: ...
+    @property
+    def asks_no_progress(self) -> bool: ...
     @property
     def request_id(self) -> str | int:
         """The JSON-RPC id of the request."""

@@ -14,7 +14,8 @@ cdef tuple NOTHING = ()
 
 
 cdef class CallContext:
-    """One call. `cancelled`: the client has cancelled it or gone away; `ended`: its function has returned."""
+    """One call. `cancelled`: the client has cancelled it or gone away; `ended`: its function has returned;
+    `asks_no_progress`: nobody wants to hear of its progress, as is known without a look at the request."""
 
     def fill(self, request_id, protocol_version, client_info, link):
         """Say what it is the context of; `link` is the way to the client, or None. Only once."""
@@ -55,7 +56,9 @@ cdef class CallContext:
         return self.link
 
 
-cdef CallContext context_of_call(type kind, object opener, bytes line, object plan):
+cdef CallContext context_of_call(
+    type kind, object opener, bytes line, object plan, bint asks_no_progress
+):
     """Return an instance of `kind`, a class made of CallContext, for the call that a line asks for.
 
     ``opener.open_call(context, line, plan)`` fills it in.
@@ -65,4 +68,5 @@ cdef CallContext context_of_call(type kind, object opener, bytes line, object pl
     context.opener = opener
     context.line = line
     context.plan = plan
+    context.asks_no_progress = asks_no_progress
     return context
