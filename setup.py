@@ -77,6 +77,7 @@ extensions = [
     module("encode"),
     module("convert"),
     module("redaction"),
+    module("context"),
     module("plan"),
     module("connection"),
     module("stream"),

@@ -140,8 +140,8 @@ def main(arguments: list[str] | None = None) -> int:
     rows = [row for row in ROWS if row.name in wanted]
     build.build("client")
     build.build("server")
-    peers = [planted(roster.peer_of(name, given.python)) for name in ("c", "fastrpc", "bare")]
-    if not peers[1].from_wheel:
+    peers = [planted(roster.peer_of(name, given.python)) for name in ("c", roster.PLAIN, "fastrpc", "bare")]
+    if not all(peer.from_wheel for peer in peers):
         rows = [row for row in rows if row.base != "bare"]
         print("W8 is left out: start-up counts from a wheel only (--python)")
     floor = roster.peer_of("python-loop", given.python)

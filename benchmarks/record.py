@@ -16,6 +16,7 @@ NAMES = {
     "c": ("C reference", ""),
     "c-ready": ("C, bytes ready", ""),
     "fastrpc": ("fastrpc", ""),
+    "fastrpc-plain": ("fastrpc", "plain echo"),
     "python-loop": ("plain Python loop", ""),
     "bare": ("python -c pass", ""),
     "mcp": ("mcp", "(Python)"),
@@ -122,7 +123,7 @@ class Record:
 
     def others(self) -> list[str]:
         """Everybody but fastrpc, the C reference and what serves no calls."""
-        return [peer for peer in self.peers if peer not in ("fastrpc", "c")]
+        return [peer for peer in self.peers if peer not in ("fastrpc", "fastrpc-plain", "c")]
 
     def label(self, peer: str, row: str = "") -> str:
         """The name with the version of the SDK, as short as it says enough; over HTTP there is no stdio."""

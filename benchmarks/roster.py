@@ -22,7 +22,8 @@ SERVERS = os.path.join(HERE, "servers")
 STATE, HOME, WORK = (os.path.join(HERE, ".cache", name) for name in ("state", "home", "work"))
 SETTINGS = ("FASTRPC_", "TOOL_", "TOOLS", "SKILL_", "ADDITIONAL_SKILLS")
 
-OWN = ("c", "c-ready", "fastrpc", "python-loop", "bare")
+PLAIN = "fastrpc-plain"  # fastrpc's plain echo, beside its echo in other shapes
+OWN = ("c", "c-ready", PLAIN, "fastrpc", "python-loop", "bare")
 SDKS = tuple(sdks.PEERS)
 
 # What a server is asked for: the tools of these names; the list of thirteen that `fastrpc serve` gives, the
@@ -34,6 +35,7 @@ LIST, SERVE, START, SHELL, MODERN = "list", "serve", "start", "shell", "modern"
 START_LIST, START_SERVE, START_HTTP = "start-list", "start-serve", "start-http"
 HTTP, HTTP_ASGI = "http", "http-asgi"
 MANY_TOOLS = (10, 100, 1000)
+SHAPES = ("context", "progress", "coroutine", "waiting", "hook")  # of servers/shapes.py
 
 PORT = "{port}"  # the load client puts a free one in its place
 TOKEN = "as-long-as-tokens-of-32-random-bytes-mostly-are"
@@ -67,6 +69,11 @@ def many(tools: int) -> str:
     return f"many-{tools}"
 
 
+def shaped(shape: str) -> str:
+    """What a server whose echo has this shape is asked for as."""
+    return f"shape-{shape}"
+
+
 def peer_of(name: str, python: str) -> Peer:
     """Return the peer of that name; `python` runs what is written in Python and is not an SDK's."""
     found = shutil.which(python)
@@ -75,6 +82,12 @@ def peer_of(name: str, python: str) -> Peer:
         return sdk(name)
     if name == "fastrpc":
         return fastrpc(python)
+    if name == PLAIN:
+        peer = fastrpc(python)
+        peer.name = PLAIN
+        plain = [python, os.path.join(SERVERS, "shapes.py"), "plain"]
+        peer.commands = dict.fromkeys(map(shaped, SHAPES), plain)
+        return peer
     if name == "bare":
         bare = [python, "-c", "pass"]
         return Peer(name, dict.fromkeys((START, START_LIST, START_SERVE, START_HTTP), bare))
@@ -120,6 +133,7 @@ def fastrpc(python: str) -> Peer:
         asked: [*command_line(python), "serve"] for asked in (LIST, SERVE, SHELL, START_LIST, START_SERVE)
     }
     commands |= {many(tools): [python, os.path.join(SERVERS, "many.py"), str(tools)] for tools in MANY_TOOLS}
+    commands |= {shaped(shape): [python, os.path.join(SERVERS, "shapes.py"), shape] for shape in SHAPES}
     if has_http(python):
         http = [python, os.path.join(SERVERS, "http_echo.py"), PORT, TOKEN]
         commands |= {HTTP: http, HTTP_ASGI: [*http, "--asgi"]}

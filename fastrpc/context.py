@@ -6,6 +6,7 @@ that does not ask for it. How messages reach the client is the link's affair (`f
 
 from __future__ import annotations
 
+from fastrpc._core.context import CallContext
 from fastrpc.errors import ToolError
 
 TYPE_CHECKING = False
@@ -29,15 +30,17 @@ class Done:
 DONE = Done()
 
 
-class Context:
+class Context(CallContext):
     """One call of a tool, or of another handler.
 
     `request_id` is the JSON-RPC id; `protocol_version` the version that the client speaks;
-    `client_info` what it said of itself. Made by hand, without a link, it says nothing to anybody: for
-    tests that call a tool's function.
+    `client_info` what it said of itself. `cancelled` is True once the client has cancelled the call or gone
+    away: a tool that runs on a thread looks at it from time to time and returns; an async tool gets
+    asyncio.CancelledError instead. Made by hand, without a link, it says nothing to anybody: for tests that
+    call a tool's function.
     """
 
-    __slots__ = ("_link", "cancelled", "client_info", "protocol_version", "request_id")
+    __slots__ = ()
 
     def __init__(
         self,
@@ -46,13 +49,7 @@ class Context:
         client_info: dict[str, Any] | None = None,
         link: OutboundChannel | None = None,
     ) -> None:
-        self.request_id = request_id
-        self.protocol_version = protocol_version
-        self.client_info = client_info or {}
-        self.cancelled = False
-        """True once the client has cancelled the call or gone away. For tools that run on a thread:
-        look at it from time to time and return. An async tool gets asyncio.CancelledError instead."""
-        self._link = link
+        self.fill(request_id, protocol_version, client_info or {}, link)
 
     @property
     def state(self) -> Any:
@@ -81,7 +78,7 @@ class Context:
     @property
     def wants_progress(self) -> bool:
         """Whether the request carried a progress token (MCP, utilities: progress)."""
-        return self._link is not None and self._link.token is not None
+        return not self.asks_no_progress and self._link is not None and self._link.token is not None
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> Done:
         """Report progress, if the client asked for it; may be called from a thread.
@@ -89,7 +86,7 @@ class Context:
         `progress` must grow from report to report; one that does not is left out. At most 20 reports a
         second are sent, the last one always. The returned value may be awaited, and need not be.
         """
-        if self._link is not None and not self.cancelled:
+        if not self.asks_no_progress and self._link is not None and not self.cancelled:
             report: dict[str, Any] = {"progress": progress}
             if total is not None:
                 report["total"] = total

@@ -14,7 +14,7 @@ from fastrpc._core.encode import TEXT_FORM
 from fastrpc.batches import Batch
 from fastrpc.calls import Call, complaint_of, questions_of
 from fastrpc.engine.messages import notification
-from fastrpc.engine.request import Request
+from fastrpc.engine.request import RUNNING, Request
 from fastrpc.errors import (
     BatchTooLarge,
     InternalError,
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from fastrpc._core.connection import Connection
     from fastrpc._core.message import Message
     from fastrpc._core.plan import Plan
+    from fastrpc._core.task import CallTask
+    from fastrpc.context import Context
     from fastrpc.engine.ports import Method, PendingRequests, ResultEncoder
     from fastrpc.service import Service
 
@@ -102,19 +104,62 @@ class Dispatcher:
             encoded = results.failure(complaint_of(tool, error), version)
         self._answer(id, encoded, None)
 
-    def call_failed(self, id: bytes, tool: Any, error: BaseException, modern: bool) -> None:
-        """An inline call has raised."""
+    def call_failed(
+        self, id: bytes, tool: Any, error: BaseException, modern: bool, context: Context | None = None
+    ) -> None:
+        """An inline call has raised; a `context` is given if it was used."""
         self.leave_if_forked(error)
-        if isinstance(error, ProtocolError):
-            self._answer_error(id, error, None)
-            return
-        version = self._version_of(modern)
         try:
-            result = self.service.results.failure(complaint_of(tool, error), version)
+            if context is not None:
+                result = self._failure(_request_of(context), tool, error)
+            elif isinstance(error, ProtocolError):
+                raise error
+            else:
+                version = self._version_of(modern)
+                result = self.service.results.failure(complaint_of(tool, error), version)
+        except ProtocolError as problem:
+            self._answer_error(id, problem, None)
         except BaseException as problem:  # an error whose words cannot be had
             self._answer_error(id, own_fault("tools/call", problem), None)
         else:
             self._answer(id, result, None)
+
+    def call_waits(
+        self, id: bytes, plan: Plan, task: CallTask, modern: bool, seconds: float, context: Context | None
+    ) -> None:
+        """A coroutine that the connection has begun so many seconds ago waits: its call is in flight now."""
+        if context is not None:
+            call = _request_of(context).call
+        else:
+            request = Request(self, id, "tools/call", {}, None)
+            request.version = self._version_of(modern)
+            request.encoder = self.service.features.TOOL_RESULTS
+            call = Call(self, request, plan, [])
+        self._put_in_flight(call.request)
+        self.service.in_flight += 1
+        assert self.loop is not None
+        call.go_on(task, self.loop, seconds)
+
+    def open_call(self, context: Context, line: bytes, plan: Plan) -> None:
+        """Somebody looks at the context of a call that the connection makes: fill it in."""
+        from fastrpc._core.message import Message
+        from fastrpc.calls.link import fill
+
+        message = Message()
+        message.read(line)
+        request = Request(self, message.id or b"null", message.method or "", message.params or {}, None)
+        request.version = self.session.version_of(request.method, request.params)
+        request.encoder = self.service.features.TOOL_RESULTS
+        call = Call(self, request, plan, [], context)
+        call.thread = self.thread
+        call.state = RUNNING
+        fill(context, request)
+        if context.ended:
+            call.left()
+
+    def call_left(self, context: Context) -> None:
+        """A function has returned that has used its context, before its call is answered."""
+        _request_of(context).call.left()
 
     def quiet(self) -> bool:
         """The client has paused: get ready, and say whether the loop will be needed."""
@@ -164,7 +209,8 @@ class Dispatcher:
             self._answer_error(message.id or b"null", error, batch)
 
     def _take_request(self, message: Message, batch: Batch | None) -> None:
-        request = Request(self, message, batch)
+        id, params = message.id or b"null", message.params or {}
+        request = Request(self, id, message.method or "", params, batch)
         if batch is None or self._is_wanted(request, batch):
             self._handle(request)
 
@@ -464,7 +510,7 @@ class Dispatcher:
 
     def loop_runs(self, loop: AbstractEventLoop) -> None:
         """The connection is served by this loop from now on."""
-        self.loop = loop
+        self.loop = self.connection.loop = loop
         self.thread = get_ident()
         self.watch()
 
@@ -548,6 +594,12 @@ class Dispatcher:
         self.service.dispatchers.discard(self)
         if self.loop is not None:
             self.service.watch_no_longer_in(self.loop)
+
+
+def _request_of(context: Context) -> Any:
+    """Return the request of a context that has been filled in."""
+    link: Any = context._link
+    return link.request
 
 
 def own_fault(method: str, error: BaseException) -> InternalError:

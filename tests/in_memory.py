@@ -1,14 +1,17 @@
-"""A conversation with a server through the client in memory, or one request to it, in whatever version."""
+"""A conversation with a server in memory: through the client, by one request, or line by line."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from fastrpc import Server
 from fastrpc.testing import Client, RemoteError
+from fastrpc.transports.memory import MemoryTransport
 from fastrpc.versions import LATEST_LEGACY, MODERN, VERSIONS
 
 SECONDS = 60.0  # a server behind may be a process that has to be started
@@ -40,3 +43,73 @@ def refusal(app: Server, method: str, params: dict[str, Any], version: str = MOD
     with pytest.raises(RemoteError) as caught:
         ask(app, method, params, version)
     return caught.value
+
+
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+}
+
+
+def line_of(id: Any, name: str, arguments: Any, version: str, meta: dict[str, Any] | None = None) -> bytes:
+    params: dict[str, Any] = {"name": name}
+    if arguments is not None:
+        params["arguments"] = arguments
+    if version == MODERN or meta:
+        params["_meta"] = {**(ENVELOPE if version == MODERN else {}), **(meta or {})}
+    return json.dumps({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).encode()
+
+
+class RawConversation:
+    """The lines of one connection in the running loop. With `stepped` False every call that is not plain goes
+    through the dispatcher. `handed_on` counts the messages that did; `said` is what was no answer."""
+
+    def __init__(self, app: Server, version: str, *, stepped: bool = True) -> None:
+        self.dispatcher = app.connect()
+        self.connection = self.dispatcher.connection
+        self.version = version
+        self.answers: dict[Any, bytes] = {}
+        self.said: list[Any] = []
+        self.handed_on = 0
+        self._transport = MemoryTransport(self.connection, self._hear)
+        if version != MODERN:
+            self.dispatcher.assume(version)
+        self.dispatcher.quiet()
+        if not stepped:
+            self.connection.loop = None
+            self.connection.shared = True
+        dispatch = self.dispatcher.dispatch
+
+        def counted(*arguments: Any) -> None:
+            self.handed_on += 1
+            dispatch(*arguments)
+
+        self.dispatcher.dispatch = counted  # type: ignore[method-assign]
+
+    def _hear(self, line: bytes) -> None:
+        message = json.loads(line)
+        if "method" in message:
+            self.said.append((len(self.answers), message))
+            return
+        id = message.get("id")
+        assert id not in self.answers, "answered twice"
+        self.answers[id] = line
+
+    def call(self, id: Any, name: str, arguments: Any, meta: dict[str, Any] | None = None) -> None:
+        self._transport.send(line_of(id, name, arguments, self.version, meta))
+
+    def say(self, message: dict[str, Any]) -> None:
+        self._transport.send(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+    async def answer(self, id: Any) -> Any:
+        while id not in self.answers:
+            await asyncio.sleep(0.002)
+        return json.loads(self.answers[id])
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+def in_loop(conversation: Callable[[], Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(conversation(), SECONDS))

@@ -2,6 +2,9 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
+from cpython.object cimport PyObject
+
+from fastrpc._core.context cimport CallContext
 from fastrpc._core.encode cimport Output
 from fastrpc._core.message cimport Message
 from fastrpc._core.plan cimport MOST_PARAMETERS, Plan
@@ -27,6 +30,8 @@ cdef class Connection:
     cdef bytes modern_list
     cdef public object flush             # called after writing outside of a pump, or None
     cdef public object tell              # takes messages that answer nothing; None: they go among the answers
+    cdef public object loop              # that serves the connection and may run coroutines, or None
+    cdef public bint shared              # by callers of whom it knows nothing: no Context is made here
     cdef public object call_in_loop      # calls a function on the event loop, as soon as there is one
     cdef bint pumping
     cdef int64_t now                     # the ticks when the last timed call ended; 0: count anew
@@ -52,6 +57,17 @@ cdef class Connection:
     ) except -1
     cdef int end_call(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
+    ) except -1
+    cdef bint may_begin(self, Plan plan) except -1
+    cdef int call_in_context(self, Plan plan, bint modern) except -1
+    cdef int go_on(
+        self, Plan plan, bytes id, bint modern, PyObject* made, int64_t began, CallContext context
+    ) except -1
+    cdef int step_call(
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known
+    ) except -1
+    cdef int fail_call_with(
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object error
     ) except -1
     cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern) except -1
     cdef str complaint(self, Plan plan, object error)

@@ -1,5 +1,6 @@
 """One peer's conversation: a line in, at most one answer out, into `output`."""
 
+from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,8 @@ class Connection:
     generation: int | None
     flush: Callable[[], object] | None
     tell: Callable[[bytes], object] | None
+    loop: AbstractEventLoop | None
+    shared: bool
     call_in_loop: Callable[[Callable[[], object]], object]
     def __init__(self, legacy_tails: tuple[bytes, ...], modern_tails: tuple[bytes, ...]) -> None: ...
     def answer_text(self, id: bytes, text: str, modern: bool) -> None:

@@ -2,10 +2,11 @@
 
 A `tools/call` of a tool that may run inline goes from the parser through its plan into the output
 buffer without leaving compiled code but for the tool itself; what the tool raises, too, where it is a
-ToolError, or an exception whose text needs no care. Every other message, every result that is no `str`, and
-every other failure go to the dispatcher, in Python. Looks at the processor's counter once a
-call of a tool that is judged by its record, at a clock only when that call looks slow. Does no I/O: a
-transport feeds lines and sends the output.
+ToolError, or an exception whose text needs no care. A function that takes a Context is called here, and a
+coroutine begun, once the event loop runs: only a call that waits is handed on. Every other message, every
+result that is no plain value, and every other failure go to the dispatcher, in Python. Looks at the
+processor's counter once a call of a tool that is judged by its record, at a clock only when that call looks
+slow. Does no I/O: a transport feeds lines and sends the output.
 """
 
 from cpython.dict cimport PyDict_Contains, PyDict_GetItem
@@ -14,6 +15,7 @@ from cpython.ref cimport Py_DECREF
 from libc.string cimport memchr, memcmp, memcpy
 
 from fastrpc._core.call cimport Call
+from fastrpc._core.context cimport CallContext, context_of_call
 from fastrpc._core.encode cimport FORM_TEXT, ID_ROOM
 from fastrpc._core.message cimport LARGE, LEGACY, MODERN, REQUEST, PyGC_Disable, PyGC_Enable
 from fastrpc._core.plan cimport MISFIT
@@ -103,6 +105,20 @@ cdef int count_failure(Plan plan, object error) except -1:
     return 0
 
 
+cdef object begun = None         # of `fastrpc._core.task`, which needs asyncio: a coroutine has been called
+cdef object running_loop = None
+
+
+cdef int prepare_for_coroutines() except -1:
+    global begun, running_loop
+    from asyncio import _get_running_loop
+
+    from fastrpc._core import task
+
+    begun, running_loop = task.begun, _get_running_loop
+    return 0
+
+
 cdef int64_t clock() noexcept:
     """Return a monotonic time in nanoseconds."""
     return c_clock()
@@ -134,20 +150,29 @@ cdef class Connection:
     cdef int handle_message(self) except -1:
         cdef Message message = self.message
         cdef Plan plan
+        cdef bint modern = message.era == MODERN
         if (
             message.kind_code == REQUEST
-            and not message.wants_progress
-            and (message.era == MODERN or (message.era == LEGACY and self.open))
+            and (modern or (message.era == LEGACY and self.open))
             and not ((self.in_flight or self.listening) and self.is_taken(message.id.data, message.id.size))
         ):
             if message.is_call:
                 plan = self.plan_of()
-                if plan is not None and plan.inline and plan.count >= 0:
+                if plan is None or plan.count < 0:
+                    return self.dispatch()
+                if plan.context_at >= 0:
+                    if self.may_begin(plan) and not (self.shared or message.resumes):
+                        return self.call_in_context(plan, modern)
+                elif plan.inline:
                     if message.likely:
                         self.learn(plan)
-                    return self.call(plan, message.id.data, message.id.size, message.era == MODERN, False)
+                    return self.call(plan, message.id.data, message.id.size, modern, False)
+                elif self.may_begin(plan):
+                    if message.likely:
+                        self.learn(plan)
+                    return self.step_call(plan, message.id.data, message.id.size, modern, False)
             elif message.is_list:
-                ready = self.modern_list if message.era == MODERN else self.legacy_list
+                ready = self.modern_list if modern else self.legacy_list
                 if ready is not None:
                     return self.list(ready)
         return self.dispatch()
@@ -184,6 +209,11 @@ cdef class Connection:
         cdef const Call* call = self.message.call
         if plan.inline and not ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)):
             return self.call(plan, call.id, call.id_size, self.known_modern, True)
+        if (
+            self.may_begin(plan)
+            and not ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size))
+        ):
+            return self.step_call(plan, call.id, call.id_size, self.known_modern, True)
         self.message.take_likely()
         return self.dispatch()
 
@@ -278,10 +308,15 @@ cdef class Connection:
     cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern) except -1:
         """The tool has raised; its exception is set."""
         cdef object error = take_raised()
-        cdef str text
-        cdef int tail = FORMS * modern + FORM_ERROR
         if plan.judged:
             self.judge(plan)
+        return self.fail_call_with(plan, id, id_size, modern, error)
+
+    cdef int fail_call_with(
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object error
+    ) except -1:
+        cdef str text
+        cdef int tail = FORMS * modern + FORM_ERROR
         self.now = 0  # what it takes to say so is no other tool's time
         if self.generation is None or self.generation == forks.generation:
             try:
@@ -313,6 +348,96 @@ cdef class Connection:
         if not none_in(text):
             text = masked(text)
         return f"{name}: {text}" if text else name
+
+    # --- a call that may wait, or that takes a Context -------------------------------------------------
+
+    cdef bint may_begin(self, Plan plan) except -1:
+        """May the function be called here, now? For a coroutine the loop has to run, and the server must not
+        be overloaded."""
+        cdef object service
+        if plan.inline:
+            return True
+        if not plan.stepped or self.loop is None:
+            return False
+        if begun is None:
+            prepare_for_coroutines()
+        if not self.pumping and running_loop() is not self.loop:  # a pump is called by the loop alone
+            return False
+        service = self.dispatcher.service
+        return service.in_flight < service.max_in_flight
+
+    cdef int step_call(
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known
+    ) except -1:
+        """Begin the coroutine of a call and, if it has ended with its first step, write the answer."""
+        cdef bytes kept = id[:id_size]
+        cdef int64_t began = ticks()
+        cdef PyObject* made
+        self.now = 0
+        made = plan.call_known(self.message.call, self.order) if known else plan.call(self.message)
+        if known and made == <PyObject*> MISFIT:
+            self.message.take_likely()
+        return self.go_on(plan, kept, modern, made, began, None)
+
+    cdef int call_in_context(self, Plan plan, bint modern) except -1:
+        """Call a function that takes a Context and, if it has ended, write the answer."""
+        cdef Message message = self.message
+        cdef bytes line
+        cdef bytes id
+        cdef CallContext context
+        if message.line.size >= LARGE:
+            return self.dispatch()
+        if self.now == 0 or not plan.judged:
+            self.now = ticks()
+        line = message.line.data[:message.line.size]
+        id = message.id.data[:message.id.size]
+        context = context_of_call(
+            plan.context_kind, self.dispatcher, line, plan, not message.wants_progress
+        )
+        return self.go_on(plan, id, modern, plan.call_in(message, context), self.now, context)
+
+    cdef int go_on(
+        self, Plan plan, bytes id, bint modern, PyObject* made, int64_t began, CallContext context
+    ) except -1:
+        """A function has been called, at the tick `began`; `made` is what it returned, as of Plan.call()."""
+        cdef object result = None
+        cdef object error = None
+        cdef object task
+        if made == NULL:
+            error = take_raised()
+        else:
+            result = <object> made
+            Py_DECREF(result)
+            if result is MISFIT:
+                return self.dispatch()
+            if plan.stepped:
+                task = begun(result, self.loop)
+                if self.generation is not None and self.generation != forks.generation:
+                    self.dispatcher.leave_if_forked(task.value if task.failed else None)
+                if not task.done():
+                    seconds = self.nanoseconds_of(ticks() - began) / 1e9
+                    self.dispatcher.call_waits(id, plan, task, modern, seconds, context)
+                    return 0
+                if task.cancelled():
+                    error = ToolError("the call was cancelled")
+                elif task.failed:
+                    error = task.value
+                else:
+                    result = task.value
+        if plan.judged:
+            self.judge(plan)
+        if context is not None:
+            context.ended = True
+            if context.link is not None:
+                self.dispatcher.call_left(context)
+        if error is None:
+            if plan.form == FORM_TEXT and is_ascii_text(result):
+                return self.put_text(id, len(id), <str> result, modern)
+            return self.end_call(plan, id, len(id), modern, result)
+        if context is not None and context.link is not None:
+            self.dispatcher.call_failed(id, plan.tool, error, modern, context)
+            return 0
+        return self.fail_call_with(plan, id, len(id), modern, error)
 
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept:
         """Return how long so many ticks are, by what has gone by since the connection was made."""

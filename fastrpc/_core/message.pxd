@@ -52,6 +52,7 @@ cdef class Message:
     cdef bint is_list            # tools/list from its beginning
     cdef Slice tool_name
     cdef bint has_arguments
+    cdef bint resumes            # params have a requestState, or answers to what the server has asked
     cdef bint has_params
     cdef bint has_meta           # params has a _meta
     cdef int era

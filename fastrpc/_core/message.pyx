@@ -191,7 +191,7 @@ cdef class Message:
         self.method_name.data = "tools/call"
         self.method_name.size = 10
         self.is_call = True
-        self.is_list = self.wants_progress = False
+        self.is_list = self.wants_progress = self.resumes = False
         self.tool_name.data = self.call.name
         self.tool_name.size = self.call.name_size
         self.has_arguments = self.call.has_arguments
@@ -205,7 +205,7 @@ cdef class Message:
         self.likely = False
         self.id.data = NULL
         self.method_name.data = NULL
-        self.is_call = self.is_list = self.has_arguments = self.wants_progress = False
+        self.is_call = self.is_list = self.has_arguments = self.wants_progress = self.resumes = False
         self.has_params = self.has_meta = False
         self.era = LEGACY
         self.code = 0
@@ -369,6 +369,10 @@ cdef class Message:
                     bit = SEEN_META
                     inside(self).meta = member.value
                     meta_position = position
+            elif member.key_size == 12:
+                self.resumes |= memcmp(member.key, "requestState", 12) == 0
+            elif member.key_size == 14:
+                self.resumes |= memcmp(member.key, "inputResponses", 14) == 0
             repeated |= seen & bit
             seen |= bit
             position += 1

@@ -19,6 +19,8 @@ cdef class Plan:
     cdef readonly object tool            # what was registered; passed on, never looked into here
     cdef readonly str name
     cdef bytes name_text
+    cdef Py_ssize_t context_at           # where the function takes its Context, among its positional
+    cdef type context_kind               # parameters, and its class; -1: it takes none
     cdef object function
     cdef vectorcallfunc enter            # how it is called
     cdef Py_ssize_t count                # -1: arguments are not for the compiled binder
@@ -29,6 +31,7 @@ cdef class Plan:
     cdef list key_texts                  # owners of `keys`
     cdef tuple defaults                  # a parameter's default, or REQUIRED
     cdef readonly bint inline            # may run on the loop's thread, now
+    cdef readonly bint stepped           # makes a coroutine that the connection may begin
     cdef readonly bint judged            # inline or not by its record (run="auto")
     cdef readonly int form               # of a plain value that it returns; -1: the dispatcher decides
     cdef object exact                    # the type of such a value, or None: any
@@ -40,6 +43,7 @@ cdef class Plan:
     cdef object failed_place             # and what `fastrpc.tracebacks` knows of it
 
     cdef PyObject* call(self, Message message) noexcept
+    cdef PyObject* call_in(self, Message message, object context) noexcept
     cdef bint order_of(self, const Call* call, uint8_t* order) noexcept
     cdef PyObject* call_known(self, const Call* call, const uint8_t* order) noexcept
     cdef void note_call(self, int64_t nanoseconds) noexcept

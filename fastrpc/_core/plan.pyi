@@ -18,6 +18,8 @@ class Plan:
     @property
     def judged(self) -> bool: ...
     @property
+    def stepped(self) -> bool: ...
+    @property
     def form(self) -> int: ...
     @property
     def quick(self) -> int: ...
@@ -30,6 +32,9 @@ class Plan:
         *,
         inline: bool,
         judged: bool,
+        stepped: bool = False,
+        context_at: int = -1,
+        context_kind: type | None = None,
         form: int = 0,
         exact: type | None = None,
         check: Callable[[Any], bool] | None = None,

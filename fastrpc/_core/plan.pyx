@@ -55,6 +55,9 @@ cdef class Plan:
         *,
         bint inline,
         bint judged,
+        bint stepped=False,
+        Py_ssize_t context_at=-1,
+        type context_kind=None,
         int form=FORM_TEXT,
         exact=None,
         check=None,
@@ -63,9 +66,12 @@ cdef class Plan:
 
         `parameters` are (name, kind, default or REQUIRED, nullable) in positional order, or None where
         the compiled binder cannot serve the tool at all. `inline` lets it run on the loop's thread from
-        the start; `judged` lets its record decide. `form` is that of its plain values (`encode`), -1 if
-        they need more than writing. They are written if they are of the type `exact`, where it is given, and
-        `check`, where it is given, says that they keep the output schema; it must not raise.
+        the start; `judged` lets its record decide. `stepped` says that it makes a coroutine, and that nothing
+        but a running loop has to be there before one is begun. A `context_kind` is handed over as the
+        positional argument number `context_at`; `parameters` do not name it. `form` is that of its plain
+        values (`encode`), -1 if they need more than writing. They are written if they are of the type
+        `exact`, where it is given, and `check`, where it is given, says that they keep the output schema; it
+        must not raise.
         """
         cdef Py_ssize_t at
         cdef bytes key
@@ -92,6 +98,9 @@ cdef class Plan:
             self.defaults = tuple([parameter[2] for parameter in parameters])
         self.inline = inline
         self.judged = judged
+        self.stepped = stepped
+        self.context_at = context_at
+        self.context_kind = context_kind
         self.form = form
         self.exact = exact
         self.check = check
@@ -120,6 +129,36 @@ cdef class Plan:
         else:
             result = NULL
         for at in range(self.count):
+            Py_XDECREF(values[at])
+        return result
+
+    cdef PyObject* call_in(self, Message message, object context) noexcept:
+        """call() for a function that takes a Context."""
+        cdef PyObject* vector[MOST_PARAMETERS + 2]
+        cdef PyObject** values = vector + 1
+        cdef PyObject* result
+        cdef Py_ssize_t at
+        cdef int fits
+        for at in range(self.count + 1):
+            values[at] = NULL
+        fits = (<Quiet> <void*> bind)(self, message, values)
+        if fits > 0:
+            for at in range(self.count, self.context_at, -1):
+                values[at] = values[at - 1]
+            values[self.context_at] = <PyObject*> context
+            result = self.enter(
+                <PyObject*> self.function,
+                values,
+                <size_t> (self.count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                NULL,
+            )
+            values[self.context_at] = NULL
+        elif fits == 0:
+            result = <PyObject*> MISFIT
+            Py_XINCREF(result)
+        else:
+            result = NULL
+        for at in range(self.count + 1):
             Py_XDECREF(values[at])
         return result
 

@@ -1,18 +1,25 @@
 """Runs a coroutine at once, and as a task of the event loop when it waits; see the compiled module's text."""
 
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context
 from types import FrameType
 from typing import Any, TextIO
 
 class CallTask:
     _asyncio_future_blocking: bool
+    on_done: Callable[[CallTask], object] | None
+    @property
+    def state(self) -> int: ...
+    @property
+    def value(self) -> Any: ...
+    @property
+    def failed(self) -> bool: ...
     def __init__(
         self,
         coroutine: Coroutine[Any, Any, Any],
         loop: AbstractEventLoop,
-        on_done: Callable[[CallTask], object],
+        on_done: Callable[[CallTask], object] | None,
     ) -> None: ...
     def begin(self) -> None: ...
     def cancel(self, msg: Any = None) -> bool: ...
@@ -49,3 +56,12 @@ class CallTask:
     def _exception(self) -> BaseException | None: ...
     def __await__(self) -> Generator[Any, None, Any]: ...
     def __iter__(self) -> Generator[Any, None, Any]: ...
+
+def begun(coroutine: Awaitable[Any], loop: AbstractEventLoop) -> CallTask:
+    """Return a task that has taken its first step, and has ended unless the coroutine waits.
+
+    What is no coroutine but may be awaited, as some decorators return it, is awaited by one.
+    """
+
+async def awaited(awaitable: Awaitable[Any]) -> Any:
+    """Await what an asynchronous function has returned that makes no coroutines."""

@@ -12,7 +12,7 @@ is left to `on_done`, which is called once, in the step in which the task ends.
 """
 
 import sys
-from asyncio import CancelledError, InvalidStateError, tasks
+from asyncio import CancelledError, InvalidStateError, iscoroutine, tasks
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
@@ -45,7 +45,7 @@ cdef long long count = 0
 
 
 cdef class CallTask:
-    """A coroutine that runs in `loop`; `on_done(task)` is called when it has ended.
+    """A coroutine that runs in `loop`; `on_done(task)`, if it is given, is called when it has ended.
 
     Nothing runs before `begin`. Like `asyncio.Task` it is bound to its loop's thread.
     """
@@ -54,16 +54,16 @@ cdef class CallTask:
     cdef object coroutine
     cdef object loop
     cdef object context
-    cdef object on_done
+    cdef public object on_done
     cdef object waiter                   # the future that the coroutine waits for
-    cdef object value                    # the result, or the exception
+    cdef readonly object value           # the result, or the exception
     cdef object cancel_message
     cdef object name
     cdef list callbacks                  # of others: (function, context), or None
-    cdef int state
+    cdef readonly int state
     cdef int cancel_requests
     cdef bint must_cancel
-    cdef bint failed                     # `value` is an exception
+    cdef readonly bint failed            # `value` is an exception
     cdef bint registered                 # it is among asyncio.all_tasks()
     cdef public object _asyncio_future_blocking
 
@@ -185,7 +185,8 @@ cdef class CallTask:
             for function, context in callbacks:
                 self.loop.call_soon(function, self, context=context)
         on_done, self.on_done = self.on_done, None
-        on_done(self)
+        if on_done is not None:
+            on_done(self)
         return 0
 
     cdef object cancellation(self):
@@ -333,6 +334,21 @@ cdef class CallTask:
     def __repr__(self):
         state = ("pending", "cancelled", "finished")[self.state]
         return f"<CallTask {state} name={self.get_name()!r} coro={self.coroutine!r}>"
+
+
+def begun(coroutine, loop):
+    """Return a task that has taken its first step, and has ended unless the coroutine waits.
+
+    What is no coroutine but may be awaited, as some decorators return it, is awaited by one.
+    """
+    cdef CallTask task = CallTask(coroutine if iscoroutine(coroutine) else awaited(coroutine), loop, None)
+    task.begin()
+    return task
+
+
+async def awaited(awaitable):
+    """Await what an asynchronous function has returned that makes no coroutines."""
+    return await awaitable
 
 
 cdef int reraise() except -1:

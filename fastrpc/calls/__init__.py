@@ -19,7 +19,7 @@ from fastrpc.results import UnencodableResult
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from typing import Any
 
     from fastrpc._core.plan import Plan
@@ -86,11 +86,6 @@ async def contained(function: Callable[[], Any]) -> Any:
     return result
 
 
-async def awaited(awaitable: Awaitable[Any]) -> Any:
-    """Await what an asynchronous function has returned that makes no coroutines."""
-    return await awaitable
-
-
 class Call:
     """One call of a handler: of a tool, or of what reads a resource, makes a prompt, completes a word.
 
@@ -111,19 +106,26 @@ class Call:
         "timer",
     )
 
-    def __init__(self, dispatcher: Dispatcher, request: Request, plan: Plan, arguments: list[Any]) -> None:
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        request: Request,
+        plan: Plan,
+        arguments: list[Any],
+        context: Context | None = None,
+    ) -> None:
         self.dispatcher = dispatcher
         self.request = request
         self.plan = plan
         self.arguments = arguments
-        self.context: Context | None = None
+        self.context = context
         self.state = WAITING
         self.loop: AbstractEventLoop | None = None
         self.thread = 0
         self.task: CallTask | None = None
         self.timer: TimerHandle | None = None
         request.call = self
-        if plan.tool.signature.context_parameter is not None:
+        if context is None and plan.tool.signature.context_parameter is not None:
             from fastrpc.calls.link import context_of
 
             self.context = context_of(request)
@@ -148,10 +150,14 @@ class Call:
         try:
             return self.invoke()
         finally:
-            self.say_the_last()
-            self.state = ENDED
-            self.request.call = self.request.link = None  # as in end()
+            self.left()
             self.plan.note(perf_counter_ns() - began)
+
+    def left(self) -> None:
+        """The function has returned or raised, on the thread that answers now."""
+        self.say_the_last()
+        self.state = ENDED
+        self.request.call = self.request.link = None  # as in end()
 
     def start(self) -> None:
         """Begin, on the event loop's thread; a call that ended while it waited does not."""
@@ -180,7 +186,7 @@ class Call:
         """Begin the coroutine, now: it becomes a task of the loop where it waits."""
         from asyncio import iscoroutine
 
-        from fastrpc._core.task import CallTask
+        from fastrpc._core.task import CallTask, awaited
 
         try:
             coroutine = self.call_function()
@@ -192,6 +198,17 @@ class Call:
         self.task = CallTask(coroutine, loop, self.task_done)
         self.task.begin()
         self.dispatcher.leave_if_forked(None)  # no loop goes on in a child that waits
+
+    def go_on(self, task: CallTask, loop: AbstractEventLoop, seconds: float) -> None:
+        """Take over a coroutine that was begun so many seconds ago and waits."""
+        self.state = RUNNING
+        self.thread = get_ident()
+        self.loop = loop
+        self.task = task
+        task.on_done = self.task_done
+        limit = self.plan.tool.timeout_seconds
+        if limit is not None:
+            self.timer = loop.call_later(max(limit - seconds, 0), self.expire)
 
     def run_late(self) -> None:
         """Call the function on this thread, now, though the request has been put in flight."""

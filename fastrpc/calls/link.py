@@ -203,8 +203,15 @@ def context_of(request: Request) -> Context:
     """
     if "requestState" in request.params or "inputResponses" in request.params:
         request.dispatcher.service.features.take_request_state(request)
+    context = Context.__new__(Context)
+    fill(context, request)
+    return context
+
+
+def fill(context: Context, request: Request) -> None:
+    """Say that a context is that of a request, and make the way to its client."""
     request.link = link = Link(request)
-    return Context(id_value(request.id), request.version, request.client_info, link)
+    context.fill(id_value(request.id), request.version, request.client_info, link)
 
 
 def number_of(name: str, value: Any) -> int | float:

@@ -9,7 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc._core.message import Message
     from fastrpc.batches import Batch
     from fastrpc.engine.interfaces import Call, Dispatcher
     from fastrpc.engine.ports import OutboundChannel, ResultEncoder
@@ -44,12 +43,14 @@ class Request:
         "version",
     )
 
-    def __init__(self, dispatcher: Dispatcher, message: Message, batch: Batch | None) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, id: bytes, method: str, params: dict[str, Any], batch: Batch | None
+    ) -> None:
         self.dispatcher = dispatcher
-        self.id: bytes = message.id or b"null"
-        self.key = key_of(self.id)
-        self.method: str = message.method or ""
-        self.params: dict[str, Any] = message.params or {}
+        self.id = id
+        self.key = key_of(id)
+        self.method = method
+        self.params = params
         self.batch = batch
         self.version = ""
         self.call: Call | None = None

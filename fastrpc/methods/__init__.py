@@ -51,6 +51,8 @@ def _later(feature: str, name: str) -> Serve:
     return serve
 
 
+TOOL_RESULTS = tools.RESULT_ENCODER
+
 METHODS: dict[str, Method] = {
     "initialize": Method(LEGACY_VERSIONS, lifecycle.initialize),
     "ping": Method(LEGACY_VERSIONS, lifecycle.ping),

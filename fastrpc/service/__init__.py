@@ -447,12 +447,17 @@ def plan_of(tool: Tool, *, direct: bool = True) -> Plan:
     """
     signature = tool.signature
     parameters = None
+    context_kind: type | None = None
+    if signature.context_parameter is not None:
+        from fastrpc.context import Context
+
+        context_kind = Context
     if (
         direct
         and signature.vectorizable
-        and signature.context_parameter is None
-        and not tool.is_async
+        and (signature.context_parameter is None or signature.context_index >= 0)
         and calls.within is None
+        and (not tool.is_async or tool.max_running is None)
         and all(parameter.kind in BINDABLE for parameter in signature.parameters)
     ):
         parameters = [
@@ -465,7 +470,7 @@ def plan_of(tool: Tool, *, direct: bool = True) -> Plan:
             for parameter in signature.parameters
         ]
     # A time limit cannot be kept, nor a bound on running calls be needed, on the loop's own thread.
-    judged = tool.run == "auto" and tool.timeout_seconds is None
+    judged = tool.run == "auto" and tool.timeout_seconds is None and not tool.is_async
     return Plan(
         tool,
         tool.name,
@@ -473,6 +478,9 @@ def plan_of(tool: Tool, *, direct: bool = True) -> Plan:
         parameters,
         inline=tool.run == "inline",
         judged=judged,
+        stepped=tool.is_async and parameters is not None,
+        context_at=signature.context_index,
+        context_kind=context_kind,
         form=form_of(signature) if keeps_plain_values(signature) else -1,
         exact=exact_type_of(signature),
         check=plain_check_of(signature),

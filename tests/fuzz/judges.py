@@ -146,8 +146,6 @@ def meaning_of(meta: Any) -> str | None:
     """The era that a `_meta` puts its request into: "modern", "legacy"; None if the dispatcher judges it."""
     if not isinstance(meta, dict):
         return None
-    if "progressToken" in meta:
-        return None
     if VERSION_KEY not in meta:
         return "legacy"
     right = meta[VERSION_KEY] == "2026-07-28" and isinstance(meta.get(CAPABILITIES_KEY), dict)

@@ -17,6 +17,7 @@ import pytest
 from msgspec import Meta
 from raw_http import TOKEN, Server, Socket, call, call_body, head_of, headers, list_body, listing
 
+from fastrpc import Context
 from fastrpc import Server as App
 from fastrpc.transports.http.guard import Admission
 from fastrpc.transports.http.hot_path import HEADS_KEPT, LONG_WAY, MEANINGFUL, HotPath
@@ -598,6 +599,30 @@ def test_what_is_around_calls_sends_them_the_long_way() -> None:
         known = path.head(head(call()))
         assert known is not None
         assert path.answer(known, body, DATE) is not None
+
+    with_path(check, app)
+
+
+@pytest.mark.parametrize("name", ["who", "later"])
+def test_a_tool_that_asks_who_calls_or_that_may_wait_goes_the_long_way_untouched(name: str) -> None:
+    """The straight way serves all callers by one connection, and answers at once."""
+    app = App("others")
+    called: list[str] = []
+
+    @app.tool(run="inline")
+    def who(ctx: Context) -> str:
+        called.append("who")
+        return ctx.principal
+
+    @app.tool
+    async def later() -> str:
+        called.append("later")
+        return "later"
+
+    def check(path: HotPath, application: object) -> None:
+        known = path.head(head(call(name, {})))
+        assert known is None or path.answer(known, call_body(name, {}), DATE) is None
+        assert called == []
 
     with_path(check, app)
 

@@ -41,6 +41,7 @@ LAYERS = {
     "fastrpc._core.call": 1,
     "fastrpc._core.values": 1,
     "fastrpc._core.encode": 1,
+    "fastrpc._core.context": 0,
     "fastrpc._core.convert": 0,
     "fastrpc._core.redaction": 0,
     "fastrpc._core.plan": 1,

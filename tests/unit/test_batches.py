@@ -161,7 +161,9 @@ def test_the_loop_has_its_turn_between_the_elements() -> None:
     within(conversation)
 
 
-def test_quick_elements_share_a_turn() -> None:
+def test_quick_elements_share_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "TURN_SECONDS", SECONDS)  # so that they are quick on a busy machine, too
+
     async def conversation(peer: Peer) -> None:
         peer.send([ping(1), ping(2), message("notifications/x")])
         assert len(peer.lines) == 1

@@ -1,0 +1,242 @@
+"""Contexts of calls that the connection makes by itself: they say what those of the dispatcher say."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from in_memory import ENVELOPE, RawConversation, in_loop
+
+from fastrpc import Context, Server, ToolError
+from fastrpc.dispatcher import Dispatcher
+from fastrpc.versions import LATEST_LEGACY, MODERN
+
+VERSIONS = ["2025-03-26", LATEST_LEGACY, MODERN]
+WITH_TOKEN = {"progressToken": "p"}
+
+
+def tools() -> Server:
+    app = Server("t")
+
+    @app.tool(run="inline")
+    def facts(text: str, ctx: Context) -> dict[str, Any]:
+        return _facts(ctx, text)
+
+    @app.tool
+    async def facts_async(ctx: Context, text: str = "default") -> dict[str, Any]:
+        return _facts(ctx, text)
+
+    @app.tool
+    async def facts_late(text: str, ctx: Context) -> dict[str, Any]:
+        await asyncio.sleep(0)
+        return _facts(ctx, text)
+
+    @app.tool(run="inline")
+    def reports(ctx: Context) -> str:
+        for step in range(1, 4):
+            ctx.progress(step, 3, f"step {step}")
+        ctx.log("halfway")
+        return "done"
+
+    @app.tool
+    async def reports_late(ctx: Context) -> str:
+        await ctx.progress(1, 2)
+        await asyncio.sleep(0)
+        await ctx.progress(2, 2)
+        return "done"
+
+    @app.tool(run="inline")
+    def reports_and_fails(ctx: Context) -> str:
+        ctx.progress(1)
+        raise ToolError("after all")
+
+    @app.tool(run="inline")
+    def fails_unused(ctx: Context) -> str:
+        raise ValueError("no")
+
+    @app.tool
+    async def asks(ctx: Context) -> str:
+        answer = await ctx.elicit("How many?", int)
+        return f"{answer.action}"
+
+    return app
+
+
+def _facts(ctx: Context, text: str) -> dict[str, Any]:
+    assert isinstance(ctx, Context)
+    return {
+        "text": text,
+        "id": ctx.request_id,
+        "version": ctx.protocol_version,
+        "client": ctx.client_info,
+        "capabilities": ctx.client_capabilities,
+        "principal": ctx.principal,
+        "server": ctx.server.name if ctx.server is not None else None,
+        "wants": ctx.wants_progress,
+        "cancelled": ctx.cancelled,
+    }
+
+
+CALLS: list[tuple[str, Any, Any]] = [
+    (name, {"text": "été"}, meta)
+    for name in ("facts", "facts_async", "facts_late")
+    for meta in (None, WITH_TOKEN, {"progressToken": [1]}, {"other": 1})
+]
+CALLS += [("facts_async", {}, None), ("facts", {}, None), ("facts", {"text": 3}, None)]
+CALLS += [
+    (name, {}, meta)
+    for name in ("reports", "reports_late", "reports_and_fails", "fails_unused", "asks")
+    for meta in (None, WITH_TOKEN)
+]
+
+
+async def conversation(version: str, stepped: bool) -> tuple[dict[Any, bytes], list[Any], int]:
+    peer = RawConversation(tools(), version, stepped=stepped)
+    for number, (name, arguments, meta) in enumerate(CALLS):
+        id = number if number % 2 else f"id {number}"
+        peer.call(id, name, arguments, meta)
+        await peer.answer(id)
+    peer.close()
+    return peer.answers, peer.said, peer.handed_on
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_context_of_the_connection_says_what_one_of_the_dispatcher_says(
+    version: str,
+) -> None:
+    answers, said, handed_on = in_loop(lambda: conversation(version, True))
+    expected, expected_said, all_of_them = in_loop(lambda: conversation(version, False))
+    assert [_without_state(line) for line in answers.values()] == [
+        _without_state(line) for line in expected.values()
+    ]
+    assert said == expected_said  # and each of it before its answer
+    assert any(message["method"] == "notifications/progress" for _, message in said)
+    assert (handed_on, all_of_them) == (2, len(CALLS)), "what does not fit plainly"
+
+
+def _without_state(line: bytes) -> Any:
+    """An answer without the state that a client brings back: it has a time in it."""
+    message = json.loads(line)
+    message.get("result", {}).pop("requestState", None)
+    return message
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_context_that_is_not_used_is_not_filled_in(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled: list[Any] = []
+    fill = Dispatcher.open_call
+
+    def counted(self: Dispatcher, *arguments: Any) -> None:
+        filled.append(arguments)
+        fill(self, *arguments)
+
+    monkeypatch.setattr(Dispatcher, "open_call", counted)
+
+    async def run() -> None:
+        app = Server("t")
+
+        @app.tool(run="inline")
+        def unused(text: str, ctx: Context) -> str:
+            return text
+
+        @app.tool
+        async def unused_async(text: str, ctx: Context) -> str:
+            return text
+
+        @app.tool(run="inline")
+        def used(text: str, ctx: Context) -> str:
+            return f"{text} {ctx.request_id} {ctx.request_id}"
+
+        peer = RawConversation(app, version)
+        for number, name in enumerate(("unused", "unused_async")):
+            peer.call(number, name, {"text": "a"})
+            assert (await peer.answer(number))["result"]["content"][0]["text"] == "a"
+        assert filled == []
+        peer.call(7, "used", {"text": "a"})
+        assert (await peer.answer(7))["result"]["content"][0]["text"] == "a 7 7"
+        assert (len(filled), peer.handed_on) == (1, 0)
+        peer.close()
+
+    in_loop(run)
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_a_context_outlives_its_call_and_says_nothing_to_the_client_any_more(used: bool) -> None:
+    async def run() -> None:
+        app = Server("t")
+        kept: list[Context] = []
+
+        @app.tool(run="inline")
+        def keeps(ctx: Context) -> str:
+            kept.append(ctx)
+            return f"{ctx.wants_progress}" if used else "unused"
+
+        peer = RawConversation(app, LATEST_LEGACY)
+        peer.call(1, "keeps", {}, WITH_TOKEN)
+        await peer.answer(1)
+        ctx = kept[0]
+        assert (ctx.request_id, ctx.wants_progress, ctx.server, ctx.ended) == (1, True, app, True)
+        ctx.progress(1)
+        ctx.log("late", "error")
+        assert peer.said == []
+        peer.close()
+
+    in_loop(run)
+
+
+def test_a_context_of_a_coroutine_that_waits_hears_of_the_cancellation() -> None:
+    async def run() -> None:
+        app = Server("t")
+        kept: list[Context] = []
+
+        @app.tool
+        async def waits(ctx: Context) -> str:
+            kept.append(ctx)
+            await asyncio.sleep(20)
+            return "late"
+
+        peer = RawConversation(app, LATEST_LEGACY)
+        peer.call(1, "waits", {})
+        assert (kept[0].cancelled, app.service.in_flight, peer.handed_on) == (False, 1, 0)
+        peer.say({"method": "notifications/cancelled", "params": {"requestId": 1}})
+        assert kept[0].cancelled
+        while app.service.in_flight:
+            await asyncio.sleep(0)
+        assert peer.answers == {}
+        peer.close()
+
+    in_loop(run)
+
+
+def test_a_long_request_and_one_that_brings_answers_go_through_the_dispatcher() -> None:
+    async def run() -> None:
+        app = tools()
+        peer = RawConversation(app, MODERN)
+        peer.call(1, "facts", {"text": "x" * 70_000})
+        assert len((await peer.answer(1))["result"]["structuredContent"]["text"]) == 70_000
+        assert peer.handed_on == 1
+        peer.call(2, "asks", {})
+        state = (await peer.answer(2))["result"]
+        assert peer.handed_on == 1
+        (key,) = state["inputRequests"]
+        message = {
+            "id": 3,
+            "method": "tools/call",
+            "params": {
+                "name": "asks",
+                "arguments": {},
+                "_meta": ENVELOPE,
+                "requestState": state.get("requestState"),
+                "inputResponses": {key: {"action": "accept", "content": {"value": 3}}},
+            },
+        }
+        if message["params"]["requestState"] is None:  # type: ignore[index]
+            del message["params"]["requestState"]  # type: ignore[attr-defined]
+        peer.say(message)
+        assert (await peer.answer(3))["result"]["content"][0]["text"] == "accept"
+        assert peer.handed_on == 2
+        peer.close()
+
+    in_loop(run)
