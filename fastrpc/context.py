@@ -63,8 +63,9 @@ class Context(CallContext):
 
     @property
     def principal(self) -> str:
-        """Whose call this is, as their token says: the same text for the same caller, "" over stdio and
-        wherever nobody needs a token. What one caller has begun is to be unknown to the others.
+        """The authenticated principal: the same text for all calls with the same token, or with JWTs of the
+        same issuer and subject; "" over stdio, and over HTTP without authentication. A tool that keeps
+        anything between calls must keep it by principal.
         """
         return "" if self._link is None else self._link.principal
 

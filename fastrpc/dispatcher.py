@@ -59,7 +59,8 @@ class Dispatcher:
         self._main = main
         self.session: Session = Session() if main is None else main.session
         self.principal: str = "" if main is None else main.principal
-        """Whose requests these are, as the transport knows it; what one is given is no good to another."""
+        """The authenticated principal, as the transport names it. A handle that one principal was given is
+        not valid for another."""
         if main is not None:
             connection.in_flight = main.in_flight
         self.in_flight: dict[bytes, Any] = connection.in_flight
@@ -119,7 +120,7 @@ class Dispatcher:
                 result = self.service.results.failure(complaint_of(tool, error), version)
         except ProtocolError as problem:
             self._answer_error(id, problem, None)
-        except BaseException as problem:  # an error whose words cannot be had
+        except BaseException as problem:  # str(error) has raised
             self._answer_error(id, own_fault("tools/call", problem), None)
         else:
             self._answer(id, result, None)
@@ -141,7 +142,7 @@ class Dispatcher:
         call.go_on(task, self.loop, seconds)
 
     def open_call(self, context: Context, line: bytes, plan: Plan) -> None:
-        """Somebody looks at the context of a call that the connection makes: fill it in."""
+        """Fill in the context of a call that the connection makes, which has been asked for more."""
         from fastrpc._core.message import Message
         from fastrpc.calls.link import fill
 

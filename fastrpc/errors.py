@@ -3,7 +3,7 @@
 There is a branch for each side: `ProtocolError` is the client's fault and becomes a JSON-RPC
 error with its `code`; `ToolError` and `ArgumentError` become a tool result with ``isError: true``;
 `DefinitionError` is the tool author's fault, raised while a tool is decorated; `UsageError` is the
-fault of whoever typed the command, and ends it with exit code 2. Errors are raised deep and turned
+fault of the person who typed the command, and ends it with exit code 2. Errors are raised deep and turned
 into an answer in one place, `fastrpc.dispatcher`. Importing this module imports nothing.
 
 Whoever refuses a name may say which one was meant: `resembling` finds it. What came is quoted by `excerpt`:

@@ -72,8 +72,8 @@ os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_begi
 
 
 def replace(descriptors: Iterable[int]) -> None:
-    """Put /dev/null in the place of descriptors: whoever still knows their numbers does no harm. They are
-    closed where the process has no descriptor left for it."""
+    """Put /dev/null in the place of descriptors, so that code that still uses their numbers does no harm. If
+    the process has no descriptor left for that, they are closed."""
     try:
         null = os.open(os.devnull, os.O_RDWR)
     except OSError:

@@ -3,13 +3,13 @@
 The level is ``FASTRPC_LOG_LEVEL`` (default ``warning``); ``FASTRPC_LOG_FILE`` names a file that records are
 appended to instead, taken up again at its name when it was moved away (logrotate). `logging` is imported by
 the first record that is written, so a server with nothing to say never pays for it. Secrets are masked, in
-tracebacks too, and what is not printable is escaped: whoever sends a line break does not write a record. A
+tracebacks too, and what is not printable is escaped: a message with a line break cannot forge a record. A
 program that has configured logging keeps its own handlers. What a person at a terminal is told, `say` writes
 as it is.
 
 A traceback begins at the first frame that is not fastrpc's, nor of asyncio and threads, which call it. A
 record waits at most `WAIT_SECONDS` for a standard error that nobody reads, and is left out then: those that
-handlers cause are written by `fastrpc.tracebacks`, for which nobody waits.
+handlers cause are written by the thread of `fastrpc.tracebacks`, which no answer waits for.
 """
 
 from __future__ import annotations

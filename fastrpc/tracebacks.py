@@ -66,7 +66,7 @@ class Place:
 _places: dict[Hashable, Place] = {}
 _pending: list[tuple[str, BaseException | None]] = []
 _lock = allocate_lock()
-"""Held for a few instructions by whoever changes one of these two, or begins or ends the writing."""
+"""Held for a few instructions while one of these two changes, or the writing begins or ends."""
 _writing = allocate_lock()
 """Held while there is something to write."""
 

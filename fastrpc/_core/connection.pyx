@@ -277,7 +277,7 @@ cdef class Connection:
             try:
                 return self.put_text(id, id_size, <str> result, modern)
             except UnicodeEncodeError:
-                pass  # the dispatcher has words for it
+                pass  # the dispatcher answers with the error
         elif (
             plan.form >= 0
             and (plan.exact is None or type(result) is plan.exact)
@@ -321,7 +321,7 @@ cdef class Connection:
         if self.generation is None or self.generation == forks.generation:
             try:
                 text = self.complaint(plan, error)
-            except BaseException:  # an error whose words cannot be had
+            except BaseException:  # str(error) has raised
                 text = None
             if text is not None:
                 return self.output.put_text(id, id_size, text, self.tails[tail], self.tail_sizes[tail])
@@ -329,7 +329,7 @@ cdef class Connection:
         return 0
 
     cdef str complaint(self, Plan plan, object error):
-        """Return what the client is told of a failure, if that is ASCII; None: the dispatcher has words."""
+        """Return the text of the error result, if it is ASCII; None: the dispatcher makes the result."""
         cdef type kind = type(error)
         cdef object text
         if kind is ToolError:

@@ -6,7 +6,7 @@ from fastrpc.engine.ports import OutboundChannel
 
 class CallContext:
     """One call. `cancelled`: the client has cancelled it or gone away; `ended`: its function has returned;
-    `asks_no_progress`: nobody wants to hear of its progress, as is known without a look at the request."""
+    `asks_no_progress`: the request has no progress token."""
 
     cancelled: bool
     @property

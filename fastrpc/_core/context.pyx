@@ -15,7 +15,7 @@ cdef tuple NOTHING = ()
 
 cdef class CallContext:
     """One call. `cancelled`: the client has cancelled it or gone away; `ended`: its function has returned;
-    `asks_no_progress`: nobody wants to hear of its progress, as is known without a look at the request."""
+    `asks_no_progress`: the request has no progress token."""
 
     def fill(self, request_id, protocol_version, client_info, link):
         """Say what it is the context of; `link` is the way to the client, or None. Only once."""

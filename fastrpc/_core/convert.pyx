@@ -3,7 +3,7 @@ texts for reals.
 
 An array of the right type is never brought here. One of another may have millions of elements, so each costs
 some ten nanoseconds and no Python; what is neither common nor short goes to `accept`, the one definition of
-what passes and of what is said about the rest (`schema/shapes.py`).
+which values pass and of the error message for the others (`schema/shapes.py`).
 """
 
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_FromDouble

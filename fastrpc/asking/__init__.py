@@ -149,7 +149,7 @@ async def _answers_from_client(link: Link, questions: dict[str, Question]) -> di
 class Questions:
     """What a server has asked one client and not been answered yet.
 
-    The table belongs to the session's thread; whoever asks may wait in another.
+    The table belongs to the session's thread; the handler that asks may wait in another.
     """
 
     def __init__(self) -> None:
@@ -236,7 +236,7 @@ class _Asked:
         self._soon(self.fail, problem)
 
     def _soon(self, function: Callable[..., object], *values: Any) -> None:
-        """Go on in the loop of whoever waits, which may be another thread's."""
+        """Go on in the loop of the handler that waits, which may be another thread's."""
         try:
             self.loop.call_soon_threadsafe(function, *values)
         except RuntimeError:  # that loop is closed: nobody waits

@@ -56,7 +56,7 @@ class Link:
 
     @property
     def principal(self) -> str:
-        """Whose request it is."""
+        """The authenticated principal of the request."""
         return self.request.dispatcher.principal
 
     @property

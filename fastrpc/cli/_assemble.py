@@ -217,7 +217,7 @@ def declare_target(settings: Configuration, target: str, tools: Iterable[Tool]) 
 
 
 def warn_of_settings(settings: Configuration) -> None:
-    """All that is served has been declared: write the warnings, also of keys that nobody knows.
+    """All that is served has been declared: write the warnings, those about unknown keys included.
 
     A key of the shipped toolset is never such a one: a home file serves all of the user's servers.
     """

@@ -64,7 +64,7 @@ class Request:
 
     @property
     def progress_token(self) -> str | int | None:
-        """The token under which the client wants to hear of progress (MCP, utilities: progress)."""
+        """The progress token of the request, or None (MCP, utilities: progress)."""
         token = self.meta.get("progressToken")
         return token if type(token) in (str, int) else None
 

@@ -343,7 +343,7 @@ class Process:
             self._loop.add_reader(self._pipe, self._readable)
 
     def _read_rest(self) -> None:
-        """Take in what the pipe holds now: not more than a pipe can hold, whoever goes on writing."""
+        """Take in what the pipe holds now: not more than a pipe can hold, though somebody writes on."""
         for _ in range(16):
             if self._pipe < 0 or self._sealed:
                 return
@@ -373,7 +373,8 @@ def _resolve(future: asyncio.Future[None] | None) -> None:
 
 def end_unwatched(group: int, pipe: int, age_seconds: float) -> None:
     """Send SIGKILL to what is known or can be found of a program that nobody watches over any more: its
-    process group (0: not known), and whoever writes to the pipe (negative: closed) and was started since."""
+    process group (0: not known), and the processes that write to the pipe (negative: closed) and were
+    started since."""
     from fastrpc.processes import orphans
 
     try:

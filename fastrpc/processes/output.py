@@ -87,7 +87,7 @@ class OutputFile:
             os.close(descriptor)
 
     def straighten(self) -> Iterator[None]:
-        """Put the ring in order, for whoever opens the file, and close it; pauses every half megabyte.
+        """Put the ring in order, for the readers of the file, and close it; pauses every half megabyte.
         Nothing may be written any more. Raises OSError."""
         gap = self.kept_from - self.first
         note = b"\n[... %d bytes are missing here ...]\n" % gap

@@ -199,7 +199,7 @@ class Pipes:
     # --- the end --------------------------------------------------------------------------------------
 
     def _end(self, reason: str) -> None:
-        """There will be no more lines: say so, and end whoever is left."""
+        """There will be no more lines: say so, and end the processes that are left."""
         self._close_input()
         self._close_output()
         on_end, self._on_end = self._on_end, None

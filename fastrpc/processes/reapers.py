@@ -4,7 +4,7 @@ A reaper (`reaper.c`) serves one program at a time and comes back here when nobo
 few stay idle for the next program; surplus ones end after ten seconds. On Linux it has a guardian, its
 parent and this process's child: when one of the two is killed, the other ends the program and everything
 below it and says so, `LOST` at once and then what it has to say of any end. What a report means is left to
-whoever watches the program.
+the watcher of the program.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Watcher(Protocol):
-        """Whoever watches the program below a reaper."""
+        """What watches the program below a reaper."""
 
         def heard(self, report: bytes) -> None:
             """The reaper has said something."""
@@ -182,7 +182,7 @@ class Reaper:
             watcher.lost()
 
     def release(self) -> None:
-        """Nobody is left below: be ready for the next program."""
+        """No process is left below: be ready for the next program."""
         self.watcher = None
         busy.discard(self)
         if self.ending or len(idle) >= IDLE_AT_MOST:

@@ -74,7 +74,7 @@ class Peer:
         raise NotImplementedError
 
     def withdraw(self, asked: Asked) -> None:
-        """Nobody waits for the answer to a request any more."""
+        """The answer to a request is not waited for any more."""
         raise NotImplementedError
 
     async def tell(self, message: dict[str, Any], asked: Asked | None = None) -> None:
@@ -208,7 +208,7 @@ class Peer:
         self.tell_soon({"jsonrpc": "2.0", "id": message["id"], "error": error})
 
     def tell_soon(self, message: dict[str, Any]) -> None:
-        """Send what is no request, for whoever cannot wait."""
+        """Send a notification or an answer, without waiting."""
         raise NotImplementedError
 
     def _told(self, method: str, params: dict[str, Any], of: Asked | None) -> None:

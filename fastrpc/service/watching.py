@@ -63,7 +63,7 @@ class Watch:
                 self._tick(function)
 
     def end(self) -> None:
-        """Nobody is there to hear of anything: wait for the next `begin`."""
+        """No client is left to be notified: wait for the next `begin`."""
         self.loop = None
         timers, self._timers = self._timers, {}
         for timer in timers.values():

@@ -42,7 +42,7 @@ def run(serving: Coroutine[Any, Any, None], is_signal: Callable[[], bool]) -> No
         task = loop.create_task(serving)
         task.add_done_callback(lambda _: loop.stop())
         generation = forks.generation
-        while not task.done():  # whoever calls loop.stop() does not end the server either
+        while not task.done():  # a tool that calls loop.stop() does not end the server either
             failure = _run_on(loop)
             if generation != forks.generation:
                 forks.leave(failure)

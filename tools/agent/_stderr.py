@@ -1,5 +1,5 @@
-"""One line to whoever runs the server. `print` will not do: where stderr was closed, it writes to stdout,
-which is the wire."""
+"""Writes a line for the operator of the server to stderr. `print` will not do: where stderr was closed, it
+writes to stdout, which is the wire."""
 
 from __future__ import annotations
 

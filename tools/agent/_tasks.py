@@ -127,7 +127,7 @@ class Task:
 
 
 async def put_away(output: Output) -> None:
-    """Close the file of an output that has ended, in order for whoever opens it."""
+    """Close the file of an output that has ended, in order for its readers."""
     file = output.file
     if file is None:
         return

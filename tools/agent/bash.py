@@ -141,7 +141,7 @@ def _facts(process: Process, truncated: bool, path: str | None, task_id: int | N
 
 
 async def _throw_away(process: Process) -> None:
-    """Nobody hears of a cancelled call's file."""
+    """End the process of a cancelled call and delete its file, which no answer has named."""
     await process.wait_gone()
     file = process.output.file
     if file is not None:

@@ -78,7 +78,7 @@ class SessionTransport:
             await self._post(asked, message)
         except (ToolError, RemoteError) as error:
             self._client.fail(asked, error)
-        except Exception as error:  # whoever waits must not wait for ever
+        except Exception as error:  # the caller must not wait for ever
             log.write("error", f"{asked.method} failed on the way to the server behind", error)
             self._client.fail(asked, WireError(f"the request could not be sent: {error!r:.200}"))
 

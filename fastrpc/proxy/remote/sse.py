@@ -61,7 +61,7 @@ class SseTransport:
             reason = "its stream has ended"
         except WireError as error:
             reason = str(error)
-        except Exception as error:  # whoever waits must not wait for ever
+        except Exception as error:  # the caller must not wait for ever
             log.write("error", "the stream of the server behind cannot be read", error)
             reason = f"its stream cannot be read: {error!r:.200}"
         self._found(None)

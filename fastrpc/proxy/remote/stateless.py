@@ -115,7 +115,7 @@ class StatelessTransport:
                 raise WireError("the server behind this one ended its answer before the result")
         except (ToolError, RemoteError) as error:
             self._client.fail(asked, error)
-        except Exception as error:  # whoever waits must not wait for ever
+        except Exception as error:  # the caller must not wait for ever
             log.write("error", f"{asked.method} failed on the way to the server behind", error)
             self._client.fail(asked, WireError(f"the request could not be sent: {error!r:.200}"))
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
             """Send a request; its answer is taken, or it fails."""
 
         def withdraw(self, asked: Asked) -> None:
-            """Nobody waits for the answer to a request any more."""
+            """The answer to a request is not waited for any more."""
 
         async def tell(self, message: dict[str, Any], asked: Asked | None = None) -> None:
             """Send a notification, or an answer to what the server has asked during a request. Raises
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
             """A request will not be answered."""
 
         def tell_soon(self, message: dict[str, Any]) -> None:
-            """Send what is no request, for whoever cannot wait."""
+            """Send a notification or an answer, without waiting."""
 
         def expire(self, reason: str) -> bool:
             """Nothing more can be asked, though what was asked may still be answered. False if it was so

@@ -146,7 +146,7 @@ class HttpApp:
     async def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
         """End in order: let nothing new in, tell those who listen, give calls in flight time, stop the rest.
 
-        Whoever runs the server calls this before it waits for connections to end: they end by it.
+        To be called before the server waits for its connections to end: this ends them.
         """
         self.stopping = True
         while self.at_end:

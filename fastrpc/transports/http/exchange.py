@@ -1,6 +1,6 @@
 """One POST on its way through a connection of its own: its answer, and what is said before that.
 
-An exchange is used again when it is over. Knows nothing of HTTP: whoever reads it decides how things go out.
+An exchange is used again when it is over. Knows nothing of HTTP: its reader decides how messages are sent.
 What nobody reads is kept up to a limit. Costs two objects a request, and none where one is used again.
 """
 

@@ -211,7 +211,7 @@ class Issuer:
     def _fetch_again(self) -> None:
         """Begin to fetch the keys, unless that was tried a moment ago.
 
-        Whoever makes up tokens must not have us ask the issuer for each.
+        A client that makes up tokens must not have us ask the issuer for each.
         """
         now = self._clock()
         if now - self._tried >= (AFTER_FAILURE if self._trouble else AGAIN_SECONDS):

@@ -70,7 +70,7 @@ class Outlet:
 
 
 class Protocol(HttpToolsProtocol):
-    """One connection. `monitor` and `hot` are set on a subclass, by whoever serves."""
+    """One connection. `monitor` and `hot` are set on a subclass, by the server."""
 
     monitor: Monitor
     hot: HotPath | None = None

@@ -261,7 +261,7 @@ async def _send_request(writer: asyncio.StreamWriter, scope: Any, receive: Any) 
             _write_body(writer, message)
             await writer.drain()
     except ConnectionError:
-        pass  # the worker has died: whoever reads its answer finds out
+        pass  # the worker has died: the reader of its answer finds out
 
 
 def _scope_of(data: bytes) -> dict[str, Any]:

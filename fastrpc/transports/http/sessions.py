@@ -1,8 +1,9 @@
 """Sessions of the versions up to 2025-11-25 over HTTP: ids, who may use them, streams, and their end.
 
-An id is 256 random bits. A session belongs to whoever opened it: to anybody else it is unknown. One that is
-not used for a while ends, and so does the one of a caller with too many, or with too much in them, that was
-idle the longest. All that a session keeps is bounded, by number and in bytes (`fastrpc.quotas`).
+An id is 256 random bits. A session belongs to the principal that opened it; for every other it does not
+exist. One that is not used for a while ends, and so does, of a principal with too many or with too much in
+them, the one that was idle the longest. All that a session keeps is bounded, by number and in bytes
+(`fastrpc.quotas`).
 """
 
 from __future__ import annotations
@@ -269,7 +270,7 @@ class Sessions:
             session.close(reason)
 
     def remove(self, session: Session) -> bool:
-        """Have no request find a session any more; whoever calls this closes it. False if none would."""
+        """Have no request find a session any more; the caller closes it. False if none would."""
         if self._sessions.pop(session.id, None) is None:
             return False
         own = self._of_caller[session.principal]

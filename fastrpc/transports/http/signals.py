@@ -71,4 +71,4 @@ class Signals:
 
 
 def _note(number: int, frame: Any) -> None:
-    """What is to be done is done by whoever reads the pipe."""
+    """The reader of the pipe acts on the signal."""

@@ -271,7 +271,7 @@ async def _accept(loop: asyncio.AbstractEventLoop, listener: socket.socket, pid:
 
 
 def _caller(channel: socket.socket) -> int:
-    """Return the process id of whoever is at the other end (Linux)."""
+    """Return the process id of the peer (Linux: SO_PEERCRED)."""
     credentials = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     return int(struct.unpack("=iII", credentials)[0])
 
