@@ -382,7 +382,7 @@ def test_a_server_in_the_background_does_not_take_the_screen(tmp_path: Any) -> N
         assert here.mode() == before
 
 
-@pytest.mark.parametrize("value", ["", "0", "off", None])
+@pytest.mark.parametrize("value", ["", "0", "off", "perhaps", None])
 def test_a_terminal_is_used_only_if_the_person_wants_it(tmp_path: Any, value: str | None) -> None:
     with terminal(tmp_path, ASK_TERMINAL=value) as here:
         facts, text = outcome(here, ask(here))
