@@ -61,7 +61,14 @@ cdef class Connection:
     cdef bint may_begin(self, Plan plan) except -1
     cdef int call_in_context(self, Plan plan, bint modern) except -1
     cdef int go_on(
-        self, Plan plan, bytes id, bint modern, PyObject* made, int64_t began, CallContext context
+        self,
+        Plan plan,
+        const char* id,
+        Py_ssize_t id_size,
+        bint modern,
+        PyObject* made,
+        int64_t began,
+        CallContext context,
     ) except -1
     cdef int step_call(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known

@@ -370,36 +370,61 @@ cdef class Connection:
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known
     ) except -1:
         """Begin the coroutine of a call and, if it has ended with its first step, write the answer."""
-        cdef bytes kept = id[:id_size]
+        cdef char kept[ID_ROOM]
+        cdef bytes owner
         cdef int64_t began = ticks()
         cdef PyObject* made
+        if id_size > ID_ROOM:
+            owner = id[:id_size]
+            id = owner
+        else:  # as in call()
+            memcpy(kept, id, ID_ROOM)
+            id = kept
         self.now = 0
         made = plan.call_known(self.message.call, self.order) if known else plan.call(self.message)
         if known and made == <PyObject*> MISFIT:
             self.message.take_likely()
-        return self.go_on(plan, kept, modern, made, began, None)
+        return self.go_on(plan, id, id_size, modern, made, began, None)
 
     cdef int call_in_context(self, Plan plan, bint modern) except -1:
         """Call a function that takes a Context and, if it has ended, write the answer."""
         cdef Message message = self.message
+        cdef const char* id = message.id.data
+        cdef Py_ssize_t id_size = message.id.size
+        cdef char kept[ID_ROOM]
         cdef bytes line
-        cdef bytes id
+        cdef bytes owner
         cdef CallContext context
         if message.line.size >= LARGE:
             return self.dispatch()
         if self.now == 0 or not plan.judged:
             self.now = ticks()
         line = message.line.data[:message.line.size]
-        id = message.id.data[:message.id.size]
+        if id_size > ID_ROOM:
+            owner = id[:id_size]
+            id = owner
+        else:  # as in call()
+            memcpy(kept, id, ID_ROOM)
+            id = kept
         context = context_of_call(
             plan.context_kind, self.dispatcher, line, plan, not message.wants_progress
         )
-        return self.go_on(plan, id, modern, plan.call_in(message, context), self.now, context)
+        return self.go_on(plan, id, id_size, modern, plan.call_in(message, context), self.now, context)
 
     cdef int go_on(
-        self, Plan plan, bytes id, bint modern, PyObject* made, int64_t began, CallContext context
+        self,
+        Plan plan,
+        const char* id,
+        Py_ssize_t id_size,
+        bint modern,
+        PyObject* made,
+        int64_t began,
+        CallContext context,
     ) except -1:
-        """A function has been called, at the tick `began`; `made` is what it returned, as of Plan.call()."""
+        """A function has been called, at the tick `began`; `made` is what it returned, as of Plan.call().
+
+        The id has ID_ROOM readable bytes and stays where it is.
+        """
         cdef object result = None
         cdef object error = None
         cdef object task
@@ -416,7 +441,7 @@ cdef class Connection:
                     self.dispatcher.leave_if_forked(task.value if task.failed else None)
                 if not task.done():
                     seconds = self.nanoseconds_of(ticks() - began) / 1e9
-                    self.dispatcher.call_waits(id, plan, task, modern, seconds, context)
+                    self.dispatcher.call_waits(id[:id_size], plan, task, modern, seconds, context)
                     return 0
                 if task.cancelled():
                     error = ToolError("the call was cancelled")
@@ -432,12 +457,12 @@ cdef class Connection:
                 self.dispatcher.call_left(context)
         if error is None:
             if plan.form == FORM_TEXT and is_ascii_text(result):
-                return self.put_text(id, len(id), <str> result, modern)
-            return self.end_call(plan, id, len(id), modern, result)
+                return self.put_text(id, id_size, <str> result, modern)
+            return self.end_call(plan, id, id_size, modern, result)
         if context is not None and context.link is not None:
-            self.dispatcher.call_failed(id, plan.tool, error, modern, context)
+            self.dispatcher.call_failed(id[:id_size], plan.tool, error, modern, context)
             return 0
-        return self.fail_call_with(plan, id, len(id), modern, error)
+        return self.fail_call_with(plan, id, id_size, modern, error)
 
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept:
         """Return how long so many ticks are, by what has gone by since the connection was made."""
