@@ -112,7 +112,7 @@ class BuildCore(build_ext):
 
     def build_reaper(self, target: str) -> None:
         source = f"{CORE}/reaper.c"
-        written = max(map(os.path.getmtime, [source, f"{CORE}/descendants.h", f"{CORE}/path_search.h"]))
+        written = max(map(os.path.getmtime, [source, f"{CORE}/descendants.h"]))
         if os.path.exists(target) and os.path.getmtime(target) > written:
             return
         flags = ["-O2", "-g0", "-Wall", "-Wextra"]

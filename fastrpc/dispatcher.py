@@ -148,7 +148,7 @@ class Dispatcher:
 
         message = Message()
         message.read(line)
-        request = Request(self, message.id or b"null", message.method or "", message.params or {}, None)
+        request = Request.of(self, message, None)
         request.version = self.session.version_of(request.method, request.params)
         request.encoder = self.service.features.TOOL_RESULTS
         call = Call(self, request, plan, [], context)
@@ -210,8 +210,7 @@ class Dispatcher:
             self._answer_error(message.id or b"null", error, batch)
 
     def _take_request(self, message: Message, batch: Batch | None) -> None:
-        id, params = message.id or b"null", message.params or {}
-        request = Request(self, id, message.method or "", params, batch)
+        request = Request.of(self, message, batch)
         if batch is None or self._is_wanted(request, batch):
             self._handle(request)
 

@@ -14,6 +14,7 @@ import os
 import re
 
 from fastrpc._core.redaction import Secrets, may_match
+from fastrpc.environment import raw_environment
 
 MASK = "****"
 NAMES = "(?<!progress)token|secret|password|passwd|api[-_]?key|credential|private[-_]?key"
@@ -78,8 +79,8 @@ def masked(text: str) -> str:
 
 def _read_environment() -> None:
     """Note the values of variables with a secret's name."""
-    variables = getattr(os.environ, "_data", None)  # reading through os.environ costs a microsecond each
-    if type(variables) is not dict:
+    variables = raw_environment()
+    if variables is None:
         variables = {}  # another one each time: never current
     before = dict(variables)  # what another thread sets meanwhile is seen the next time
     values = [

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import os
 
+from fastrpc.environment import raw_environment
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
@@ -89,8 +91,8 @@ class Setting:
 
 def _in_environment(key: str) -> str:
     """``os.environ.get(key, "")``, quickly where there is no such variable: it raises an exception within."""
-    variables = getattr(os.environ, "_data", None)
-    return "" if type(variables) is dict and key.encode() not in variables else os.environ.get(key, "")
+    variables = raw_environment()
+    return "" if variables is not None and key.encode() not in variables else os.environ.get(key, "")
 
 
 _kept_secrets: dict[str, str] = {}
@@ -237,13 +239,14 @@ PARSERS: dict[str, Callable[[str], Any]] = {
 }
 
 
+ASK_TERMINAL = Setting("ASK_TERMINAL", "permission", False, "questions to a person may use the terminal")
 STATE_DIR = Setting("FASTRPC_STATE_DIR", "folder", state_folder, "where state and long outputs are kept")
 """The folder for what a server keeps; toolsets read it too."""
 
 SETTINGS = (
     Setting("TOOLS", "flag", True, "serve tools at all; off: the list is empty"),
     Setting("MODEL", "text", "", "accepted and reported; fastrpc calls no model"),
-    Setting("ASK_TERMINAL", "permission", False, "questions to a person may use the terminal"),
+    ASK_TERMINAL,
     Setting(
         "FASTRPC_ASK_SECONDS", "seconds", 300.0, "how long a person may think; at most 590, 0: ask nobody"
     ),

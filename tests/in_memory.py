@@ -77,7 +77,6 @@ class RawConversation:
             self.dispatcher.assume(version)
         self.dispatcher.quiet()
         if not stepped:
-            self.connection.loop = None
             self.connection.shared = True
         dispatch = self.dispatcher.dispatch
 

@@ -30,8 +30,8 @@ cdef class Connection:
     cdef bytes modern_list
     cdef public object flush             # called after writing outside of a pump, or None
     cdef public object tell              # takes messages that answer nothing; None: they go among the answers
-    cdef public object loop              # that serves the connection and may run coroutines, or None
-    cdef public bint shared              # by callers of whom it knows nothing: no Context is made here
+    cdef public object loop              # the event loop that serves the connection, or None
+    cdef public bint shared              # by all callers, and answers at once: no Context, no coroutine
     cdef public object call_in_loop      # calls a function on the event loop, as soon as there is one
     cdef bint pumping
     cdef int64_t now                     # the ticks when the last timed call ended; 0: count anew

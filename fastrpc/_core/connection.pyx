@@ -2,11 +2,12 @@
 
 A `tools/call` of a tool that may run inline goes from the parser through its plan into the output
 buffer without leaving compiled code but for the tool itself; what the tool raises, too, where it is a
-ToolError, or an exception whose text needs no care. A function that takes a Context is called here, and a
-coroutine begun, once the event loop runs: only a call that waits is handed on. Every other message, every
-result that is no plain value, and every other failure go to the dispatcher, in Python. Looks at the
-processor's counter once a call of a tool that is judged by its record, at a clock only when that call looks
-slow. Does no I/O: a transport feeds lines and sends the output.
+ToolError, or an exception whose text needs no care. The connection also calls functions that take a
+Context, and takes the first step of a coroutine once the event loop runs; if the coroutine waits then, the
+dispatcher gets it as a call in flight. The dispatcher, in Python, gets every other message, every result
+that is no plain value, and every other failure. The connection looks at the processor's counter once a call
+of a tool that is judged by its record, at a clock only when that call looks slow. It does no I/O: a
+transport feeds lines and sends the output.
 """
 
 from cpython.dict cimport PyDict_Contains, PyDict_GetItem
@@ -161,7 +162,7 @@ cdef class Connection:
                 if plan is None or plan.count < 0:
                     return self.dispatch()
                 if plan.context_at >= 0:
-                    if self.may_begin(plan) and not (self.shared or message.resumes):
+                    if not (self.shared or message.resumes) and self.may_begin(plan):
                         return self.call_in_context(plan, modern)
                 elif plan.inline:
                     if message.likely:
@@ -207,13 +208,11 @@ cdef class Connection:
         """Call the tool of the known line that the message has just read, and write its answer."""
         cdef Plan plan = self.last
         cdef const Call* call = self.message.call
-        if plan.inline and not ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)):
-            return self.call(plan, call.id, call.id_size, self.known_modern, True)
-        if (
-            self.may_begin(plan)
-            and not ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size))
-        ):
-            return self.step_call(plan, call.id, call.id_size, self.known_modern, True)
+        if not ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)):
+            if plan.inline:
+                return self.call(plan, call.id, call.id_size, self.known_modern, True)
+            if self.may_begin(plan):
+                return self.step_call(plan, call.id, call.id_size, self.known_modern, True)
         self.message.take_likely()
         return self.dispatch()
 
@@ -357,7 +356,7 @@ cdef class Connection:
         cdef object service
         if plan.inline:
             return True
-        if not plan.stepped or self.loop is None:
+        if not plan.stepped or self.shared or self.loop is None:
             return False
         if begun is None:
             prepare_for_coroutines()
@@ -370,46 +369,32 @@ cdef class Connection:
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known
     ) except -1:
         """Begin the coroutine of a call and, if it has ended with its first step, write the answer."""
-        cdef char kept[ID_ROOM]
-        cdef bytes owner
+        cdef bytes kept = with_room(id, id_size)
         cdef int64_t began = ticks()
         cdef PyObject* made
-        if id_size > ID_ROOM:
-            owner = id[:id_size]
-            id = owner
-        else:  # as in call()
-            memcpy(kept, id, ID_ROOM)
-            id = kept
         self.now = 0
         made = plan.call_known(self.message.call, self.order) if known else plan.call(self.message)
         if known and made == <PyObject*> MISFIT:
             self.message.take_likely()
-        return self.go_on(plan, id, id_size, modern, made, began, None)
+        return self.go_on(plan, kept, id_size, modern, made, began, None)
 
     cdef int call_in_context(self, Plan plan, bint modern) except -1:
         """Call a function that takes a Context and, if it has ended, write the answer."""
         cdef Message message = self.message
-        cdef const char* id = message.id.data
         cdef Py_ssize_t id_size = message.id.size
-        cdef char kept[ID_ROOM]
+        cdef bytes kept
         cdef bytes line
-        cdef bytes owner
         cdef CallContext context
         if message.line.size >= LARGE:
             return self.dispatch()
         if self.now == 0 or not plan.judged:
             self.now = ticks()
         line = message.line.data[:message.line.size]
-        if id_size > ID_ROOM:
-            owner = id[:id_size]
-            id = owner
-        else:  # as in call()
-            memcpy(kept, id, ID_ROOM)
-            id = kept
+        kept = with_room(message.id.data, id_size)
         context = context_of_call(
             plan.context_kind, self.dispatcher, line, plan, not message.wants_progress
         )
-        return self.go_on(plan, id, id_size, modern, plan.call_in(message, context), self.now, context)
+        return self.go_on(plan, kept, id_size, modern, plan.call_in(message, context), self.now, context)
 
     cdef int go_on(
         self,
@@ -456,9 +441,7 @@ cdef class Connection:
             if context.link is not None:
                 self.dispatcher.call_left(context)
         if error is None:
-            if plan.form == FORM_TEXT and is_ascii_text(result):
-                return self.put_text(id, id_size, <str> result, modern)
-            return self.end_call(plan, id, id_size, modern, result)
+            return answer(self, plan, id, id_size, modern, result)
         if context is not None and context.link is not None:
             self.dispatcher.call_failed(id[:id_size], plan.tool, error, modern, context)
             return 0
@@ -534,6 +517,20 @@ cdef class Connection:
             self.handle(text, len(line))
 
 
+cdef inline bytes with_room(const char* id, Py_ssize_t size):
+    """Return a copy of an id that the encoder may read ID_ROOM bytes of. The line has as many behind it."""
+    return id[:max(size, ID_ROOM)]
+
+
+cdef inline int answer(
+    Connection self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
+) except -1:
+    """Write the answer that a result makes."""
+    if plan.form == FORM_TEXT and is_ascii_text(result):
+        return self.put_text(id, id_size, <str> result, modern)
+    return self.end_call(plan, id, id_size, modern, result)
+
+
 cdef inline int call_kept(
     Connection self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known
 ) except -1:
@@ -552,9 +549,6 @@ cdef inline int call_kept(
         return self.dispatch()
     if plan.judged:
         self.judge(plan)
-    if plan.form == FORM_TEXT and is_ascii_text(<object> result):
-        done = self.put_text(id, id_size, <str> result, modern)
-    else:
-        done = self.end_call(plan, id, id_size, modern, <object> result)
+    done = answer(self, plan, id, id_size, modern, <object> result)
     Py_DECREF(<object> result)
     return done

@@ -1,4 +1,4 @@
-"""What `fastrpc.Context` is made of: a call that is known by its message's text alone until somebody asks."""
+"""The base class of `fastrpc.Context`: at first it holds the message's text and nothing else."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ class CallContext:
         """The version that the client speaks."""
     @property
     def client_info(self) -> dict[str, Any]:
-        """What the client has said of itself (MCP: Implementation)."""
+        """The clientInfo of the client: its name and version (MCP: Implementation)."""
     @property
     def _link(self) -> OutboundChannel | None: ...
     def fill(
@@ -31,4 +31,4 @@ class CallContext:
         client_info: dict[str, Any],
         link: OutboundChannel | None,
     ) -> None:
-        """Say what it is the context of; `link` is the way to the client, or None. Only once."""
+        """Set the attributes, once; `link` is the channel to the client, or None."""

@@ -1,8 +1,8 @@
-"""What `fastrpc.Context` is made of: a call that is known by its message's text alone until somebody asks.
+"""The base class of `fastrpc.Context`: at first it holds the message's text and nothing else.
 
-The connection makes one for each call whose function takes a Context, in a tenth of a microsecond. The
-request, the call and the way to its client are made by the first look at one of them: most calls end without.
-What can be said and asked is left to `fastrpc.context`, which has the methods.
+When a function takes a Context, the connection creates it in a tenth of a microsecond. The first read of an
+attribute parses the text and creates the request, the call and the channel to the client; most calls read
+none. The methods by which a tool notifies or asks the client are in `fastrpc.context`.
 """
 
 from cpython.object cimport PyObject, PyTypeObject
@@ -18,7 +18,7 @@ cdef class CallContext:
     `asks_no_progress`: the request has no progress token."""
 
     def fill(self, request_id, protocol_version, client_info, link):
-        """Say what it is the context of; `link` is the way to the client, or None. Only once."""
+        """Set the attributes, once; `link` is the channel to the client, or None."""
         if self.opener is None and self._client_info is not None:
             return
         self._request_id = request_id
@@ -46,7 +46,7 @@ cdef class CallContext:
 
     @property
     def client_info(self):
-        """What the client has said of itself (MCP: Implementation)."""
+        """The clientInfo of the client: its name and version (MCP: Implementation)."""
         self.open()
         return self._client_info
 

@@ -77,7 +77,7 @@ cdef class Framer:
     cdef void filled(self, Py_ssize_t count) noexcept:
         """Say that `count` bytes were read into what room() returned."""
         self.end += count
-        self.buffer[self.end] = c"\n"  # a reader of a line whose end is not known stops here
+        self.buffer[self.end] = c"\n"  # read_known() does not know where the line ends, and stops here
         poison(self.buffer + self.end + SPARE, self.capacity - self.end)
 
     cdef int next_line(self, char** line, Py_ssize_t* size) noexcept:

@@ -263,12 +263,10 @@ static uint32_t each_left(int number, struct report *report) {
     return each_in_group(number, report);
 }
 
-#include "path_search.h"
-
 /* --- a call ------------------------------------------------------------------------------------------ */
 
 /* In the new process, up to exec: only system calls. Returns only when it failed, 1 for the folder. */
-static int become(const char *folder, const char *place, char **arguments, const int descriptors[4], uint32_t flags, pid_t reaper) {
+static int become(const char *folder, char **arguments, const int descriptors[4], uint32_t flags, pid_t reaper) {
     int next = 1;
     setsid();
 #if LINUX
@@ -295,8 +293,6 @@ static int become(const char *folder, const char *place, char **arguments, const
         sigaction(IGNORED[i], &action, NULL);
     sigaction(SIGCHLD, &action, NULL);
     sigprocmask(SIG_SETMASK, &action.sa_mask, NULL);
-    if (place)
-        execv(place, arguments);
     execvp(arguments[0], arguments);
     return 0;
 }
@@ -318,8 +314,6 @@ static void start(const char *folder, char **arguments, char **variables, const 
     sigprocmask(SIG_SETMASK, &all, &before);
     char **kept = environ;
     environ = variables; /* execvp looks for the program in the new PATH */
-    static const char *place; /* static: vfork returns twice */
-    place = place_of(arguments[0], variables, call.began_us);
     pid_t pid = -1;
     if (pipe(status) == 0) {
         set_flags(status[0], 0);
@@ -330,7 +324,7 @@ static void start(const char *folder, char **arguments, char **variables, const 
         pid = fork();
 #endif
         if (pid == 0) {
-            failure.folder = become(folder, place, arguments, descriptors, flags, reaper);
+            failure.folder = become(folder, arguments, descriptors, flags, reaper);
             failure.number = errno;
             ssize_t written = write(status[1], &failure, sizeof failure);
             (void)written;

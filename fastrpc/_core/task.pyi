@@ -57,11 +57,11 @@ class CallTask:
     def __await__(self) -> Generator[Any, None, Any]: ...
     def __iter__(self) -> Generator[Any, None, Any]: ...
 
-def begun(coroutine: Awaitable[Any], loop: AbstractEventLoop) -> CallTask:
-    """Return a task that has taken its first step, and has ended unless the coroutine waits.
+def task_of(
+    awaitable: Awaitable[Any], loop: AbstractEventLoop, on_done: Callable[[CallTask], object] | None
+) -> CallTask:
+    """Return a task that has not begun, of what an asynchronous function has returned: a coroutine or, as
+    some decorators leave it, something else that may be awaited."""
 
-    What is no coroutine but may be awaited, as some decorators return it, is awaited by one.
-    """
-
-async def awaited(awaitable: Awaitable[Any]) -> Any:
-    """Await what an asynchronous function has returned that makes no coroutines."""
+def begun(awaitable: Awaitable[Any], loop: AbstractEventLoop) -> CallTask:
+    """Return a task that has taken its first step, and has ended unless the coroutine waits."""

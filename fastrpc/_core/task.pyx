@@ -336,18 +336,20 @@ cdef class CallTask:
         return f"<CallTask {state} name={self.get_name()!r} coro={self.coroutine!r}>"
 
 
-def begun(coroutine, loop):
-    """Return a task that has taken its first step, and has ended unless the coroutine waits.
+def task_of(awaitable, loop, on_done):
+    """Return a task that has not begun, of what an asynchronous function has returned: a coroutine or, as
+    some decorators leave it, something else that may be awaited."""
+    return CallTask(awaitable if iscoroutine(awaitable) else awaited(awaitable), loop, on_done)
 
-    What is no coroutine but may be awaited, as some decorators return it, is awaited by one.
-    """
-    cdef CallTask task = CallTask(coroutine if iscoroutine(coroutine) else awaited(coroutine), loop, None)
+
+def begun(awaitable, loop):
+    """Return a task that has taken its first step, and has ended unless the coroutine waits."""
+    cdef CallTask task = task_of(awaitable, loop, None)
     task.begin()
     return task
 
 
 async def awaited(awaitable):
-    """Await what an asynchronous function has returned that makes no coroutines."""
     return await awaitable
 
 

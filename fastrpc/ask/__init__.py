@@ -20,7 +20,7 @@ import os
 from fastrpc.ask.choices import Choice, listed
 from fastrpc.errors import ToolError
 from fastrpc.questions import Form
-from fastrpc.settings import ON, parse_seconds
+from fastrpc.settings import ASK_TERMINAL, parse_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _field(choice: Choice) -> dict[str, Any]:
 async def _on_terminal(
     ctx: Context, choices: Sequence[Choice], message: str | None, key: str | None
 ) -> tuple[str, Sequence[str]]:
-    if os.environ.get("ASK_TERMINAL", "").strip().lower() not in ON:
+    if not ASK_TERMINAL.read():
         raise _NoWay("ASK_TERMINAL is not set")
     try:
         from fastrpc.ask import terminal

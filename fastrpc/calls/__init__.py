@@ -184,18 +184,14 @@ class Call:
 
     def step(self, loop: AbstractEventLoop) -> None:
         """Begin the coroutine, now: it becomes a task of the loop where it waits."""
-        from asyncio import iscoroutine
-
-        from fastrpc._core.task import CallTask, awaited
+        from fastrpc._core.task import task_of
 
         try:
             coroutine = self.call_function()
         except BaseException as error:
             self.function_ended(None, error)
             return
-        if not iscoroutine(coroutine):
-            coroutine = awaited(coroutine)
-        self.task = CallTask(coroutine, loop, self.task_done)
+        self.task = task_of(coroutine, loop, self.task_done)
         self.task.begin()
         self.dispatcher.leave_if_forked(None)  # no loop goes on in a child that waits
 

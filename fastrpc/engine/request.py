@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fastrpc._core.message import Message
     from fastrpc.batches import Batch
     from fastrpc.engine.interfaces import Call, Dispatcher
     from fastrpc.engine.ports import OutboundChannel, ResultEncoder
@@ -57,6 +58,11 @@ class Request:
         self.link: OutboundChannel | None = None
         self.asking: Any = None
         self.quota: Quota | None = None
+
+    @classmethod
+    def of(cls, dispatcher: Dispatcher, message: Message, batch: Batch | None) -> Request:
+        """Return the request that a message brings."""
+        return cls(dispatcher, message.id or b"null", message.method or "", message.params or {}, batch)
 
     @property
     def meta(self) -> dict[str, Any]:

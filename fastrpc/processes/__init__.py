@@ -336,11 +336,8 @@ class Process:
         elif len(data) == READ_SIZE:
             # Who was left behind must not block on a full pipe, but may be slowed down.
             self._loop.remove_reader(self._pipe)
-            self._loop.call_later(DISCARD_PAUSE, self._resume)
-
-    def _resume(self) -> None:
-        if self._pipe >= 0:
-            self._loop.add_reader(self._pipe, self._readable)
+            self._watched = False
+            self._loop.call_later(DISCARD_PAUSE, self._watch_pipe)
 
     def _read_rest(self) -> None:
         """Take in what the pipe holds now: not more than a pipe can hold, though somebody writes on."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from fastrpc.environment import raw_environment
 from fastrpc.processes.reapers import ProgramError
 
 TYPE_CHECKING = False
@@ -49,10 +50,10 @@ def encoded_environment(variables: Mapping[str, str]) -> tuple[bytes, int]:
 def inherited(changes: Mapping[str, str] | None) -> tuple[bytes, int]:
     """Return `environment(changes)` as the reaper reads it, and how many variables it has."""
     global _kept
-    variables = getattr(os.environ, "_data", None)  # reading through os.environ costs a microsecond each
+    variables = raw_environment()
     changed = dict(changes) if changes else {}
     if _kept[:2] != (variables, changed):
-        before = dict(variables) if type(variables) is dict else {}  # without it nothing is kept
+        before = dict(variables or ())  # without it nothing is kept
         _kept = (before, changed, encoded_environment(environment(changes)))
     return _kept[2]
 

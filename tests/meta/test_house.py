@@ -23,6 +23,7 @@ LONGEST_FILE = 700
 # Module (or package) -> layer. A module may import from layers below its own, and its own package.
 LAYERS = {
     "fastrpc.errors": 0,
+    "fastrpc.environment": 0,
     "fastrpc.forks": 0,
     "fastrpc.types": 0,
     "fastrpc.settings": 0,

@@ -448,4 +448,4 @@ def test_importing_and_loading_brings_in_no_module_that_costs():
         "print(sorted(set(sys.modules) - before - {'__future__'}))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
-    assert out.stdout.strip() == "['fastrpc', 'fastrpc.settings']"
+    assert out.stdout.strip() == "['fastrpc', 'fastrpc.environment', 'fastrpc.settings']"

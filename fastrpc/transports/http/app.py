@@ -382,7 +382,7 @@ class HttpApp:
     ) -> bool:
         """Send what is said, the answer last; False if the client has gone."""
         while True:
-            if request.gone:  # what is said now, its end too, is for whoever sees the call out
+            if request.gone:  # the caller decides what becomes of the items, the answer included
                 return False
             item = exchange.next()
             if item is None:
@@ -498,7 +498,7 @@ class HttpApp:
     async def _say_in_session(self, request: Request, session: Session, exchange: Exchange) -> None:
         """Send what a request comes to. A client that goes away has not cancelled it: it may come back."""
         session.begin(exchange)
-        if exchange.owes:  # it may have ended already, and only what it has said be left to send
+        if exchange.owes:  # a call that has ended already may still have items to send
             self.running.add(exchange)
             exchange.on_end = self.running.discard
         request.watch(exchange.bell.ring)

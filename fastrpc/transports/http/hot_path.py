@@ -98,8 +98,7 @@ class HotPath:
         self._connection.call_in_loop = lambda function: function()
         self._connection.tell = _ignore  # no client hears of changes here
         self._dispatcher.loop_runs(loop)
-        self._connection.loop = None  # a call that waits is none for this way,
-        self._connection.shared = True  # nor is one that asks who calls
+        self._connection.shared = True
         self._connection.generation = forks.generation
         app.at_end.append(self._dispatcher.close)  # the server waits for its last connection to end
         self._plans: Any = None
