@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from msgspec import Meta
 
+    from fastrpc._core.call_info import CallInfo
+    from fastrpc._core.recorder import CallRecord
     from fastrpc.completion import Completions
     from fastrpc.context import Context
     from fastrpc.errors import (
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ArgumentError",
     "Audio",
+    "CallInfo",
+    "CallRecord",
     "Completions",
     "Contents",
     "Context",
@@ -56,6 +60,8 @@ __all__ = [
 _HOMES = {
     "ArgumentError": "fastrpc.errors",
     "Audio": "fastrpc.types",
+    "CallInfo": "fastrpc._core.call_info",
+    "CallRecord": "fastrpc._core.recorder",
     "Completions": "fastrpc.completion",
     "Contents": "fastrpc.resources",
     "Context": "fastrpc.context",

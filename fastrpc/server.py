@@ -10,15 +10,19 @@ from fastrpc.errors import DefinitionError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
     from types import ModuleType
     from typing import Any, TypeVar, overload
 
+    from fastrpc._core.call_info import CallInfo
     from fastrpc.catalogue import Registry
     from fastrpc.dispatcher import Dispatcher
     from fastrpc.registry import Tool
     from fastrpc.service.watching import Watch
+    from fastrpc.telemetry.observers import Observer, Observers
 
+    Guard = Callable[[CallInfo], Awaitable[None] | None]
+    GuardFunction = TypeVar("GuardFunction", bound=Guard)
     Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -83,6 +87,8 @@ class Server:
         self.catalogue = Catalogue()
         self._loaders: list[Callable[[], Iterable[Tool]]] = []
         self._hooks: list[Any] = []
+        self._guards: list[Guard] = []
+        self._observers: Observers | None = None
         self._mounts: list[Server] = []  # what is mounted here
         self._hosts: list[Server] = []  # where this server is mounted
         self._source: Any = None  # the server behind a proxy
@@ -242,6 +248,38 @@ class Server:
         self._plan_anew()
         return function
 
+    def guard(self, function: GuardFunction) -> GuardFunction:
+        """Have a function decide about each call of a tool, a resource or a prompt: ``@app.guard``.
+
+        It is handed a `CallInfo` with the caller (`principal`), what is called (`kind`, `name`, `effect`) and
+        the bound `arguments`. It allows the call by returning None, refuses it by raising ToolError or
+        ProtocolError, or returns an awaitable that does either later; any other exception refuses too. It
+        runs on the thread of the connection, before any hook, and must be quick. The guards of a server that
+        is mounted hold for what it offers here.
+        """
+        self._guards.append(function)
+        self._plan_anew()
+        return function
+
+    def observe(self, function: Observer) -> Observer:
+        """Have a function see what has become of each call of a tool, a resource or a prompt:
+        ``@app.observe``.
+
+        It is handed a list of `CallRecord` every 50 ms while there are calls, on a thread of its own: who has
+        called what, the outcome as the client saw it, how long each stage took, the bytes of the answer.
+        Records of what is mounted here are among them. While nobody observes it costs nothing.
+        """
+        self._observed().functions.append(function)
+        return function
+
+    def _observed(self) -> Observers:
+        if self._observers is None:
+            from fastrpc.telemetry.observers import Observers
+
+            self._observers = Observers()
+            self._plan_anew()
+        return self._observers
+
     def remove_hook(self, function: Any) -> None:
         """Call a function around tools no longer. Does nothing if it is no hook."""
         self._hooks[:] = [hook for hook in self._hooks if hook.function != function]
@@ -264,7 +302,7 @@ class Server:
     def _plan_anew(self) -> None:
         """What is around the calls of tools has changed: here, and where this server is mounted."""
         if self._service is not None:
-            self._service.results.notes = self._notes()
+            self._set_around(self._service)
             self._service.forget_plans()
         for host in self._hosts:
             host._plan_anew()
@@ -497,14 +535,19 @@ class Server:
                 cache_scope=self.cache_scope,
                 lifespan=None if lifespan is None else lambda: lifespan(self),
                 hooks=self._hooks,
+                guards=self._guards,
                 mounts=self._mounts,
                 source=self._source,
                 extensions=self.extensions,
                 experimental=self.experimental,
                 load=self.load_tools,
             )
-            self._service.results.notes = self._notes()
+            self._set_around(self._service)
         return self._service
+
+    def _set_around(self, service: Any) -> None:
+        service.results.notes = self._notes()
+        service.recorder = None if self._observers is None else self._observers.recorder
 
 
 def _decorator(registry: Registry, options: dict[str, Any]) -> Callable[[Any], Any]:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from fastrpc._core.call_info import CallInfo
     from fastrpc.context import Context
-    from fastrpc.hooks import ToolCall
     from fastrpc.server import Server
     from fastrpc.settings import Configuration
 
@@ -38,7 +38,7 @@ def follow_roots(
     rounds = 0
     server.settled = False
 
-    async def settle(call: ToolCall) -> None:
+    async def settle(call: CallInfo) -> None:
         nonlocal lock, rounds
         if lock is None:
             from asyncio import Lock

@@ -59,6 +59,9 @@ class _PassedSignature(Signature):
     def bind(self, arguments: dict[str, Any]) -> list[Any]:
         return [arguments]
 
+    def named(self, values: list[Any]) -> dict[str, Any]:
+        return dict(values[0])
+
     def call(self, function: Callable[..., Any], values: list[Any], context: object = None) -> Any:
         return function(*values, context=context)
 
