@@ -42,10 +42,10 @@ class ProtocolError(FastrpcError):
     code = -32603
     outcome = "protocol_error"
 
-    def __init__(self, message: str, data: Any = None) -> None:
+    def __init__(self, message: str, data: object = None) -> None:
         super().__init__(message)
         self.message = message
-        self.data = data
+        self.data: Any = data
 
 
 class ParseError(ProtocolError):

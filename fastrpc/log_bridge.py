@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc.context import Context
+    from fastrpc.options import LogLevel
 
 OWN = "fastrpc"
 """The logger of fastrpc itself: what it says of a client's messages is not sent to that client."""
@@ -86,7 +87,7 @@ def bridge(logger: logging.Logger | str | None = None, level: int | str = loggin
     return handler
 
 
-def level_of(number: int) -> str:
+def level_of(number: int) -> LogLevel:
     """Return the name that MCP has for a level of Python's."""
     if number >= logging.CRITICAL:
         return "critical"

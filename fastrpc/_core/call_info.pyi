@@ -4,6 +4,7 @@ from typing import Any
 
 from fastrpc._core.plan import Plan
 from fastrpc.context import Context
+from fastrpc.options import Effect
 
 class CallInfo:
     """A call of a tool, a resource or a prompt, before it runs."""
@@ -19,7 +20,7 @@ class CallInfo:
     def tool(self) -> str:
         """`name`."""
     @property
-    def effect(self) -> str | None:
+    def effect(self) -> Effect | None:
         """What the tool does: ``read``, ``write``, ``network``, ``exec``; None where it does not say."""
     @property
     def principal(self) -> str:

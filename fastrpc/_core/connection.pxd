@@ -57,6 +57,7 @@ cdef class Connection:
     cdef int handle_message(self) except -1
     cdef int too_long(self) except -1
     cdef int answer_known(self) except -1
+    cdef int serve_known(self, Plan plan) except -1
     cdef int list(self, bytes ready) except -1
     cdef int dispatch(self) except -1
     cdef int dispatch_large(self) except -1

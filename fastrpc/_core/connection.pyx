@@ -188,9 +188,16 @@ cdef class Connection:
         """Call the tool of the known line that the message has just read, and write its answer."""
         cdef Plan plan = self.last
         cdef const Call* call = self.message.call
+        if plan.straight and not (
+            (self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)
+        ):
+            return self.call(plan, call.id, call.id_size, self.known_modern, True)
+        return self.serve_known(plan)
+
+    cdef int serve_known(self, Plan plan) except -1:
+        """The same for a call that has more steps, or is not to be answered here."""
+        cdef const Call* call = self.message.call
         if not ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)):
-            if plan.straight:
-                return self.call(plan, call.id, call.id_size, self.known_modern, True)
             if self.may_begin(plan):
                 return self.serve(plan, call.id, call.id_size, self.known_modern, True)
         self.message.take_likely()

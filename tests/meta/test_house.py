@@ -26,6 +26,7 @@ LAYERS = {
     "fastrpc.environment": 0,
     "fastrpc.forks": 0,
     "fastrpc.types": 0,
+    "fastrpc.options": 0,
     "fastrpc.settings": 0,
     "fastrpc.settings_files": 0,
     "fastrpc.log": 0,
