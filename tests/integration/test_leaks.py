@@ -124,7 +124,7 @@ def census() -> dict:
         "references": [sys.getrefcount(found) for found in shared],
         "all_references": getattr(sys, "gettotalrefcount", int)(),
         "resident_kb": resident,
-        "in_flight": [service.in_flight, *(len(dispatcher.in_flight) for dispatcher in service.dispatchers)],
+        "in_flight": [service.calls.count, *(len(dispatcher.in_flight) for dispatcher in service.dispatchers)],
     }
 """
 
