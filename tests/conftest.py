@@ -1,9 +1,9 @@
-"""What every test may use: the helpers beside this file by their bare names, the test data, and fixtures that
+"""What every test may use: the helpers of the package `support`, the test data, and fixtures that
 several files want.
 
-That this file exists puts `tests/` on the import path, so a test writes `from stdio import serve`. Behind
-every test stands the recorder: a line of a server's that its version's schema does not allow fails the
-test during which it came, wherever the schemas are at hand.
+That this file exists puts `tests/` on the import path, so a test writes
+`from support.stdio import serve`. Behind every test stands the recorder: a line of a server's that its
+version's schema does not allow fails the test during which it came, wherever the schemas are at hand.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from chromium import Loop, Reader
-    from remote_server import Remote
-    from web import Web
+    from support.chromium import Loop, Reader
+    from support.remote_server import Remote
+    from support.web_server import Web
 
 # A machine that is busy must not fail a test: nothing here is about the time that one example takes.
 settings.register_profile("fastrpc", deadline=None)
@@ -32,7 +32,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DATA = os.environ.get("FASTRPC_DATA_DIR") or os.path.join(os.path.dirname(REPOSITORY), "shared", "data")
 RECORDER = pytest.StashKey[Any]()
-pytest_plugins = ["skips", "command_line"]
+pytest_plugins = ["support.skips", "support.command_line"]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -54,12 +54,12 @@ def recorder(request: pytest.FixtureRequest) -> Any:
     """The recorder that sees every line of every server; None without schemas or jsonschema-rs."""
     folder = os.path.join(DATA, "mcp-schema")
     try:
-        from recorder import Recorder
+        from support.schema_recorder import Recorder
     except ImportError:
         return None
     if not os.path.isdir(folder):
         return None
-    import stdio
+    from support import stdio
 
     from fastrpc.testing import Client
 
@@ -85,7 +85,7 @@ def every_line_is_valid(recorder: Any) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def shared_remote() -> Iterator[Remote]:
     """A server over HTTP in a process of its own, for tests that leave it as it is."""
-    from remote_server import Remote
+    from support.remote_server import Remote
 
     with Remote() as remote:
         yield remote
@@ -94,7 +94,7 @@ def shared_remote() -> Iterator[Remote]:
 @pytest.fixture
 def own_remote() -> Iterator[Remote]:
     """One that a test may change, end and start again."""
-    from remote_server import Remote
+    from support.remote_server import Remote
 
     with Remote() as remote:
         yield remote
@@ -106,7 +106,7 @@ def own_remote() -> Iterator[Remote]:
 @pytest.fixture
 def web() -> Iterator[Web]:
     """A web server on the loopback address, still without pages."""
-    from web import serve
+    from support.web_server import serve
 
     with serve() as server:
         yield server
@@ -115,7 +115,7 @@ def web() -> Iterator[Web]:
 @pytest.fixture(scope="module")
 def shelter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A folder for all that the tests of a file write: state and temporary files, the browser's too."""
-    import chromium
+    from support import chromium
 
     with chromium.shelter(tmp_path_factory) as path:
         yield path
@@ -124,7 +124,7 @@ def shelter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def browser_loop(shelter: str) -> Iterator[Loop]:
     """The loop of the browser that the tests of a file share; without Chromium they are skipped."""
-    import chromium
+    from support import chromium
 
     chromium.need()
     loop = chromium.Loop()
@@ -135,8 +135,8 @@ def browser_loop(shelter: str) -> Iterator[Loop]:
 @pytest.fixture
 def read(browser_loop: Loop, monkeypatch: pytest.MonkeyPatch) -> Reader:
     """ReadDocs, with no page in its memory."""
-    from chromium import Reader
     from fastrpc.tools.agent import _page_cache
+    from support.chromium import Reader
 
     monkeypatch.setattr(_page_cache, "_pages", {})
     return Reader(browser_loop)

@@ -17,12 +17,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import images
 import pytest
-import web
 from fastrpc.tools.agent._contract import CONTRACT
-from search_engines import search_engines
-from stdio import LEGACY, MODERN
+from support import images, web_server
+from support.search_engines import search_engines
+from support.stdio import LEGACY, MODERN
 from test_typescript_client import SOURCE, folder  # noqa: F401 - a fixture
 
 FORMS = (*LEGACY[2:], MODERN)  # versions in which a client can be asked
@@ -59,7 +58,7 @@ def session(tmp_path: Any) -> Iterator[dict[str, Any]]:
         "FASTRPC_STATE_DIR": str(tmp_path / "state"),
     }
     environment.pop("ASK_TERMINAL", None)
-    with web.serve() as pages, search_engines() as engines:
+    with web_server.serve() as pages, search_engines() as engines:
         pages.page("/guide", PAGE + SCRIPT, title="Guide")
         environment["FASTRPC_SEARCH_ADDRESS"] = engines.address
         calls = [

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from stdio import SECONDS, Process, encode, serve
+from support.stdio import SECONDS, Process, encode, serve
 
 QUESTIONS = {
     "questions": [

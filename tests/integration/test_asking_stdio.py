@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from stdio import MODERN, MODERN_META, serve
+from support.stdio import MODERN, MODERN_META, serve
 
 SERVER = '''
 """Asks."""

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from ports import free_port
-from remote_server import OFFICIAL, REPOSITORY, TOKEN, Remote
-from stdio import LEGACY, MODERN, Process, serve
+from support.ports import free_port
+from support.remote_server import OFFICIAL, REPOSITORY, TOKEN, Remote
+from support.stdio import LEGACY, MODERN, Process, serve
 
 pytest.importorskip("httpx", reason="the bridge stands on it: pip install httpx")
 

@@ -10,15 +10,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import chromium
 import pytest
-import stdio
-from chromium import ARTICLE, Reader, facts_of
 from fastrpc.tools.agent import _browser
 from fastrpc.tools.agent._browser import folder as browser_folder
 from fastrpc.tools.agent.read_docs import read_docs
-from programs import reaper_below, reapers
-from web import Visit, Web
+from support import chromium, stdio
+from support.child_processes import reaper_below, reapers
+from support.chromium import ARTICLE, Reader, facts_of
+from support.web_server import Visit, Web
 
 from fastrpc import Context, ToolError
 

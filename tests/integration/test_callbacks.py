@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
-from stdio import Process, serve
+from support.stdio import Process, serve
 
 Start = Callable[[], AbstractContextManager[Process]]
 

@@ -14,7 +14,7 @@ import textwrap
 import time
 
 import pytest
-from command_line import SECONDS, names, run, session
+from support.command_line import SECONDS, names, run, session
 
 from fastrpc.cli.call import typed
 from fastrpc.errors import UsageError

@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from http_processes import (
+from support.child_processes import is_alive
+from support.http_client import (
     ECHO_AND_WAIT,
     Serving,
     Stream,
@@ -30,7 +31,6 @@ from http_processes import (
     modern,
     request,
 )
-from programs import is_alive
 
 TOOLS = (
     """

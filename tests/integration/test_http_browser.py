@@ -13,11 +13,10 @@ import shutil
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-import chromium
 import pytest
-import web as web_server
-from guarded import TOKEN, Running
-from web import Web
+from support import chromium, web_server
+from support.guarded_http import TOKEN, Running
+from support.web_server import Web
 
 PAGE = "<!doctype html><title>A page</title><body>"
 NEEDED = 40

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guarded import BOTH, CALL, INITIALIZE, METHODS, MODERN, OTHER, TOKEN, Answer, Running
-from http_processes import Serving
+from support.guarded_http import BOTH, CALL, INITIALIZE, METHODS, MODERN, OTHER, TOKEN, Answer, Running
+from support.http_client import Serving
 
 
 @pytest.fixture(scope="module")

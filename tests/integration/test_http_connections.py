@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from raw_http import Answer, Server, Socket, call, head_of
+from support.raw_http import Answer, Server, Socket, call, head_of
 
 from fastrpc.transports.http.connections import BEGUN, IDLE, ByAddress, Connections, address_of
 from fastrpc.transports.http.limits import Limits

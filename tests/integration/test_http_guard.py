@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from guarded import CALL, METHODS, MODERN, OTHER, TOKEN, Running
+from support.guarded_http import CALL, METHODS, MODERN, OTHER, TOKEN, Running
 
 from fastrpc import Server
 from fastrpc.transports.http.app import HttpApp

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import pytest
 from msgspec import Meta
-from raw_http import TOKEN, Server, Socket, call, call_body, head_of, headers, list_body, listing
+from support.raw_http import TOKEN, Server, Socket, call, call_body, head_of, headers, list_body, listing
 
 from fastrpc import Context
 from fastrpc import Server as App

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_processes import SECONDS, TOKEN, Serving, eventually, handshake, modern
+from support.http_client import SECONDS, TOKEN, Serving, eventually, handshake, modern
 
 TOOLS = """
 import os

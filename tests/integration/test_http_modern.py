@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from http_server import (
+from support.http_sessions import (
     ANSWERS,
     ASKED,
     EVERYTHING,

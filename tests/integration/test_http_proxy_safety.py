@@ -8,10 +8,10 @@ import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import certificates
 import pytest
-from remote_server import TOKEN, Asked, Saying, Scripted
-from remote_server import Remote as Process
+from support import certificates
+from support.remote_server import TOKEN, Asked, Saying, Scripted
+from support.remote_server import Remote as Process
 
 from fastrpc import DefinitionError, Server
 from fastrpc.proxy.remote import stateless, wire

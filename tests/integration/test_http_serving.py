@@ -16,10 +16,10 @@ import sys
 import time
 from typing import Any
 
-import certificates
 import pytest
-import stdio
-from http_processes import (
+from support import certificates, stdio
+from support.child_processes import gone, is_alive
+from support.http_client import (
     ECHO_AND_WAIT,
     FASTRPC,
     SECONDS,
@@ -32,7 +32,6 @@ from http_processes import (
     eventually,
     modern,
 )
-from programs import gone, is_alive
 
 TOOLS = (
     """

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from http_server import (
+from support.http_sessions import (
     LEGACY,
     OTHER_TOKEN,
     TOKEN,
@@ -20,7 +20,7 @@ from http_server import (
     refused,
     until,
 )
-from raw_http import Answer
+from support.raw_http import Answer
 
 MEGABYTE = 1024 * 1024
 

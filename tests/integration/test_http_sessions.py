@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_server import (
+from support.http_sessions import (
     ANSWERS,
     ASKED,
     EVERYTHING,
@@ -26,7 +26,7 @@ from http_server import (
     text_of,
     until,
 )
-from raw_http import Answer
+from support.raw_http import Answer
 
 UNKNOWN = "A" * 43
 IDLE_SECONDS = 0.3

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from http_server import (
+from support.http_sessions import (
     ANSWERS,
     LEGACY,
     OTHER_TOKEN,
@@ -21,7 +21,7 @@ from http_server import (
     text_of,
     until,
 )
-from raw_http import Answer, Socket
+from support.raw_http import Answer, Socket
 
 ADDRESSES = (("/sse", "/messages"), ("/mcp/sse", "/mcp/sse/message"))
 

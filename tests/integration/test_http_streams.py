@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from http_server import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.http_sessions import (
     LEGACY,
     MODERN,
     Server,
@@ -25,9 +27,7 @@ from http_server import (
     text_of,
     until,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from raw_http import Closed
+from support.raw_http import Closed
 
 from fastrpc.transports.http.streams import Store
 from fastrpc.transports.http.streams import Stream as Kept

@@ -23,8 +23,8 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from guarded import BOTH, INITIALIZE, MODERN, TOKEN, Answer, Running
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
+from support.guarded_http import BOTH, INITIALIZE, MODERN, TOKEN, Answer, Running
 
 RESOURCE = "https://mcp.test/mcp"
 ISSUERS = "fastrpc.transports.http.issuers"

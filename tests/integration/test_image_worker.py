@@ -15,14 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import images
 import pytest
 from fastrpc.tools.agent._image import pool as image_pool
 from fastrpc.tools.agent.read_image import read_image
-from image_calls import run
 from PIL import Image
-from programs import gone, reaper_below, reapers
-from stdio import LEGACY, MODERN, MODERN_META, Process, serve
+from support import images
+from support.child_processes import gone, reaper_below, reapers
+from support.image_calls import run
+from support.stdio import LEGACY, MODERN, MODERN_META, Process, serve
 
 from fastrpc import ToolError
 

@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
-from features import FEATURES
-from stdio import LEGACY, MODERN
+from support.features import FEATURES
+from support.stdio import LEGACY, MODERN
 
 mcp = pytest.importorskip("mcp", reason="the official client is not installed: pip install mcp")
 pytestmark = pytest.mark.filterwarnings("ignore:.* as of 2026-07-28")  # what we test is what it deprecates

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import test_agent_clients as agents
 import test_official_client as piped
-from features import FEATURES
-from served_http import ServedHttp, recording_client, serve_http
-from stdio import LEGACY, MODERN
+from support.features import FEATURES
+from support.official_http import ServedHttp, recording_client, serve_http
+from support.stdio import LEGACY, MODERN
 from test_official_client import SERVER, connecting, each_version, run, until
 from test_typescript_client import PLAIN
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from programs import bash, on_asyncio, runner
+from support.child_processes import bash, on_asyncio, runner
 
 from fastrpc import processes
 from fastrpc.processes import output as process_output

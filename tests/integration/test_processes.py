@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
-from programs import (
+from support.child_processes import (
     GONE_SECONDS,
     SECONDS,
     bash,

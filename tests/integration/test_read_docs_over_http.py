@@ -1,7 +1,7 @@
 """What ReadDocs reaches for callers over HTTP: public addresses, whatever a page tries; over stdio, all.
 
 Real servers, the real Chromium. What stands for the Internet is 127.0.0.2, by a rule of the test's
-(`reach_rules`); canaries on loopback must hear nothing, on TCP and UDP.
+(`support.fake_dns`); canaries on loopback must hear nothing, on TCP and UDP.
 """
 
 from __future__ import annotations
@@ -21,12 +21,9 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha1
 from typing import Any
 
-import chromium
 import pytest
-import raw_http
-import stdio
-import web as web_server
-from web import Visit, Web
+from support import chromium, raw_http, stdio, web_server
+from support.web_server import Visit, Web
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is an address on Linux alone")
 
@@ -34,13 +31,14 @@ OUTSIDE = "127.0.0.2"
 INSIDE = "127.0.0.1"
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = """
-import json, os, reach_rules
+import json, os
 import fastrpc.tools.agent
 from fastrpc import Server
 from fastrpc.tools.agent import _browser
+from support import fake_dns
 
-reach_rules.install(json.loads(os.environ[reach_rules.VARIABLE]))
-_browser.WORKER = "reach_rules"
+fake_dns.install(json.loads(os.environ[fake_dns.VARIABLE]))
+_browser.WORKER = "support.fake_dns"
 app = Server("reach")
 app.include(fastrpc.tools.agent)
 app.run(http="127.0.0.1:0", token=os.environ.pop("TOKEN_OF_THE_TEST"))
@@ -107,7 +105,7 @@ class Server:
             "TMPDIR": folder,
             "FASTRPC_STATE_DIR": os.path.join(folder, "state"),
             "PYTHONPATH": os.pathsep.join(filter(None, (TESTS, os.environ.get("PYTHONPATH")))),
-            "REACH_RULES": json.dumps(RULES),
+            "FAKE_DNS": json.dumps(RULES),
         }
         self.process = subprocess.Popen(
             [sys.executable, *command],

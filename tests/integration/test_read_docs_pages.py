@@ -7,11 +7,10 @@ import os
 import re
 import time
 
-import chromium
 import pytest
-import web as web_server
-from chromium import ARTICLE, PARAGRAPH, Reader, facts_of, text_of
-from web import Visit, Web
+from support import chromium, web_server
+from support.chromium import ARTICLE, PARAGRAPH, Reader, facts_of, text_of
+from support.web_server import Visit, Web
 
 # --- the result -----------------------------------------------------------------------------------------
 

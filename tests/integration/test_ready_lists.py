@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from http_processes import Serving, request
-from stdio import LEGACY, MODERN, MODERN_META, SECONDS, Process, serve
+from support.http_client import Serving, request
+from support.stdio import LEGACY, MODERN, MODERN_META, SECONDS, Process, serve
 
 LISTS = 200
 NOTED = """

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gates import GATES
-from http_processes import (
+from support.held_calls import GATES
+from support.http_client import (
     SECONDS,
     Serving,
     Stream,
@@ -25,7 +25,7 @@ from http_processes import (
     modern,
     request,
 )
-from reverse_proxies import HOST, PROXIES, Front, Http2, reverse_proxy
+from support.reverse_proxies import HOST, PROXIES, Front, Http2, reverse_proxy
 
 TOOLS = """
 import asyncio, os

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from stdio import LEGACY, MODERN_META, Process, serve
+from support.stdio import LEGACY, MODERN_META, Process, serve
 
 HANDSHAKES = LEGACY[1:]
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"

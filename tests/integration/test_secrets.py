@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 import pytest
-from stdio import Process, encode, serve
+from support.stdio import Process, encode, serve
 
 PLACES = (
     "signing key in the environment",

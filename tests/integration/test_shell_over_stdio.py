@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from programs import gone
-from stdio import Process, serve
+from support.child_processes import gone
+from support.stdio import Process, serve
 
 
 @pytest.fixture

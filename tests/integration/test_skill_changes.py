@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from http_processes import Serving, request
-from stdio import MODERN_META, SECONDS, Process, serve
+from support.http_client import Serving, request
+from support.stdio import MODERN_META, SECONDS, Process, serve
 
 TOLD = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 

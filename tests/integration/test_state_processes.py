@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stdio import Process, decode, serve
+from support.stdio import Process, decode, serve
 
 SERVERS = 8
 CHANGES = int(os.environ.get("FASTRPC_E2_CHANGES", "40"))

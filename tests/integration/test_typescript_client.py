@@ -17,8 +17,8 @@ import sys
 from typing import Any
 
 import pytest
-from features import FEATURES
-from stdio import LEGACY, MODERN
+from support.features import FEATURES
+from support.stdio import LEGACY, MODERN
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCE = os.path.join(TESTS, "typescript")

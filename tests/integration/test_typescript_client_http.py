@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from served_http import serve_http
-from stdio import LEGACY, MODERN
+from support.official_http import serve_http
+from support.stdio import LEGACY, MODERN
 from test_typescript_client import (
     SERVERS,
     all_pass,

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from search_engines import StandIn, search_engines
-from stdio import serve
+from support.search_engines import StandIn, search_engines
+from support.stdio import serve
 
 
 @pytest.fixture

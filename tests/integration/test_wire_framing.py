@@ -10,9 +10,9 @@ import random
 from collections.abc import Iterator
 
 import pytest
-import twin
-from stdio import LEGACY, decode, encode, serve
-from wire import SERVER, Conversation, echo_line, echoed, error_of, id_text, talk
+from support import twin
+from support.stdio import LEGACY, decode, encode, serve
+from support.wire import SERVER, Conversation, echo_line, echoed, error_of, id_text, talk
 
 framer = pytest.importorskip("fastrpc._core.framer", reason="the compiled core is not built")
 

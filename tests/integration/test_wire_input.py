@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import twin
-from json_cases import ACCEPTED_OF_UNDEFINED, BLANK, cases, is_accepted
-from stdio import decode
-from wire import Conversation, echo_line, echoed, error_of, id_text, talk
+from support import twin
+from support.json_cases import ACCEPTED_OF_UNDEFINED, BLANK, cases, is_accepted
+from support.stdio import decode
+from support.wire import Conversation, echo_line, echoed, error_of, id_text, talk
 
 PARSE_ERROR = (-32700, b"null")
 

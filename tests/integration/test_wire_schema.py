@@ -11,12 +11,12 @@ import os
 from typing import Any
 
 import pytest
-from features import FEATURES
-from stdio import LEGACY, MODERN, MODERN_META, Process, encode, serve
-from wire import VERSIONS
+from support.features import FEATURES
+from support.stdio import LEGACY, MODERN, MODERN_META, Process, encode, serve
+from support.wire import VERSIONS
 
 jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="needs the extra 'schema'")
-Schema = pytest.importorskip("recorder").Schema
+Schema = pytest.importorskip("support.schema_recorder").Schema
 
 SERVER = '''
 import asyncio

@@ -9,14 +9,14 @@ import time
 from typing import Any
 
 import pytest
-from stdio import LEGACY, MODERN, MODERN_META, encode, serve
+from support.stdio import LEGACY, MODERN, MODERN_META, encode, serve
 
 from fastrpc import Server
 from fastrpc.testing import Client
 
 pytest.importorskip("jsonschema_rs", reason="needs the extra 'schema'")
 
-from recorder import Recorder
+from support.schema_recorder import Recorder
 
 OLDEST, SECOND, THIRD, FOURTH = LEGACY
 SERVER_INFO = {"name": "s", "version": "1"}

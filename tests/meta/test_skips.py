@@ -24,7 +24,17 @@ def test_wants_root():
 
 def run(folder: str, ci: str, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "skips", "-p", "no:cacheprovider", *options, "test_it.py"],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "support.skips",
+            "-p",
+            "no:cacheprovider",
+            *options,
+            "test_it.py",
+        ],
         cwd=folder,
         env={**os.environ, "CI": ci, "PYTHONPATH": TESTS},
         capture_output=True,

@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from askers import Raw, modern
 from fastrpc.tools.agent import _text
 from fastrpc.tools.agent import ask_user_question as module
-from in_memory import with_client
+from support.in_memory import with_client
+from support.server_requests import Raw, modern
 
 from fastrpc import Server, ToolError
 from fastrpc.testing import CallResult, Client

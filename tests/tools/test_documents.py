@@ -10,10 +10,10 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
-import page_cases
 import pytest
 from fastrpc.tools.agent import _documents
 from fastrpc.tools.agent._documents import markdown as documents_markdown
+from support import page_cases
 
 from fastrpc import ToolError, processes
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from fastrpc.tools.agent import _instances, _state
-from states import in_a_process, output_of, own_state, write
+from support.state_folder import in_a_process, output_of, own_state, write
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fastrpc.tools.agent import _front_matter, _skills, invoke_skill
-from in_memory import with_client
+from support.in_memory import with_client
 
 from fastrpc import Server
 

@@ -15,8 +15,8 @@ import pytest
 from fastrpc.tools.agent import _instances, _project, _state
 from fastrpc.tools.agent import plan_mode as module
 from fastrpc.tools.agent.plan_mode import attach, plan_mode
-from states import own_state
-from stdio import serve
+from support.state_folder import own_state
+from support.stdio import serve
 
 from fastrpc import Server
 from fastrpc.testing import CallResult, Client

@@ -13,13 +13,13 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-import chromium
 import pytest
-from chromium import ARTICLE, PARAGRAPH, Reader, facts_of, text_of
 from fastrpc.tools.agent import _browser, _page_cache, _reach, _web_address
 from fastrpc.tools.agent._browser import folder as browser_folder
 from fastrpc.tools.agent.read_docs import read_docs
-from web import Web
+from support import chromium
+from support.chromium import ARTICLE, PARAGRAPH, Reader, facts_of, text_of
+from support.web_server import Web
 
 from fastrpc import Context, Server, ToolError
 from fastrpc.testing import Client

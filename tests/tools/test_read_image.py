@@ -7,11 +7,11 @@ import sys
 import types
 from typing import Any
 
-import images
 import pytest
 from fastrpc.tools.agent.read_image import read_image
-from image_calls import EDGE, MIB, block, facts, fits, line, picture, run, shown
 from PIL import Image
+from support import images
+from support.image_calls import EDGE, MIB, block, facts, fits, line, picture, run, shown
 
 from fastrpc import ToolResult
 

@@ -12,12 +12,12 @@ import threading
 import unicodedata
 from typing import Any
 
-import images
 import pytest
 from fastrpc.tools.agent._image import pool as image_pool
 from fastrpc.tools.agent.read_image import read_image
-from image_calls import EDGE, MIB, attempt, block, fits, picture, refusal, refused, run, see, shown
 from PIL import Image
+from support import images
+from support.image_calls import EDGE, MIB, attempt, block, fits, picture, refusal, refused, run, see, shown
 
 from fastrpc import ToolError
 

@@ -17,7 +17,7 @@ from fastrpc.tools.agent._search._merge import merge
 from fastrpc.tools.agent._search._urls import canonical, shown, unwrap
 from hypothesis import given
 from hypothesis import strategies as st
-from search_engines import CAPTCHAS, fixture, fixture_path
+from support.search_engines import CAPTCHAS, fixture, fixture_path
 
 ENGINES = list(_search.PUBLISHED)
 

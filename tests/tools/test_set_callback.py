@@ -18,7 +18,7 @@ import pytest
 from fastrpc.tools.agent import _callbacks, _instances, _project, _state
 from fastrpc.tools.agent import set_callback as module
 from fastrpc.tools.agent.set_callback import attach, set_callback
-from states import own_state
+from support.state_folder import own_state
 
 from fastrpc import Server
 from fastrpc.testing import CallResult, Client

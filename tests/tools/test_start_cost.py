@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 import pytest
-from stdio import LEGACY, MODERN_META, encode, serve
+from support.stdio import LEGACY, MODERN_META, encode, serve
 
 LIBRARIES = (
     "PIL",

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from fastrpc.tools.agent import _instances, _project, _state
 from fastrpc.tools.agent._state import file as state_file
-from states import contents, forget, in_a_process, output_of, own_state, write
+from support.state_folder import contents, forget, in_a_process, output_of, own_state, write
 
 from fastrpc import ToolError
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastrpc.tools.agent import _instances, _project, _state
 from fastrpc.tools.agent._state import command as state_command
-from states import contents, forget, own_state, write
+from support.state_folder import contents, forget, own_state, write
 
 from fastrpc import UsageError
 

@@ -14,7 +14,7 @@ from fastrpc.tools.agent import _state, _text
 from fastrpc.tools.agent._contract import CONTRACT
 from fastrpc.tools.agent._task_list import ranges
 from fastrpc.tools.agent.task_manager import task_manager
-from in_memory import with_client
+from support.in_memory import with_client
 
 from fastrpc import Server, ToolError
 from fastrpc.testing import CallResult, Client

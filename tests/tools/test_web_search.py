@@ -18,7 +18,7 @@ from fastrpc.tools.agent._search import _command as search_command
 from fastrpc.tools.agent._search._breaker import FAILURES, SECONDS, Breaker
 from fastrpc.tools.agent._search._merge import merge
 from fastrpc.tools.agent.web_search import web_search
-from search_engines import StandIn, search_engines
+from support.search_engines import StandIn, search_engines
 
 from fastrpc import ToolError, ToolResult, UsageError
 

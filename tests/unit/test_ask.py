@@ -9,8 +9,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from askers import Raw, cancelled, with_raw
-from in_memory import with_client
+from support.in_memory import with_client
+from support.server_requests import Raw, cancelled, with_raw
 
 from fastrpc import Context, Server
 from fastrpc import ask as ladder

@@ -9,8 +9,8 @@ import sys
 from typing import Any, Literal
 
 import pytest
-from askers import EVERYTHING, Booking, one_question, text_of
-from in_memory import with_client
+from support.in_memory import with_client
+from support.server_requests import EVERYTHING, Booking, one_question, text_of
 
 from fastrpc import Context, Server, ToolError
 from fastrpc.asking import Answer, Form, Roots, Sample, Sampling, Visit

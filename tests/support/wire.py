@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-import twin
-from stdio import LEGACY, MODERN, MODERN_META, Process, decode, encode, serve
+from support import twin
+from support.stdio import LEGACY, MODERN, MODERN_META, Process, decode, encode, serve
 
 VERSIONS = (*LEGACY, MODERN)
 

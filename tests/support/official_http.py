@@ -17,7 +17,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
-from stdio import SECONDS, Process, TimedOut, serve
+from support.stdio import SECONDS, Process, TimedOut, serve
 
 TOKEN = "the-token-of-an-official-client"
 

@@ -21,7 +21,8 @@ from collections.abc import Callable
 from typing import Any
 
 import jsonschema_rs
-from stdio import LEGACY, MODERN
+
+from support.stdio import LEGACY, MODERN
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gates import GATES
-from raw_http import META, SECONDS, Answer, Closed, Socket, head_of
+from support.held_calls import GATES
+from support.raw_http import META, SECONDS, Answer, Closed, Socket, head_of
 
 TOKEN, OTHER_TOKEN = "a-token-of-the-first-caller", "a-token-of-the-second-caller"
 MODERN = "2026-07-28"

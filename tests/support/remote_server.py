@@ -21,10 +21,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from behind import OFFERS
-from ports import free_port
+from support.ports import free_port
+from support.upstream import OFFERS
 
-REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOKEN = "tok-12345-of-the-remote-server"
 SECONDS = 20.0
 

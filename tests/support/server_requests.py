@@ -7,11 +7,10 @@ import dataclasses
 import json
 from typing import Any
 
-from in_memory import with_client
-
 from fastrpc import Context, Server
 from fastrpc.testing import Client
 from fastrpc.versions import MODERN
+from support.in_memory import with_client
 
 EVERYTHING = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
 

@@ -26,13 +26,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import certificates
 import pytest
-from http_processes import SECONDS, Serving
-from ports import free_port
+
+from support import certificates
+from support.http_client import SECONDS, Serving
+from support.ports import free_port
 
 HOST = "mcp.example.com"
-DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "docs", "http.md")
+DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "http.md")
 LANGUAGES = {"nginx": "nginx", "caddy": "caddyfile", "haproxy": "haproxy"}
 PROXIES = list(LANGUAGES)
 TRIES = 3  # a port that the system has just named may be taken by somebody else before the proxy listens
