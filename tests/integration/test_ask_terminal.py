@@ -25,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from support.skips import in_ci
 from support.stdio import SECONDS, Process, encode, serve
 
 QUESTIONS = {
@@ -576,7 +577,7 @@ sys.stdin.readline()
 
 def test_in_tmux_a_person_answers_and_finds_the_screen_as_it_was(tmp_path: Any) -> None:
     if shutil.which("tmux") is None:
-        if os.environ.get("CI"):
+        if in_ci():
             pytest.fail("CI must have tmux")
         pytest.skip("tmux is not installed")
     (tmp_path / "client.py").write_text(CLIENT)

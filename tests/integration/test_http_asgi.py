@@ -31,6 +31,7 @@ from support.http_client import (
     modern,
     request,
 )
+from support.skips import in_ci
 
 TOOLS = (
     """
@@ -122,7 +123,7 @@ def begin(name: str, folder: Any, target: str = "tools:asgi", *more: str, path: 
     """Start a server by its own command line."""
     for library in (name, *(("starlette", "fastapi") if target.startswith("mounted") else ())):
         if importlib.util.find_spec(library) is None:
-            if os.environ.get("CI"):
+            if in_ci():
                 pytest.fail(f"CI has to have {library}")
             pytest.skip(f"{library} is not installed")
     options, ready = SERVERS[name]

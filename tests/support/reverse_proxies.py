@@ -31,6 +31,7 @@ import pytest
 from support import certificates
 from support.http_client import SECONDS, Serving
 from support.ports import free_port
+from support.skips import in_ci
 
 HOST = "mcp.example.com"
 DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "http.md")
@@ -60,7 +61,7 @@ def program_of(name: str) -> str:
     places = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin"))
     found = shutil.which(name, path=places)
     if found is None:
-        if os.environ.get("CI"):
+        if in_ci():
             pytest.fail(f"CI has to have {name}: apt-get install {name}")
         pytest.skip(f"{name} is not installed: apt-get install {name}")
     return found

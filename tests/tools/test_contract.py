@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from fastrpc.tools.agent._contract import CONTRACT
+from support.skips import in_ci
 from support.stdio import LEGACY, MODERN, MODERN_META, serve
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -45,7 +46,7 @@ def seed_text(number: str) -> str:
         name for name in sorted(_names(folder)) if name.startswith(f"{number}_") and name.endswith(".txt")
     ]
     if not found:
-        if os.environ.get("CI") and (os.path.isdir(SHARED) or "FASTRPC_SEEDS_DIR" in os.environ):
+        if in_ci() and (os.path.isdir(SHARED) or "FASTRPC_SEEDS_DIR" in os.environ):
             pytest.fail(f"no {number}_*.txt in {folder}, and CI is set")
         pytest.skip(f"the published page {number}_*.txt is not in {folder}; FASTRPC_SEEDS_DIR names another")
     with open(os.path.join(folder, found[0]), encoding="utf-8") as file:
