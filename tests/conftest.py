@@ -3,7 +3,9 @@ several files want.
 
 That this file exists puts `tests/` on the import path, so a test writes
 `from support.stdio import serve`. Behind every test stands the recorder: a line of a server's that its
-version's schema does not allow fails the test during which it came, wherever the schemas are at hand.
+version's schema does not allow fails the test during which it came. Where the recorder cannot run, for want
+of the schemas or of jsonschema-rs, a run fails before its first test; outside of CI FASTRPC_UNRECORDED=1 has
+it go on, and say so.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from support.chromium import Loop, Reader
     from support.remote_server import Remote
+    from support.schema_recorder import Recorder
     from support.web_server import Web
 
 # A machine that is busy must not fail a test: nothing here is about the time that one example takes.
@@ -31,8 +34,26 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DATA = os.environ.get("FASTRPC_DATA_DIR") or os.path.join(os.path.dirname(REPOSITORY), "shared", "data")
-RECORDER = pytest.StashKey[Any]()
+RECORDER = pytest.StashKey["Recorder"]()
+UNRECORDED = pytest.StashKey[str]()  # why nothing is recorded, where somebody has said that it need not be
 pytest_plugins = ["support.skips", "support.command_line"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the recorder, or fail: a run that records nothing must not pass as one that found nothing."""
+    try:
+        from support.schema_recorder import Recorder
+
+        config.stash[RECORDER] = Recorder(os.path.join(DATA, "mcp-schema"))
+    except (ImportError, FileNotFoundError) as error:
+        from support.skips import in_ci
+
+        if in_ci() or os.environ.get("FASTRPC_UNRECORDED") != "1":
+            raise pytest.UsageError(
+                f"the recorder cannot run: {error}. FASTRPC_DATA_DIR names the folder with mcp-schema, "
+                f"the extra 'schema' brings the library; outside of CI FASTRPC_UNRECORDED=1 goes without."
+            ) from None
+        config.stash[UNRECORDED] = str(error)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -50,33 +71,30 @@ def data_folder() -> str:
 
 
 @pytest.fixture(scope="session")
-def recorder(request: pytest.FixtureRequest) -> Any:
-    """The recorder that sees every line of every server; None without schemas or jsonschema-rs."""
-    folder = os.path.join(DATA, "mcp-schema")
-    try:
-        from support.schema_recorder import Recorder
-    except ImportError:
-        return None
-    if not os.path.isdir(folder):
-        return None
+def recorder(request: pytest.FixtureRequest) -> Recorder:
+    """The recorder that sees every line of every server."""
+    recorder = request.config.stash.get(RECORDER, None)
+    if recorder is None:
+        pytest.skip(f"nothing is recorded: {request.config.stash[UNRECORDED]}")
     from support import stdio
 
     from fastrpc.testing import Client
 
-    recorder = Recorder(folder)
-    request.config.stash[RECORDER] = recorder
     stdio.Process.watch = staticmethod(lambda: recorder.conversation("process"))
     Client.watch = staticmethod(lambda client: recorder.conversation(f"Client({client.version})"))
     return recorder
 
 
 @pytest.fixture(autouse=True)
-def every_line_is_valid(recorder: Any) -> Iterator[None]:
+def every_line_is_valid(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test to whose client a server has sent a line that is not valid in its version."""
+    if RECORDER not in request.config.stash:
+        yield
+        return
+    recorder: Recorder = request.getfixturevalue("recorder")
     yield
-    if recorder is not None:
-        violations = recorder.take_violations()
-        assert not violations, "invalid by the version's schema:\n" + "\n".join(violations)
+    violations = recorder.take_violations()
+    assert not violations, "invalid by the version's schema:\n" + "\n".join(violations)
 
 
 # --- servers behind others --------------------------------------------------------------------------------
@@ -145,7 +163,22 @@ def read(browser_loop: Loop, monkeypatch: pytest.MonkeyPatch) -> Reader:
 # --- the end ----------------------------------------------------------------------------------------------
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A worker of pytest-xdist has ended: add the lines that its recorder has judged."""
+    if RECORDER in node.config.stash:
+        node.config.stash[RECORDER].lines += getattr(node, "workeroutput", {}).get("recorded_lines", 0)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput") and RECORDER in session.config.stash:
+        session.config.workeroutput["recorded_lines"] = session.config.stash[RECORDER].lines
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    recorder = terminalreporter.config.stash.get(RECORDER, None)
-    if recorder is not None and recorder.lines:
-        terminalreporter.write_line(f"{recorder.lines} lines of servers were held against their schemas")
+    stash = terminalreporter.config.stash
+    if UNRECORDED in stash:
+        words = f"lines of servers were NOT held against their schemas: {stash[UNRECORDED]}"
+        terminalreporter.write_line(words, yellow=True)
+    elif lines := stash[RECORDER].lines:
+        terminalreporter.write_line(f"{lines} lines of servers were held against their schemas")

@@ -157,10 +157,9 @@ def check(session: dict[str, Any], came: dict[str, Any], version: str) -> None:
 
 
 def replay(recorder: Any, tmp_path: Any) -> None:
-    if recorder is not None:
-        before = recorder.lines
-        recorder.replay(str(tmp_path / "trace"))
-        assert recorder.lines > before
+    before = recorder.lines
+    recorder.replay(str(tmp_path / "trace"))
+    assert recorder.lines > before
 
 
 # --- Python ---------------------------------------------------------------------------------------------

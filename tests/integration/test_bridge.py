@@ -63,10 +63,9 @@ def connect(tmp_path: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch) -> It
 
     yield connected
     assert TOKEN not in trace.read_text()
-    if recorder is not None:
-        before = recorder.lines
-        recorder.replay(str(trace))
-        assert recorder.lines > before
+    before = recorder.lines
+    recorder.replay(str(trace))
+    assert recorder.lines > before
 
 
 @pytest.mark.parametrize("version", [*LEGACY, MODERN])

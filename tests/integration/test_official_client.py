@@ -114,10 +114,9 @@ def start(tmp_path: Any, recorder: Any) -> Iterator[Callable[[str], Any]]:
         return StdioServerParameters(command=sys.executable, args=serve, env=dict(os.environ))
 
     yield parameters_for
-    if recorder is not None:
-        before = recorder.lines
-        recorder.replay(str(trace))
-        assert recorder.lines > before
+    before = recorder.lines
+    recorder.replay(str(trace))
+    assert recorder.lines > before
 
 
 @pytest.fixture

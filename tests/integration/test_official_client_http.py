@@ -258,7 +258,7 @@ def test_without_the_token_there_is_no_session(kind: str, headers: Any, servers:
 
     async def conversation() -> None:
         hooks = {"response": [on_response]}
-        streams = transport(kind, servers(SERVER), None, headers=headers, event_hooks=hooks)
+        streams = transport(kind, servers(SERVER), recorder, headers=headers, event_hooks=hooks)
         with pytest.raises(Exception) as caught:  # noqa: PT011 - HTTP+SSE: a group of errors
             async with mcp.Client(streams, mode="legacy", cache=None):
                 raise AssertionError("it came in")

@@ -10,13 +10,12 @@ import json
 import os
 from typing import Any
 
+import jsonschema_rs
 import pytest
 from support.features import FEATURES
+from support.schema_recorder import Schema
 from support.stdio import LEGACY, MODERN, MODERN_META, Process, encode, serve
 from support.wire import VERSIONS
-
-jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="needs the extra 'schema'")
-Schema = pytest.importorskip("support.schema_recorder").Schema
 
 SERVER = '''
 import asyncio

@@ -73,8 +73,6 @@ def recording_client(recorder: Any, name: str, **options: Any) -> Any:
     """
     import httpx2
 
-    if recorder is None:
-        return httpx2.AsyncClient(trust_env=False, **options)
     conversation = recorder.conversation(name)
 
     class Recording(httpx2.AsyncHTTPTransport):
