@@ -170,6 +170,9 @@ def replay(recorder: Any, tmp_path: Any) -> None:
 def test_the_python_client_uses_all_thirteen_tools(
     session: dict[str, Any], version: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, recorder: Any
 ) -> None:
+    """AskUserQuestion: the official Python client drives a whole session of all thirteen tools, questions
+    among them.
+    """
     mcp = pytest.importorskip("mcp", reason="the official client is not installed: pip install mcp")
     if not hasattr(mcp, "Client"):
         pytest.skip("this version of the official client has no high-level Client")
@@ -227,6 +230,7 @@ def test_the_typescript_client_uses_all_thirteen_tools(
     tmp_path: Any,
     recorder: Any,
 ) -> None:
+    """AskUserQuestion: the TypeScript client drives a whole session of all thirteen tools, too."""
     shutil.copy(os.path.join(SOURCE, "agent.mjs"), folder)
     command = ["node", "agent.mjs", line, version, sys.executable, str(tmp_path)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=90)

@@ -67,6 +67,7 @@ def kept_in(tmp_path: Any, limit: int = processes.FILE_LIMIT) -> Callable[[], pr
 def test_a_flood_is_bounded_in_memory_and_does_not_hold_up_the_loop(
     run: Any, tmp_path: Any, command: str, options: Any
 ) -> None:
+    """Every tool: memory is bounded while output is read, not afterwards."""
     limit = 1024 * 1024
     highest = 0
 

@@ -99,6 +99,7 @@ def lister(server: Process, version: str) -> Callable[[], Any]:
 def test_a_list_asks_neither_the_file_system_nor_the_dispatcher(
     server: Process, notes: Notes, version: str
 ) -> None:
+    """InvokeSkill: a list itself looks at no folder."""
     ask = lister(server, version)
     tools = ask()
     assert len(tools) == 13
