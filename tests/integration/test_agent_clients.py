@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 from fastrpc.tools.agent._contract import CONTRACT
 from support import images, web_server
+from support.protocol import LEGACY, MODERN
 from support.search_engines import search_engines
-from support.stdio import LEGACY, MODERN
 from test_typescript_client import SOURCE, folder  # noqa: F401 - a fixture
 
 FORMS = (*LEGACY[2:], MODERN)  # versions in which a client can be asked

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from support.ports import free_port
+from support.protocol import LEGACY, MODERN
 from support.remote_server import OFFICIAL, REPOSITORY, TOKEN, Remote
-from support.stdio import LEGACY, MODERN, Process, serve
+from support.stdio import Process, serve
 
 pytest.importorskip("httpx", reason="the bridge stands on it: pip install httpx")
 

@@ -26,12 +26,12 @@ from support.http_client import (
     Stream,
     answer_of,
     children,
-    eventually,
     handshake,
     modern,
     request,
 )
 from support.skips import in_ci
+from support.waiting import eventually
 
 TOOLS = (
     """

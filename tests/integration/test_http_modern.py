@@ -12,21 +12,18 @@ import pytest
 from support.http_sessions import (
     ANSWERS,
     ASKED,
-    EVERYTHING,
-    LEGACY,
     META,
-    MODERN,
     OTHER_TOKEN,
     Server,
     Session,
     calling,
     http,
-    message,
     modern,
     peak_memory,
     refused,
-    until,
 )
+from support.protocol import EVERYTHING, LEGACY, MODERN, message
+from support.waiting import eventually as until
 
 LOG = "io.modelcontextprotocol/logLevel"
 VERSION = "io.modelcontextprotocol/protocolVersion"

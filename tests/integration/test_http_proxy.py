@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from support.in_memory import with_client
-from support.remote_server import TOKEN, Asked, Remote, Saying, Scripted
+from support.remote_server import TOKEN, Remote
+from support.scripted_server import Asked, Saying, Scripted
 from support.upstream import every_feature_passes
 
 from fastrpc import Server

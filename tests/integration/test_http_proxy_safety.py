@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from support import certificates
-from support.remote_server import TOKEN, Asked, Saying, Scripted
+from support.remote_server import TOKEN
 from support.remote_server import Remote as Process
+from support.scripted_server import Asked, Saying, Scripted
 
 from fastrpc import DefinitionError, Server
 from fastrpc.proxy.remote import stateless, wire

@@ -19,19 +19,9 @@ from typing import Any
 import pytest
 from support import certificates, stdio
 from support.child_processes import gone, is_alive
-from support.http_client import (
-    ECHO_AND_WAIT,
-    FASTRPC,
-    SECONDS,
-    TOKEN,
-    Answer,
-    Serving,
-    Stream,
-    answer_of,
-    environment,
-    eventually,
-    modern,
-)
+from support.http_client import ECHO_AND_WAIT, TOKEN, Answer, Serving, Stream, answer_of, environment, modern
+from support.http_server import FASTRPC
+from support.waiting import SECONDS, eventually
 
 TOOLS = (
     """

@@ -13,21 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.http_sessions import (
-    LEGACY,
-    MODERN,
     Server,
     Session,
     Stream,
     calling,
     http,
-    message,
     modern,
     peak_memory,
     refused,
     text_of,
-    until,
 )
+from support.protocol import LEGACY, MODERN, message
 from support.raw_http import Closed
+from support.waiting import eventually as until
 
 from fastrpc.transports.http.streams import Store
 from fastrpc.transports.http.streams import Stream as Kept
@@ -487,7 +485,7 @@ def test_calls_in_flight_end_within_the_grace_time_and_streams_end_with_an_event
         with pytest.raises(ConnectionRefusedError):
             Stream(server.port)
         new.close()  # which would have waited for ten seconds
-        code, errors = server.wait()
+        code, errors = server.ended()
         assert (code, errors) == (0, "")
         for stream in (changes, listening, old, said, releasing):
             stream.close()

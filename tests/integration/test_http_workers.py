@@ -19,7 +19,6 @@ import pytest
 from support.child_processes import is_alive
 from support.http_client import (
     ECHO_AND_WAIT,
-    SECONDS,
     TOKEN,
     Serving,
     Session,
@@ -28,11 +27,11 @@ from support.http_client import (
     ask,
     children,
     environment,
-    eventually,
     handshake,
     modern,
     request,
 )
+from support.waiting import SECONDS, eventually
 
 TOOLS = (
     """

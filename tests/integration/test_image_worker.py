@@ -22,7 +22,8 @@ from PIL import Image
 from support import images
 from support.child_processes import gone, reaper_below, reapers
 from support.image_calls import run
-from support.stdio import LEGACY, MODERN, MODERN_META, Process, serve
+from support.protocol import LEGACY, MODERN
+from support.stdio import MODERN_META, Process, serve
 
 from fastrpc import ToolError
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from support.features import FEATURES
-from support.stdio import LEGACY, MODERN
+from support.protocol import LEGACY, MODERN
 
 mcp = pytest.importorskip("mcp", reason="the official client is not installed: pip install mcp")
 pytestmark = pytest.mark.filterwarnings("ignore:.* as of 2026-07-28")  # what we test is what it deprecates

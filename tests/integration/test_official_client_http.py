@@ -18,7 +18,7 @@ import test_agent_clients as agents
 import test_official_client as piped
 from support.features import FEATURES
 from support.official_http import ServedHttp, recording_client, serve_http
-from support.stdio import LEGACY, MODERN
+from support.protocol import LEGACY, MODERN
 from test_official_client import SERVER, connecting, each_version, run, until
 from test_typescript_client import PLAIN
 

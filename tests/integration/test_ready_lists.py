@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 from support.http_client import Serving, request
-from support.stdio import LEGACY, MODERN, MODERN_META, SECONDS, Process, serve
+from support.protocol import LEGACY, MODERN
+from support.stdio import MODERN_META, SECONDS, Process, serve
 
 LISTS = 200
 NOTED = """

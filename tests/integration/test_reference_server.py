@@ -21,7 +21,8 @@ import pytest
 from conftest import REPOSITORY
 from support import twin
 from support.json_cases import BLANK, cases, is_accepted
-from support.stdio import LEGACY, Process, decode, encode, serve
+from support.protocol import LEGACY
+from support.stdio import Process, decode, encode, serve
 from support.wire import Conversation, error_of, id_text
 from test_wire_envelopes import malformed
 

@@ -7,7 +7,8 @@ import time
 from typing import Any
 
 import pytest
-from support.stdio import LEGACY, MODERN_META, Process, serve
+from support.protocol import LEGACY
+from support.stdio import MODERN_META, Process, serve
 
 HANDSHAKES = LEGACY[1:]
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 from support.features import FEATURES
+from support.protocol import LEGACY, MODERN
 from support.skips import in_ci
-from support.stdio import LEGACY, MODERN
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCE = os.path.join(TESTS, "typescript")

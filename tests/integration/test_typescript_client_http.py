@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from support.official_http import serve_http
-from support.stdio import LEGACY, MODERN
+from support.protocol import LEGACY, MODERN
 from test_typescript_client import (
     SERVERS,
     all_pass,

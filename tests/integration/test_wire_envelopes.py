@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.stdio import LEGACY, MODERN, decode, encode, serve
+from support.protocol import LEGACY, MODERN
+from support.stdio import decode, encode, serve
 from support.wire import SERVER, VERSIONS, Conversation, error_of, id_text, talk
 
 INVALID, PARAMS, PARSE = -32600, -32602, -32700

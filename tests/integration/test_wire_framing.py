@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 from support import twin
-from support.stdio import LEGACY, decode, encode, serve
+from support.protocol import LEGACY
+from support.stdio import decode, encode, serve
 from support.wire import SERVER, Conversation, echo_line, echoed, error_of, id_text, talk
 
 framer = pytest.importorskip("fastrpc._core.framer", reason="the compiled core is not built")

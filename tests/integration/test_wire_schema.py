@@ -13,8 +13,9 @@ from typing import Any
 import jsonschema_rs
 import pytest
 from support.features import FEATURES
+from support.protocol import LEGACY, MODERN
 from support.schema_recorder import Schema
-from support.stdio import LEGACY, MODERN, MODERN_META, Process, encode, serve
+from support.stdio import MODERN_META, Process, encode, serve
 from support.wire import VERSIONS
 
 SERVER = '''

@@ -13,8 +13,9 @@ import time
 from typing import Any
 
 import pytest
+from support.protocol import LEGACY, MODERN
 from support.schema_recorder import Recorder
-from support.stdio import LEGACY, MODERN, MODERN_META, encode, serve
+from support.stdio import MODERN_META, encode, serve
 
 from fastrpc import Server
 from fastrpc.testing import Client

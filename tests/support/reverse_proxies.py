@@ -29,9 +29,10 @@ from typing import Any
 import pytest
 
 from support import certificates
-from support.http_client import SECONDS, Serving
+from support.http_client import Serving
 from support.ports import free_port
 from support.skips import in_ci
+from support.waiting import SECONDS
 
 HOST = "mcp.example.com"
 DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "http.md")

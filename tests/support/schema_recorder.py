@@ -23,7 +23,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from support.stdio import LEGACY, MODERN
+from support.protocol import LEGACY, MODERN
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"

@@ -11,8 +11,7 @@ from fastrpc import Context, Server
 from fastrpc.testing import Client
 from fastrpc.versions import MODERN
 from support.in_memory import with_client
-
-EVERYTHING = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
+from support.protocol import EVERYTHING
 
 
 @dataclasses.dataclass

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from support import twin
-from support.stdio import LEGACY, MODERN, MODERN_META, Process, decode, encode, serve
+from support.protocol import LEGACY, MODERN
+from support.stdio import MODERN_META, Process, decode, encode, serve
 
 VERSIONS = (*LEGACY, MODERN)
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from fastrpc.tools.agent._contract import CONTRACT
+from support.protocol import LEGACY, MODERN
 from support.skips import in_ci
-from support.stdio import LEGACY, MODERN, MODERN_META, serve
+from support.stdio import MODERN_META, serve
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHARED = os.path.join(os.path.dirname(REPOSITORY), "shared")

@@ -13,7 +13,8 @@ import time
 from typing import Any
 
 import pytest
-from support.stdio import LEGACY, MODERN_META, encode, serve
+from support.protocol import LEGACY
+from support.stdio import MODERN_META, encode, serve
 
 LIBRARIES = (
     "PIL",

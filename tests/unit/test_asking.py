@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import pytest
 from support.in_memory import with_client
-from support.server_requests import EVERYTHING, Booking, one_question, text_of
+from support.protocol import EVERYTHING
+from support.server_requests import Booking, one_question, text_of
 
 from fastrpc import Context, Server, ToolError
 from fastrpc.asking import Answer, Form, Roots, Sample, Sampling, Visit
