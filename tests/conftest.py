@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from support.remote_server import Remote
     from support.schema_recorder import Recorder
     from support.web_server import Web
+    from support.wire_conversation import Conversation
 
 # A machine that is busy must not fail a test: nothing here is about the time that one example takes.
 settings.register_profile("fastrpc", deadline=None)
@@ -95,6 +96,25 @@ def every_line_is_valid(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     violations = recorder.take_violations()
     assert not violations, "invalid by the version's schema:\n" + "\n".join(violations)
+
+
+# --- a server, line by line -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shared_wire() -> Iterator[Conversation]:
+    """The server of the tests of the wire, which a whole file talks to."""
+    from support.wire_conversation import talk
+
+    with talk() as conversation:
+        yield conversation
+
+
+@pytest.fixture
+def wire(shared_wire: Conversation) -> Conversation:
+    """The same, with nothing unread that a test before has left."""
+    shared_wire.settle()
+    return shared_wire
 
 
 # --- servers behind others --------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from support import chromium, web_server
-from support.guarded_http import TOKEN, GuardedServer
+from support.access_control import TOKEN, GuardedServer
 from support.web_server import Web
 
 PAGE = "<!doctype html><title>A page</title><body>"

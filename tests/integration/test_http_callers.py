@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.guarded_http import BOTH, CALL, INITIALIZE, METHODS, MODERN, OTHER, TOKEN, Caller, GuardedServer
+from support.access_control import (
+    BOTH,
+    CALL,
+    INITIALIZE,
+    METHODS,
+    MODERN,
+    OTHER,
+    TOKEN,
+    Caller,
+    GuardedServer,
+)
 from support.http_client import Serving
 from support.http_server import HttpProcess
 from support.raw_http import Answer, Socket

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.guarded_http import CALL, METHODS, MODERN, OTHER, TOKEN, Caller, GuardedServer
+from support.access_control import CALL, METHODS, MODERN, OTHER, TOKEN, Caller, GuardedServer
 from support.http_server import in_process
 
 from fastrpc import Server

@@ -22,7 +22,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
-from support.guarded_http import BOTH, INITIALIZE, MODERN, TOKEN, Caller, GuardedServer
+from support.access_control import BOTH, INITIALIZE, MODERN, TOKEN, Caller, GuardedServer
 from support.http_server import HttpProcess
 from support.raw_http import Answer
 

@@ -17,7 +17,7 @@ import pytest
 import test_agent_clients as agents
 import test_official_client as piped
 from support.features import FEATURES
-from support.official_http import ServedHttp, recording_client, serve_http
+from support.official_client import ServedHttp, recording_client, serve_http
 from support.protocol import LEGACY, MODERN
 from test_official_client import SERVER, connecting, each_version, run, until
 from test_typescript_client import PLAIN

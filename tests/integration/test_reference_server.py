@@ -23,7 +23,7 @@ from support import twin
 from support.json_cases import BLANK, cases, is_accepted
 from support.protocol import LEGACY
 from support.stdio import Process, decode, encode, serve
-from support.wire import Conversation, error_of, id_text
+from support.wire_conversation import Conversation, error_of, id_text
 from test_wire_envelopes import malformed
 
 BENCHMARKS = os.path.join(REPOSITORY, "benchmarks")

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from support.official_http import serve_http
+from support.official_client import serve_http
 from support.protocol import LEGACY, MODERN
 from test_typescript_client import (
     SERVERS,

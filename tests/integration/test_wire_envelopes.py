@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.protocol import LEGACY, MODERN
 from support.stdio import decode, encode, serve
-from support.wire import SERVER, VERSIONS, Conversation, error_of, id_text, talk
+from support.wire_conversation import SERVER, VERSIONS, Conversation, error_of, id_text, talk
 
 INVALID, PARAMS, PARSE = -32600, -32602, -32700
 

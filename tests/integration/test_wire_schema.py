@@ -16,7 +16,7 @@ from support.features import FEATURES
 from support.protocol import LEGACY, MODERN
 from support.schema_recorder import Schema
 from support.stdio import MODERN_META, Process, encode, serve
-from support.wire import VERSIONS
+from support.wire_conversation import VERSIONS
 
 SERVER = '''
 import asyncio

@@ -14,14 +14,14 @@ from typing import Any
 
 from support.http_server import HttpProcess
 from support.ports import free_port
-from support.upstream import OFFERS
+from support.upstream import UPSTREAM
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOKEN = "tok-12345-of-the-remote-server"
 READY = r"(?:serving at|running on) (\S+)"  # what fastrpc says, and uvicorn
 
 BEHIND = (
-    OFFERS
+    UPSTREAM
     + """
 if __name__ == "__main__":
     options = {"token": sys.argv[2]} if sys.argv[2:] else {"auth": None}
