@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from stdio import MODERN_META, Process, decode, encode, serve
+from support.stdio import MODERN_META, Process, decode, encode, serve
 
 MESSAGES = int(os.environ.get("FASTRPC_LEAK_MESSAGES", "100000"))
 SEED = int(os.environ.get("FASTRPC_SEED", "1"))

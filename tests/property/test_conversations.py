@@ -16,7 +16,7 @@ import time
 from typing import Any
 
 import pytest
-from stdio import MODERN_META
+from support.stdio import MODERN_META
 
 from fastrpc import Context, Server, ToolError
 from fastrpc.session import LOG_LEVELS

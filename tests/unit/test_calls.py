@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from in_memory import with_client
+from support.in_memory import with_client
 
 from fastrpc import Context, Image, Server, Text, ToolError, ToolResult
 from fastrpc.testing import Client, RemoteError

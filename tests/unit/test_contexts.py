@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from in_memory import ENVELOPE, RawConversation, in_loop
+from support.in_memory import ENVELOPE, RawConversation, in_loop
 
 from fastrpc import Context, Server, ToolError
 from fastrpc.dispatcher import Dispatcher

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from stdio import serve
+from support.stdio import serve
 
 from fastrpc import Context, Server
 from fastrpc.testing import Client

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from in_memory import RawConversation, in_loop
+from support.in_memory import RawConversation, in_loop
 
 from fastrpc import Image, Server, Text, ToolError, ToolResult
 from fastrpc._core.task import CallTask, task_of
