@@ -124,7 +124,9 @@ def census() -> dict:
         "references": [sys.getrefcount(found) for found in shared],
         "all_references": getattr(sys, "gettotalrefcount", int)(),
         "resident_kb": resident,
-        "in_flight": [service.calls.count, *(len(dispatcher.in_flight) for dispatcher in service.dispatchers)],
+        "in_flight": [
+            service.calls.count, *(len(dispatcher.in_flight) for dispatcher in service.dispatchers)
+        ],
     }
 """
 
