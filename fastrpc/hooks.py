@@ -10,6 +10,8 @@ decide, before any hook runs.
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastrpc.catalogue.handlers import is_async, name_of
 from fastrpc.errors import FAILURES, DefinitionError
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from fastrpc._core.call_info import CallInfo
+    from fastrpc._core.call_info import CallInfo, HookChain
     from fastrpc.registry import Tool
 
 PARAMETERS = {"before": "(call)", "after": "(call, result)", "on_error": "(call, error)"}
@@ -65,89 +67,57 @@ def _takes(function: Any, count: int) -> bool:
     return least <= count and (count <= most or bool(code.co_flags & _VARIADIC))
 
 
-def around(tool: Tool, hooks: Sequence[Hook]) -> Hooked | None:
+def around(tool: Tool, hooks: Sequence[Hook]) -> HookChain | AsyncHooks | None:
     """Return what calls a tool with those hooks before and behind it that match its name; None if none do.
 
     A mounted tool has the hooks of its own server around it first, by the names it has there.
     """
     names = [tool.name, *(name for _, name in tool.origin)]
     layers = [hooks, *(server.service.hooks for server, _ in tool.origin)]
-    found = None
+    found: HookChain | AsyncHooks | None = None
     for name, layer in zip(reversed(names), reversed(layers), strict=True):
         matching = [hook for hook in layer if hook.matches(name)]
         if matching:
-            found = Hooked(tool, name, matching, found)
+            found = _chain_of(tool, name, matching, found)
     return found
 
 
-class Hooked:
-    """Calls a tool's function between its hooks: what a plan has in its slot `around`.
+def _chain_of(
+    tool: Tool, name: str, hooks: list[Hook], inner: HookChain | AsyncHooks | None
+) -> HookChain | AsyncHooks:
+    if tool.is_async or any(hook.is_async for hook in hooks) or (inner is not None and inner.is_async):
+        return AsyncHooks(tool, name, hooks, inner)
+    from fastrpc._core.call_info import HookChain
 
-    `inner` are the hooks of the server that the tool was mounted from; None: there are none. Called with a
-    `CallInfo`, it returns the result, or a coroutine if it `is_async`.
+    before, after, on_error = (
+        tuple(hook.function for hook in hooks if hook.when == when) for when in PARAMETERS
+    )
+    return HookChain(name, before, after, on_error, inner)
+
+
+class AsyncHooks:
+    """Calls a tool's function between its hooks where one of them, or the tool, is a coroutine function.
+
+    `inner` are the hooks of the server that the tool was mounted from; None: there are none.
     """
 
-    __slots__ = ("after", "before", "inner", "is_async", "name", "on_error", "tool")
+    __slots__ = ("after", "before", "inner", "name", "on_error", "tool")
 
-    def __init__(self, tool: Tool, name: str, hooks: list[Hook], inner: Hooked | None) -> None:
+    is_async = True
+
+    def __init__(self, tool: Tool, name: str, hooks: list[Hook], inner: Any) -> None:
         self.tool = tool
         self.name = name
         self.inner = inner
         self.before, self.after, self.on_error = (
             [hook for hook in hooks if hook.when == when] for when in PARAMETERS
         )
-        self.is_async: bool = (
-            tool.is_async or any(hook.is_async for hook in hooks) or (inner is not None and inner.is_async)
-        )
 
-    def __call__(self, call: CallInfo) -> Any:
-        return self._run_async(call) if self.is_async else self._run(call)
-
-    def _enter(self, call: CallInfo) -> Any:
-        """Call what is within these hooks; it knows the call by its own name."""
-        if self.inner is None:
-            return call.invoke()
-        call.name = self.inner.name
-        return self.inner(call)
-
-    # --- everything synchronous -----------------------------------------------------------------------
-
-    def _run(self, call: CallInfo) -> Any:
-        try:
-            for hook in self.before:
-                hook.function(call)
-            result = self._enter(call)
-            for hook in self.after:
-                call.name = self.name
-                changed = hook.function(call, result)
-                if changed is not None:
-                    result = changed
-            return result
-        except FAILURES as error:
-            return self._mend(call, error)
-
-    def _mend(self, call: CallInfo, error: BaseException) -> Any:
-        """Ask the hooks for errors, until one has a result. Raises the error that is left."""
-        call.name = self.name
-        for hook in self.on_error:
-            try:
-                answer = hook.function(call, error)
-            except FAILURES as other:
-                error = other
-                continue
-            if isinstance(answer, BaseException):
-                error = answer
-            elif answer is not None:
-                return answer
-        raise error
-
-    # --- something waits ------------------------------------------------------------------------------
-
-    async def _run_async(self, call: CallInfo) -> Any:
+    async def __call__(self, call: CallInfo) -> Any:
         try:
             for hook in self.before:
                 await _answer(hook, call)
-            result = await self._enter_async(call)
+            result = await self._enter(call)
             for hook in self.after:
                 call.name = self.name
                 changed = await _answer(hook, call, result)
@@ -155,16 +125,22 @@ class Hooked:
                     result = changed
             return result
         except FAILURES as error:
-            return await self._mend_async(call, error)
+            return await self._mend(call, error)
 
-    async def _enter_async(self, call: CallInfo) -> Any:
+    async def _enter(self, call: CallInfo) -> Any:
+        """Call what is within these hooks; it knows the call by its own name."""
+        function = call.invoke
+        if self.inner is not None:
+            call.name = self.inner.name
+            function = partial(self.inner, call)
         if self.tool.is_async or (self.inner is not None and self.inner.is_async):
-            return await self._enter(call)
+            return await function()
         if self.tool.run == "inline":
-            return self._enter(call)
-        return await call.context._reach().in_thread(lambda: self._enter(call))
+            return function()
+        return await call.context._reach().in_thread(function)
 
-    async def _mend_async(self, call: CallInfo, error: BaseException) -> Any:
+    async def _mend(self, call: CallInfo, error: BaseException) -> Any:
+        """Ask the hooks for errors, until one has a result. Raises the error that is left."""
         call.name = self.name
         for hook in self.on_error:
             try:

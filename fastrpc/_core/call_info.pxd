@@ -15,6 +15,8 @@ cdef class CallInfo:
     cdef list values           # the bound values, without the Context, otherwise
 
     cdef int keep(self) except -1
-    cdef bint is_changed(self, object signature) except -1
+    cpdef object invoke(self)
+    cdef object value_at(self, Py_ssize_t at)
+    cdef bint are_bound(self) except -1
 
 cdef CallInfo info_of_call(Plan plan, str principal, object context, PyObject** vector)

@@ -1,5 +1,6 @@
 """One call, as a guard and hooks see it: who calls what, with which arguments."""
 
+from collections.abc import Callable
 from typing import Any
 
 from fastrpc._core.plan import Plan
@@ -44,3 +45,25 @@ class CallInfo:
 
         Arguments that have been changed are bound again. Raises ArgumentError where they do not fit.
         """
+
+class HookChain:
+    """Calls a tool's function between synchronous hooks; what a plan has in its slot `around` then.
+
+    `name` is the tool's where the hooks are, `inner` the chain of the server that it was mounted from.
+    """
+
+    is_async: bool
+    @property
+    def name(self) -> str: ...
+    @property
+    def inner(self) -> HookChain | None: ...
+    def __init__(
+        self,
+        name: str,
+        before: tuple[Callable[[CallInfo], object], ...],
+        after: tuple[Callable[[CallInfo, Any], Any], ...],
+        on_error: tuple[Callable[[CallInfo, BaseException], Any], ...],
+        inner: Any,
+    ) -> None: ...
+    def __call__(self, call: CallInfo) -> Any:
+        """Return the result. Raises what the function, or a hook, has raised, if no hook mends it."""

@@ -2,7 +2,8 @@
 
 The connection creates a `CallInfo` for each call of a plan that has a guard or hooks, and hands it the bound
 values as they lie in its own call vector: reading nothing costs nothing. The arguments become a dict when
-somebody looks at them. What is decided and changed is left to the functions that get it.
+somebody looks at them. What is decided and changed is left to the functions that get it. A `HookChain` calls
+those that are synchronous.
 """
 
 from cpython.object cimport PyObject
@@ -45,8 +46,12 @@ cdef class CallInfo:
     @property
     def arguments(self):
         """The arguments by name. A hook may change them, or put another dict there."""
+        cdef Py_ssize_t at
         if self.given is None:
-            self.given = self.plan.tool.signature.named(self.bound_values())
+            if self.vector == NULL:
+                self.given = self.plan.tool.signature.named(self.values)
+            else:
+                self.given = {self.plan.names[at]: self.value_at(at) for at in range(self.plan.count)}
         return self.given
 
     @arguments.setter
@@ -63,45 +68,107 @@ cdef class CallInfo:
         """Hold the bound values, which the connection holds only until the function has returned."""
         cdef Py_ssize_t at
         if self.vector != NULL:
-            self.values = [
-                <object> self.vector[at]
-                for at in range(self.plan.count + (self.plan.context_at >= 0))
-                if at != self.plan.context_at
-            ]
+            self.values = [self.value_at(at) for at in range(self.plan.count)]
             self.vector = NULL
         return 0
 
-    def invoke(self):
+    cdef object value_at(self, Py_ssize_t at):
+        """Return the value of a parameter, in the vector: the Context stands among them."""
+        return <object> self.vector[at + (0 <= self.plan.context_at <= at)]
+
+    cpdef object invoke(self):
         """Call the function, with the arguments as they are now; return what it returns.
 
         Arguments that have been changed are bound again. Raises ArgumentError where they do not fit.
         """
         cdef PyObject* made
-        if self.vector != NULL:
+        if self.vector != NULL and (self.given is None or self.are_bound()):
             made = self.plan.invoke(self.vector)
             if made == NULL:
                 reraise()
             result = <object> made
             Py_DECREF(result)  # `made` was a reference of ours
             return result
+        self.keep()
         signature = self.plan.tool.signature
         values = self.values
-        if values is None or (self.given is not None and self.is_changed(signature)):
+        if values is None or (self.given is not None and is_changed(self.given, signature.named(values))):
             values = signature.bind(self.given)
         return signature.call(self.plan.tool.function, values, self.context)
 
-    cdef bint is_changed(self, signature) except -1:
-        """Are the arguments others than those that were bound?"""
-        cdef dict bound = signature.named(self.values)
-        if len(bound) != len(self.given):
-            return True
-        for name, value in bound.items():
-            if self.given.get(name, MISSING) is not value:
-                return True
-        return False
+    cdef bint are_bound(self) except -1:
+        """Are the arguments still those in the vector?"""
+        cdef Py_ssize_t at
+        if len(self.given) != self.plan.count:
+            return False
+        for at in range(self.plan.count):
+            if self.given.get(self.plan.names[at], MISSING) is not self.value_at(at):
+                return False
+        return True
 
     def __repr__(self):
         return f"CallInfo({self.name!r}, {self.arguments!r})"
+
+
+cdef class HookChain:
+    """Calls a tool's function between synchronous hooks; what a plan has in its slot `around` then.
+
+    `name` is the tool's where the hooks are, `inner` the chain of the server that it was mounted from.
+    """
+
+    cdef readonly str name
+    cdef tuple before
+    cdef tuple after
+    cdef tuple on_error
+    cdef readonly object inner
+
+    is_async = False
+
+    def __init__(self, str name, tuple before, tuple after, tuple on_error, inner):
+        self.name = name
+        self.before = before
+        self.after = after
+        self.on_error = on_error
+        self.inner = inner
+
+    def __call__(self, CallInfo call):
+        if not self.on_error:
+            return self.run(call)
+        try:
+            return self.run(call)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            return self.mend(call, error)
+
+    cdef object run(self, CallInfo call):
+        cdef object result
+        for function in self.before:
+            function(call)
+        if self.inner is None:
+            result = call.invoke()
+        else:
+            call.name = self.inner.name
+            result = self.inner(call)
+            call.name = self.name
+        for function in self.after:
+            changed = function(call, result)
+            if changed is not None:
+                result = changed
+        return result
+
+    cdef object mend(self, CallInfo call, object error):
+        """Ask the hooks for errors, until one has a result. Raises the error that is left."""
+        call.name = self.name
+        for function in self.on_error:
+            try:
+                answer = function(call, error)
+            except (Exception, SystemExit, KeyboardInterrupt) as other:
+                error = other
+                continue
+            if isinstance(answer, BaseException):
+                error = answer
+            elif answer is not None:
+                return answer
+        raise error
 
 
 cdef CallInfo info_of_call(Plan plan, str principal, object context, PyObject** vector):
@@ -118,6 +185,16 @@ cdef CallInfo info_of_call(Plan plan, str principal, object context, PyObject** 
     info.context = context
     info.vector = vector
     return info
+
+
+cdef bint is_changed(dict given, dict bound) except -1:
+    """Are the arguments others than those that were bound?"""
+    if len(bound) != len(given):
+        return True
+    for name, value in bound.items():
+        if given.get(name, MISSING) is not value:
+            return True
+    return False
 
 
 cdef int reraise() except -1:

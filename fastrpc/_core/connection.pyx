@@ -450,8 +450,8 @@ cdef class Connection:
 
     cdef int put_back(self, Plan plan, CallInfo info) except -1:
         """Keep a CallInfo for the next call, unless somebody else has kept it."""
-        if info.given is None and info.values is None and Py_REFCNT(info) == 1:
-            info.context = None
+        if info.values is None and Py_REFCNT(info) == 1:
+            info.context = info.given = None
             info.vector = NULL
             plan.spare_info = info
         else:

@@ -30,6 +30,7 @@ cdef class Plan:
     cdef char kinds[MOST_PARAMETERS]
     cdef bint nullable[MOST_PARAMETERS]
     cdef list key_texts                  # owners of `keys`
+    cdef tuple names                     # the same as str
     cdef tuple defaults                  # a parameter's default, or REQUIRED
     cdef readonly bint inline            # may run on the loop's thread, now
     cdef readonly bint straight          # and there is nothing but the function: no Context, no slot in use

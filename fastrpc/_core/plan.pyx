@@ -104,6 +104,7 @@ cdef class Plan:
                 self.kinds[at] = KINDS[parameters[at][1]]
                 self.nullable[at] = parameters[at][3]
             self.defaults = tuple([parameter[2] for parameter in parameters])
+            self.names = tuple([parameter[0] for parameter in parameters])
         self.inline = inline
         self.judged = judged
         self.stepped = stepped

@@ -111,6 +111,8 @@ def test_the_members_of_a_group_are_written() -> None:
 
 
 def test_a_failure_of_our_own_keeps_its_frames(caplog: pytest.LogCaptureFixture) -> None:
+    tracebacks.finish()  # what tests before this one have left to be counted
+    caplog.clear()
     error = TypeError("ours")
     try:
         exec(compile("raise error", tracebacks.__file__, "exec"), {"error": error})
