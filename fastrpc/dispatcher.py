@@ -15,6 +15,7 @@ from fastrpc.calls import Call, complaint_of, outcome_of, outcome_of_value, ques
 from fastrpc.engine.outbound import OutboundMessages
 from fastrpc.engine.request import RUNNING, WAITING, Request
 from fastrpc.errors import (
+    LONGEST_EXCERPT,
     BatchTooLarge,
     InternalError,
     InvalidParams,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 RECORDED = {"tools/call": "tool", "resources/read": "resource", "prompts/get": "prompt"}
 """The methods that call what users wrote, and what they call."""
+UNKNOWN_KEPT = 64
 
 
 class Dispatcher(OutboundMessages):
@@ -383,11 +385,10 @@ class Dispatcher(OutboundMessages):
 
     def _answer_error(self, id: bytes, error: ProtocolError, batch: Batch | None) -> None:
         body = error_object(error.code, error.message, error.data)
-        answer = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, body)
         if batch is not None:
-            batch.answers.append(answer)
+            batch.answers.append(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, body))
             return
-        self.connection.output.line(answer)
+        self.connection.output.error(id, body)
         self.connection.wrote()
 
     def _version_of(self, modern: bool) -> str:
@@ -400,8 +401,19 @@ class Dispatcher(OutboundMessages):
             self.connection.take_plans(plans)
         plan = plans.get(name)
         if plan is None:
-            raise UnknownName(f"Unknown tool: {excerpt(name)}{suggestion(name, plans)}")
+            error = UnknownName(f"Unknown tool: {excerpt(name)}{suggestion(name, plans)}")
+            self._remember_unknown(name, error)
+            raise error
         return plan
+
+    def _remember_unknown(self, name: str, error: UnknownName) -> None:
+        """Have the connection answer by itself when this tool is called again: agents repeat a wrong name,
+        and looking for what may have been meant takes long."""
+        if self.service.recorder is None and not self.service.has_sources and len(name) <= LONGEST_EXCERPT:
+            unknown = self.connection.unknown
+            if len(unknown) >= UNKNOWN_KEPT:
+                unknown.clear()
+            unknown[name] = error_object(error.code, error.message)
 
     # --- handlers -----------------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ cdef class Connection:
     cdef readonly Output output
     cdef readonly Message message
     cdef public dict plans               # tool name -> Plan
+    cdef readonly dict unknown           # tool name that there is not -> the error that says so
     cdef Plan last                       # the plan that was called last: most calls are like the one before
     cdef bint known                      # lines like the one that the message has learned call `last`
     cdef bint known_modern               # and are of this era

@@ -29,6 +29,9 @@ class Connection:
     @property
     def listening(self) -> dict[bytes, Any]: ...
     @property
+    def unknown(self) -> dict[str, bytes]:
+        """The errors that calls of tools are answered with that there are not, by the tool's name."""
+    @property
     def plans(self) -> dict[str, Plan]: ...
     in_flight: dict[bytes, Any]
     open: bool

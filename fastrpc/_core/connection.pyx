@@ -129,6 +129,7 @@ cdef class Connection:
         self.principal = ""
         self.calls = CallsInFlight(0)
         self.plans = {}
+        self.unknown = {}
         self.in_flight = {}
         self.listening = {}
         self.tail_texts = legacy_tails + modern_tails
@@ -161,10 +162,18 @@ cdef class Connection:
                     if plan.straight:
                         return self.call(plan, message.id.data, message.id.size, modern, False)
                     return self.serve(plan, message.id.data, message.id.size, modern, False)
+                if plan is None and self.unknown and not self.shared:
+                    error = self.unknown.get(message.tool())
+                    if error is not None:
+                        return self.output.put_error(
+                            message.id.data, message.id.size, <char*> <bytes> error, len(<bytes> error)
+                        )
             elif message.is_list:
                 ready = self.modern_list if modern else self.legacy_list
                 if ready is not None:
                     return self.list(ready)
+            elif message.is_ping and not modern:
+                return self.output.put_answer(message.id.data, message.id.size, "{}", 2)
         return self.dispatch()
 
     cdef int dispatch(self) except -1:
@@ -578,6 +587,7 @@ cdef class Connection:
     def take_plans(self, dict plans):
         """Take new plans, after the tools have changed, and forget lists of the old ones."""
         self.plans = plans
+        self.unknown = {}
         self.last = None
         self.known = False
         self.forget_lists()

@@ -27,6 +27,9 @@ cdef class Output:
     cdef int put_answer(
         self, const char* id, Py_ssize_t id_size, const char* result, Py_ssize_t size
     ) except -1
+    cdef int put_error(
+        self, const char* id, Py_ssize_t id_size, const char* error, Py_ssize_t size
+    ) except -1
     cdef int put_text(
         self, const char* id, Py_ssize_t id_size, str text, const char* tail, Py_ssize_t tail_size
     ) except -1

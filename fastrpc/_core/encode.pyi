@@ -12,6 +12,8 @@ class Output:
         """Return all waiting bytes and forget them."""
     def answer(self, id: bytes, result: bytes) -> None:
         """Answer the request `id` with `result`."""
+    def error(self, id: bytes, error: bytes) -> None:
+        """Answer the request `id` with an error object."""
     def text(self, id: bytes, text: str, tail: bytes) -> None:
         """Answer with one text block and, behind the text, `tail`.
 

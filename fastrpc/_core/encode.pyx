@@ -46,10 +46,12 @@ cdef enum:
 
 cdef const char* OPEN = b'{"jsonrpc":"2.0","id":'
 cdef const char* RESULT = b',"result":'
+cdef const char* ERROR = b',"error":'
 cdef const char* TEXT = b',"result":{"content":[{"type":"text","text":"'
 cdef enum:
     OPEN_SIZE = 22
     RESULT_SIZE = 10
+    ERROR_SIZE = 9
     TEXT_SIZE = 45
 cdef const char* STRUCTURE = b'"}],"structuredContent":'
 cdef const char* WRAPPING = b'{"result":'
@@ -247,6 +249,20 @@ cdef class Output:
         return finish_value(self, held, value, form, tail, tail_size)
 
     # --- for Python -------------------------------------------------------------------------------------
+
+    cdef int put_error(
+        self, const char* id, Py_ssize_t id_size, const char* error, Py_ssize_t size
+    ) except -1:
+        """Answer the request `id` with an error object (JSON-RPC 2.0, section 5.1), given as JSON text."""
+        self.put(OPEN, OPEN_SIZE)
+        self.put(id, id_size)
+        self.put(ERROR, ERROR_SIZE)
+        self.put(error, size)
+        return self.put(b"}\n", 2)
+
+    def error(self, bytes id, bytes error):
+        """Answer the request whose id has this JSON text with an error object that is JSON text."""
+        self.put_error(<char*> id, len(id), <char*> error, len(error))
 
     def answer(self, bytes id, bytes result):
         """Answer the request whose id has this JSON text with this JSON text."""

@@ -50,6 +50,7 @@ cdef class Message:
     cdef Slice method_name
     cdef bint is_call            # tools/call with a name and, if any, an object of arguments
     cdef bint is_list            # tools/list from its beginning
+    cdef bint is_ping            # without params
     cdef Slice tool_name
     cdef bint has_arguments
     cdef bint resumes            # params have a requestState, or answers to what the server has asked

@@ -191,7 +191,7 @@ cdef class Message:
         self.method_name.data = "tools/call"
         self.method_name.size = 10
         self.is_call = True
-        self.is_list = self.wants_progress = self.resumes = False
+        self.is_list = self.is_ping = self.wants_progress = self.resumes = False
         self.tool_name.data = self.call.name
         self.tool_name.size = self.call.name_size
         self.has_arguments = self.call.has_arguments
@@ -205,7 +205,8 @@ cdef class Message:
         self.likely = False
         self.id.data = NULL
         self.method_name.data = NULL
-        self.is_call = self.is_list = self.has_arguments = self.wants_progress = self.resumes = False
+        self.is_call = self.is_list = self.is_ping = self.has_arguments = False
+        self.wants_progress = self.resumes = False
         self.has_params = self.has_meta = False
         self.era = LEGACY
         self.code = 0
@@ -346,6 +347,7 @@ cdef class Message:
         self.has_params = present
         self.has_meta = False
         self.is_list = same(self.method_name.data, self.method_name.size, "tools/list", 10)
+        self.is_ping = not present and same(self.method_name.data, self.method_name.size, "ping", 4)
         if not present:
             return 0
         if simdjson.kind_of(inside(self).params) != c"{":
