@@ -427,6 +427,10 @@ def message(method: str | None, params: Any = None, id: Any = None, **members: A
     return found
 
 
+GIVEN_UP = {"x_give_up": "0.05", "expect": "no short cut"}
+"""Headers of a request that is given up while the application serves it, as a host's server does."""
+
+
 def http(
     method: str = "POST",
     path: str = "/mcp",

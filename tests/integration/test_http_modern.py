@@ -13,6 +13,7 @@ from http_server import (
     ANSWERS,
     ASKED,
     EVERYTHING,
+    GIVEN_UP,
     LEGACY,
     META,
     MODERN,
@@ -491,7 +492,7 @@ def test_another_clients_call_goes_on_when_one_is_cancelled(server: Server) -> N
 
 def test_a_call_whose_host_gives_it_up_is_cancelled(server: Server) -> None:
     arguments = {"name": "hold", "arguments": {"name": "given up"}}
-    assert server.ask(modern("tools/call", arguments, x_give_up="0.05")).status == 500
+    assert server.ask(modern("tools/call", arguments, **GIVEN_UP)).status == 500
     assert server.call("outcome", name="given up") == "cancelled"
     until(lambda: server.counts()["running"] == 0)
 

@@ -79,6 +79,8 @@ class Exchange:
         dispatcher.loop_runs(loop)
         self.connection.generation = forks.generation
         self.bell = Bell(loop)
+        self.wake: Callable[[], object] = self.bell.ring
+        """Called when something is said that waits to be read."""
         self.on_end: Callable[[Exchange], object] | None = None
         """Called when a request that was in flight is over."""
         self.overflown = False
@@ -92,13 +94,38 @@ class Exchange:
 
     def receive(self, body: bytes) -> bytes | None:
         """Take a message; return its answer if it is there at once and nothing else was said."""
-        self.reusable = self.reusable and len(body) <= LARGEST_KEPT
         self.owes = True
         self.connection.flush = None  # what is written now is the answer at once
         try:
             self.connection.receive(body)
         finally:
             self.connection.flush = self._flush
+        return self._received(body)
+
+    def receive_expected(self, body: bytes, method: bytes, name: bytes) -> bytes | None:
+        """As `receive`, of what the head says the body is (`Connection.receive_named`): of 2026-07-28 a call
+        of `name` or a list; without a `method` any request of a session but a handshake.
+
+        Return b"" if it is something else; then nothing has happened.
+        """
+        connection = self.connection
+        self.owes = True
+        connection.flush = None
+        try:
+            if method:
+                taken = connection.receive_named(body, method, name)
+            else:
+                taken = connection.receive_in_session(body)
+        finally:
+            connection.flush = self._flush
+        if taken:
+            return self._received(body)
+        self.owes = False
+        return b""
+
+    def _received(self, body: bytes) -> bytes | None:
+        """A message has been taken: return its answer, as `receive` does."""
+        self.reusable = self.reusable and len(body) <= LARGEST_KEPT
         if self.connection.generation != forks.generation:
             forks.leave()
         answer = self._answer()
@@ -196,7 +223,7 @@ class Exchange:
         if not self.overflown or kind in ENDS:
             self._items.append((kind, line))
             self._waiting_bytes += len(line)
-        self.bell.ring()
+        self.wake()
 
     def _answer(self) -> bytes:
         """Return what the connection has written."""

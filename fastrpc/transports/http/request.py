@@ -142,6 +142,10 @@ class Request:
                 self._unread = False
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def body_is_read(self) -> None:
+        """Note that somebody else has read the body."""
+        self._unread = False
+
     def watch(self, on_gone: Callable[[], object]) -> None:
         """Have `on_gone` called when the client goes away; it may be set anew. To be called once, behind
         `body`.
