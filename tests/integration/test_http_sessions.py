@@ -255,6 +255,9 @@ def test_a_session_that_rests_keeps_less() -> None:
 
 
 def test_ended_sessions_leave_nothing_behind(server: Server) -> None:
+    first = Session(server)
+    first.call("echo", text="so that there is the connection that sessions share")
+    first.delete()
     before = server.counts()
     sessions = [Session(server) for _ in range(20)]
     for session in sessions:

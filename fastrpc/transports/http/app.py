@@ -118,7 +118,7 @@ class HttpApp:
         if place is not None:
             self.open_routes[place] = self._resource_metadata
         self._sse = sse
-        self._idle: dict[str | None, list[Exchange]] = {}  # by the version without a session, None: modern
+        self._idle: dict[str | None, list[Exchange]] = {None: []}  # by the version without a session
         self._message = Message()
         self._service: Any = None
 
@@ -165,9 +165,9 @@ class HttpApp:
         self.sessions.end_all("The server has ended")
         self._sse.end_all()
         await asyncio.sleep(0)
-        while self._idle:
-            for exchange in self._idle.popitem()[1]:
-                exchange.close()
+        for idle in self._idle.values():
+            while idle:
+                idle.pop().close()
         if self._service is not None:
             await self._service.leave()
 
@@ -446,7 +446,9 @@ class HttpApp:
 
     def put_back(self, exchange: Exchange) -> None:
         """Such a request is over: its connection may serve another one."""
-        idle = self._idle.setdefault(exchange.dispatcher.session.version, [])
+        idle = self._idle.get(exchange.dispatcher.session.version)
+        if idle is None:
+            idle = self._idle[exchange.dispatcher.session.version] = []
         if exchange.reusable and not self.stopping and len(idle) < IDLE_EXCHANGES:
             exchange.hand_over(None)
             idle.append(exchange)

@@ -109,6 +109,7 @@ class Exchange:
         Return b"" if it is something else; then nothing has happened.
         """
         connection = self.connection
+        flush = connection.flush
         self.owes = True
         connection.flush = None
         try:
@@ -117,7 +118,7 @@ class Exchange:
             else:
                 taken = connection.receive_in_session(body)
         finally:
-            connection.flush = self._flush
+            connection.flush = flush
         if taken:
             return self._received(body)
         self.owes = False
@@ -125,18 +126,19 @@ class Exchange:
 
     def _received(self, body: bytes) -> bytes | None:
         """A message has been taken: return its answer, as `receive` does."""
-        self.reusable = self.reusable and len(body) <= LARGEST_KEPT
         if self.connection.generation != forks.generation:
             forks.leave()
-        answer = self._answer()
-        if not answer:
-            self.owes = self._has_requests()
-            return None
-        if self._items:
+        answer: bytes = self.connection.output.take()
+        if len(body) > LARGEST_KEPT or len(answer) > LARGEST_KEPT:
+            self.reusable = False
+        if answer and not self._items:
+            self.owes = False
+            return answer
+        if answer:
             self.put(ANSWER, answer)
-            return None
-        self.owes = False
-        return answer
+        else:
+            self.owes = self._has_requests()
+        return None
 
     def next(self) -> tuple[str, bytes] | None:
         """Return what is said next, its kind and its line; None if that is still to come (`bell` rings)."""
@@ -156,7 +158,11 @@ class Exchange:
         return bool(self._items) or self.owes
 
     def _has_requests(self) -> bool:
-        return bool(self._requests() or self.dispatcher.listening or self._batches())
+        mine = self.dispatcher
+        for request in mine.in_flight.values():
+            if request.dispatcher is mine:
+                return True
+        return bool(mine.listening or self._batches())
 
     def _batches(self) -> list[Any]:
         """Return the batches that came this way and are still being read."""
@@ -225,14 +231,11 @@ class Exchange:
             self._waiting_bytes += len(line)
         self.wake()
 
-    def _answer(self) -> bytes:
-        """Return what the connection has written."""
-        answer: bytes = self.connection.output.take()
-        self.reusable = self.reusable and len(answer) <= LARGEST_KEPT
-        return answer
-
     def _flush(self) -> None:
-        answer = self._answer()
+        """The connection has written an answer."""
+        answer: bytes = self.connection.output.take()
+        if len(answer) > LARGEST_KEPT:
+            self.reusable = False
         if answer:
             self.put(ANSWER, answer)
 

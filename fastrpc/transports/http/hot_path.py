@@ -42,6 +42,9 @@ ALONE = 100
 """So many requests with a head, or in a session, get connections of their own before the shared one is asked
 again."""
 
+ERROR, SHORT = b'"error":{"code":', 4096
+"""What every error has in it; a short answer is quickly searched for it."""
+
 OK = b"HTTP/1.1 200 OK\r\n"
 JSON = b"\r\ncontent-type: application/json\r\n\r\n"
 
@@ -153,7 +156,9 @@ class HotPath:
             return self._failed(error, headers)
         if answer is None:
             return Begun(self._app, exchange, None, head.path, self._loop)
-        status = modern_status(answer, exchange.connection.message.id or b"null")
+        status = 200
+        if len(answer) > SHORT or ERROR in answer:
+            status = modern_status(answer, exchange.connection.message.id or b"null")
         self._app.put_back(exchange)
         return self.response(status, answer, headers, head.path, client) if answer else None
 

@@ -24,7 +24,7 @@ from fastrpc.transports.http.limits import Patience, unread_bytes
 from fastrpc.transports.http.request import error_line
 
 if TYPE_CHECKING:
-    from asyncio import TimerHandle, Transport
+    from asyncio import Transport
     from collections.abc import Callable
     from typing import Any
 
@@ -91,8 +91,7 @@ class Protocol(HttpToolsProtocol):
         self._rest = b""  # what has come and has to wait, requests from their beginning on
         self._left = 0  # of a body that the parser leaves to us
         self._begun: Begun | None = None  # the request that has no answer yet,
-        self._begun_data = b""  # its bytes,
-        self._begun_timer: TimerHandle | None = None  # and when the client has to hear something
+        self._begun_data = b""  # and its bytes
         self._handed_over: Begun | None = None  # a request that the parser reads for the application
         self._running: RequestResponseCycle | None = None  # what the application is at, or was last
         self._refusal: TooMuch | None = None
@@ -234,11 +233,14 @@ class Protocol(HttpToolsProtocol):
         self._begun = begun
         self._begun_data = data
         self._phase = CALL
-        if not begun.waits:
+        if begun.waits and not self._takes_long(begun):
+            begun.on_said(self._said)
+        else:
             self._hand_over()
-            return
-        begun.on_said(self._said)
-        self._begun_timer = self.loop.call_later(begun.seconds, self._hand_over)
+
+    def _takes_long(self, begun: Begun) -> bool:
+        """Whether the client has to hear something before the next look but one."""
+        return begun.seconds < 2 * self.monitor.every
 
     def _said(self) -> None:
         """Its answer has come, or something that the long way is for."""
@@ -258,9 +260,6 @@ class Protocol(HttpToolsProtocol):
     def _take_begun(self) -> Begun | None:
         begun, self._begun = self._begun, None
         self._begun_data = b""
-        if self._begun_timer is not None:
-            self._begun_timer.cancel()
-            self._begun_timer = None
         return begun
 
     def _hand_over(self) -> None:
@@ -516,6 +515,8 @@ class Protocol(HttpToolsProtocol):
         elif self._waits:
             if self._phase != HEAD:
                 self.since = now
+            if self._begun is not None and self._takes_long(self._begun):
+                self._hand_over()
         elif self._phase == IDLE:
             if age >= limits.idle_seconds:
                 self.transport.close()

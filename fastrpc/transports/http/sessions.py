@@ -70,7 +70,7 @@ class Session:
         self._streams: dict[int, Stream] = {0: self.unasked}
         self._main.hand_over(self._take_unasked)
         self._idle: list[Exchange] = []
-        self._idle_quota = Quota(EXCHANGES_KEPT, all_idle)
+        self._all_idle = all_idle
         self._last_stream = 0
 
     @property
@@ -93,7 +93,7 @@ class Session:
         """Return a connection for one request. `begin` it, or `put_back` it."""
         if self._idle:
             exchange = self._idle.pop()
-            self._idle_quota.release(1)
+            self._all_idle.release(1)
             exchange.hand_over(None)
         else:
             exchange = Exchange(self._connect(main=self.dispatcher), self._loop)
@@ -108,7 +108,8 @@ class Session:
         """An exchange is over and may serve another request. What it still says belongs to none."""
         self.running.discard(exchange)
         self.used = monotonic()
-        if exchange.reusable and not self.closed and self._idle_quota.take(1):
+        has_room = not self.closed and len(self._idle) < EXCHANGES_KEPT
+        if exchange.reusable and has_room and self._all_idle.take(1):
             exchange.hand_over(self._take_unasked)
             self._idle.append(exchange)
         else:
@@ -118,7 +119,7 @@ class Session:
         """Give up what only speed needs, until the session is used again."""
         while self._idle:
             self._idle.pop().close()
-            self._idle_quota.release(1)
+            self._all_idle.release(1)
 
     def _take_unasked(self, kind: str, line: bytes) -> None:
         if kind == MESSAGE:
