@@ -79,6 +79,8 @@ extensions = [
     module("redaction"),
     module("context"),
     module("plan"),
+    module("call_info"),
+    module("recorder"),
     module("connection"),
     module("stream"),
     module("task"),

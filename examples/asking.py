@@ -37,7 +37,7 @@ async def book(ctx: Context) -> str:
     if not answer.accepted:
         tables[table - 1] = "free"
         return "Nothing is booked."
-    guest = answer.data
+    guest = answer.value
     tables[table - 1] = guest.name
     return f"Table {table}, {guest.place}, for {guest.name} and {guest.people - 1} more."
 
@@ -49,7 +49,7 @@ async def shorten(text: str, ctx: Context) -> str:
         sample = await ctx.sample(f"Say this in one sentence:\n{text}", max_tokens=100)
     except ToolError:
         return text.split(".")[0] + "."
-    return str(sample.text)
+    return sample.text
 
 
 @app.tool(effect="read")

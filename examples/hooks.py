@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from fastrpc import Server, ToolError
-from fastrpc.hooks import ToolCall
+from fastrpc import CallInfo, Server, ToolError
 
 app = Server("hooks", version="1.0")
 
@@ -38,13 +37,13 @@ def calls() -> dict[str, int]:
 
 
 @app.before
-def count(call: ToolCall) -> None:
+def count(call: CallInfo) -> None:
     """All tools: count."""
     COUNTS[call.tool] = COUNTS.get(call.tool, 0) + 1
 
 
 @app.before(tools="file_*")
-def stay_inside(call: ToolCall) -> None:
+def stay_inside(call: CallInfo) -> None:
     """Change an argument: paths are meant below one folder; refuse what would leave it."""
     path = os.path.realpath(os.path.join(ROOT, str(call.arguments.get("path", ""))))
     if os.path.commonpath([ROOT, path]) != ROOT:
@@ -53,13 +52,13 @@ def stay_inside(call: ToolCall) -> None:
 
 
 @app.after(tools="file_append")
-def tell_size(call: ToolCall, result: str) -> str:
+def tell_size(call: CallInfo, result: str) -> str:
     """Return another result."""
     return f"{result}, {os.path.getsize(call.arguments['path'])} bytes now"
 
 
 @app.on_error(tools="file_*")
-def plain_words(call: ToolCall, error: Exception) -> Any:
+def plain_words(call: CallInfo, error: Exception) -> Any:
     """Say in plain words what went wrong; leave everything else as it is."""
     if isinstance(error, FileNotFoundError):
         return ToolError(f"there is no file {os.path.relpath(call.arguments['path'], ROOT)}")

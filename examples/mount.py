@@ -5,8 +5,7 @@ Serve with `fastrpc serve examples/mount.py`.
 
 from __future__ import annotations
 
-from fastrpc import Server
-from fastrpc.hooks import ToolCall
+from fastrpc import CallInfo, Server
 
 clock = Server("clock")
 words = Server("words")
@@ -25,7 +24,7 @@ def count(text: str) -> int:
 
 
 @words.before
-def unquote(call: ToolCall) -> None:
+def unquote(call: CallInfo) -> None:
     """Hooks of a part hold for its own tools only."""
     call.arguments["text"] = str(call.arguments.get("text", "")).strip("'\"")
 

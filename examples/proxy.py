@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fastrpc import Server, ToolError
-from fastrpc.hooks import ToolCall
+from fastrpc import CallInfo, Server, ToolError
 
 BEHIND = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "mount.py")]
 
@@ -17,7 +16,7 @@ parts = Server.proxy(BEHIND, name="parts")
 
 
 @parts.before(tools="words_*")
-def not_too_long(call: ToolCall) -> None:
+def not_too_long(call: CallInfo) -> None:
     """Refuse before the server behind hears of it."""
     if len(str(call.arguments.get("text", ""))) > 10_000:
         raise ToolError("text: at most 10,000 characters, please")

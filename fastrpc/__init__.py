@@ -7,10 +7,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from msgspec import Meta
 
+    from fastrpc._core.call_info import CallInfo
+    from fastrpc._core.recorder import CallRecord
     from fastrpc.completion import Completions
     from fastrpc.context import Context
     from fastrpc.errors import (
@@ -24,14 +24,23 @@ if TYPE_CHECKING:
     )
     from fastrpc.prompts import Message
     from fastrpc.registry import tool
-    from fastrpc.resources import Contents
     from fastrpc.server import Server
-    from fastrpc.types import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
+    from fastrpc.types import (
+        Audio,
+        Contents,
+        EmbeddedResource,
+        Image,
+        ResourceLink,
+        Text,
+        ToolResult,
+    )
     from fastrpc.version import __version__
 
 __all__ = [
     "ArgumentError",
     "Audio",
+    "CallInfo",
+    "CallRecord",
     "Completions",
     "Contents",
     "Context",
@@ -56,8 +65,10 @@ __all__ = [
 _HOMES = {
     "ArgumentError": "fastrpc.errors",
     "Audio": "fastrpc.types",
+    "CallInfo": "fastrpc._core.call_info",
+    "CallRecord": "fastrpc._core.recorder",
     "Completions": "fastrpc.completion",
-    "Contents": "fastrpc.resources",
+    "Contents": "fastrpc.types",
     "Context": "fastrpc.context",
     "DefinitionError": "fastrpc.errors",
     "EmbeddedResource": "fastrpc.types",
@@ -78,13 +89,15 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'fastrpc' has no attribute {name!r}")
-    value = getattr(__import__(home, fromlist=[name]), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
+
+    def __getattr__(name: str) -> object:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module 'fastrpc' has no attribute {name!r}")
+        value = getattr(__import__(home, fromlist=[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Protocol
 
-    from fastrpc.catalogue.handlers import Run
+    from fastrpc.options import Run
     from fastrpc.schema import Parameter, Signature
 
     class Entries(Protocol):

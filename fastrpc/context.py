@@ -11,10 +11,17 @@ from fastrpc.errors import ToolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator
-    from typing import Any
+    from collections.abc import Awaitable, Callable, Generator, Sequence
+    from typing import Any, TypeVar, _SpecialForm, overload
+
+    from typing_extensions import TypeForm, Unpack
 
     from fastrpc.engine.ports import OutboundChannel
+    from fastrpc.options import LogLevel, Root, SamplingOptions
+    from fastrpc.questions import ElicitResult, Question, Said, Sample
+    from fastrpc.types import Contents
+
+    Value = TypeVar("Value")
 
 
 class Done:
@@ -96,7 +103,7 @@ class Context(CallContext):
             self._link.progress(report)
         return DONE
 
-    def log(self, data: Any, level: str = "info", logger: str | None = None) -> Done:
+    def log(self, data: object, level: LogLevel = "info", logger: str | None = None) -> Done:
         """Send the client a log message, if it wants to hear of this level (MCP, utilities: logging).
 
         `data` is any JSON value, mostly a text; `level` one of debug, info, notice, warning, error,
@@ -106,19 +113,19 @@ class Context(CallContext):
             self._link.log(level, data, logger)
         return DONE
 
-    def debug(self, data: Any, logger: str | None = None) -> Done:
+    def debug(self, data: object, logger: str | None = None) -> Done:
         """Send a log message of the level `debug`; see `log`."""
         return self.log(data, "debug", logger)
 
-    def info(self, data: Any, logger: str | None = None) -> Done:
+    def info(self, data: object, logger: str | None = None) -> Done:
         """Send a log message of the level `info`; see `log`."""
         return self.log(data, "info", logger)
 
-    def warning(self, data: Any, logger: str | None = None) -> Done:
+    def warning(self, data: object, logger: str | None = None) -> Done:
         """Send a log message of the level `warning`; see `log`."""
         return self.log(data, "warning", logger)
 
-    def error(self, data: Any, logger: str | None = None) -> Done:
+    def error(self, data: object, logger: str | None = None) -> Done:
         """Send a log message of the level `error`; see `log`."""
         return self.log(data, "error", logger)
 
@@ -134,13 +141,37 @@ class Context(CallContext):
 
     # --- asking ---------------------------------------------------------------------------------------
 
-    async def elicit(self, message: str, form: Any = None, *, key: str | None = None) -> Any:
+    if TYPE_CHECKING:
+
+        @overload
+        async def elicit(
+            self, message: str, form: None = None, *, key: str | None = None
+        ) -> ElicitResult[None]: ...
+        @overload
+        async def elicit(
+            self, message: str, form: type[Value], *, key: str | None = None
+        ) -> ElicitResult[Value]: ...
+        @overload
+        async def elicit(
+            self, message: str, form: list[str] | tuple[str, ...], *, key: str | None = None
+        ) -> ElicitResult[str]: ...
+        @overload
+        async def elicit(
+            self, message: str, form: TypeForm[Value], *, key: str | None = None
+        ) -> ElicitResult[Value]: ...
+        @overload
+        async def elicit(
+            self, message: str, form: dict[str, Any] | _SpecialForm, *, key: str | None = None
+        ) -> ElicitResult[Any]: ...
+
+    async def elicit(self, message: str, form: Any = None, *, key: str | None = None) -> ElicitResult[Any]:
         """Ask the person at the client to fill in a form (MCP, client features: elicitation).
 
         `form` is a dataclass, msgspec Struct, TypedDict or pydantic model of plain members, a plain type
-        (``str``, ``int``, ``bool``, a Literal …), or a JSON Schema; None asks for a yes alone. Returns an
-        `fastrpc.asking.Answer`: `action` is accept, decline or cancel, `data` the form's value, `accepted`
-        short for the first. Raises ToolError where the client cannot be asked.
+        (``str``, ``int``, ``bool``, a Literal …), a list of texts to choose from, or a JSON Schema; None asks
+        for a yes alone. Returns an `fastrpc.asking.ElicitResult`: `action` is accept, decline or cancel,
+        `accepted` short for the first, `data` the form's value or None, `value` the form's value or a
+        ToolError. Raises ToolError where the client cannot be asked, DefinitionError for what is no form.
 
         From 2026-07-28 on the function runs again from its start once the answer is there: what it does
         before it asks, it does twice, unless `once` does it. `key` names the question (made from its place
@@ -150,49 +181,69 @@ class Context(CallContext):
 
         return await self._ask_one(Form(message, form), key)
 
-    async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Any:
-        """Ask the person to visit a web page, for what must not pass through the client: a secret."""
+    async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> ElicitResult[None]:
+        """Ask the person to visit a web page, for what must not pass through the client: a secret.
+
+        Raises ToolError where the client cannot be asked.
+        """
         from fastrpc.questions import Visit
 
         return await self._ask_one(Visit(message, url), key)
 
     async def sample(
-        self, messages: Any, *, max_tokens: int = 1024, key: str | None = None, **options: Any
-    ) -> Any:
+        self,
+        messages: Said | Sequence[Said],
+        *,
+        max_tokens: int = 1024,
+        key: str | None = None,
+        **options: Unpack[SamplingOptions],
+    ) -> Sample:
         """Have the client's model go on from `messages` (MCP, client features: sampling).
 
         `messages` is a text or a list of messages; the other members of the request may be given by their
         names in snake case (`system_prompt`, `temperature`, `tools`, `tool_choice` …). Returns an
-        `fastrpc.asking.Sample` with `text`, `content`, `model` and `stop_reason`.
+        `fastrpc.asking.Sample` with `text`, `content`, `model` and `stop_reason`. Raises TypeError for an
+        option that there is not, ToolError where the client cannot be asked.
         """
         from fastrpc.questions import Sampling
 
         return await self._ask_one(Sampling(messages, max_tokens, options), key)
 
-    async def roots(self, *, key: str | None = None) -> Any:
-        """Return the folders that the client works in, a list of ``{"uri", "name"}`` (MCP: roots)."""
+    async def roots(self, *, key: str | None = None) -> list[Root]:
+        """Return the folders that the client works in, a list of ``{"uri", "name"}`` (MCP: roots).
+
+        Raises ToolError where the client cannot be asked.
+        """
         from fastrpc.questions import Roots
 
         return await self._ask_one(Roots(), key)
 
-    async def ask(self, **questions: Any) -> dict[str, Any]:
-        """Ask several questions at once, by key: `Form`, `Visit`, `Sampling`, `Roots` of `fastrpc.asking`."""
+    async def ask(self, **questions: Question[Any]) -> dict[str, Any]:
+        """Ask several questions at once, by key: `Form`, `Visit`, `Sampling`, `Roots` of `fastrpc.asking`.
+
+        Returns what each one's own call would, by key; None for one that the client cannot be asked. Raises
+        ToolError where it can be asked none of them.
+        """
         return await self._reach().ask(questions)
 
-    async def _ask_one(self, question: Any, key: str | None) -> Any:
+    async def _ask_one(self, question: Question[Value], key: str | None) -> Value:
         key = key or ""
-        return (await self._reach().ask({key: question}))[key]
+        answer: Value = (await self._reach().ask({key: question}))[key]
+        return answer
 
-    def once(self, key: str, function: Callable[[], Any]) -> Any:
+    def once(self, key: str, function: Callable[[], Value]) -> Value:
         """Call `function` and return its value; when the call runs again, return that value only.
 
         For what must happen once although an answer makes the handler run again (`elicit`). The value goes
         to the client and back, signed: it must be JSON, and no secret. A coroutine function is awaited:
         ``await ctx.once("order", place_order)``.
         """
-        return function() if self._link is None else self._link.once(key, function)
+        if self._link is None:
+            return function()
+        value: Value = self._link.once(key, function)
+        return value
 
-    def read_resource(self, uri: str) -> Awaitable[Any]:
+    def read_resource(self, uri: str) -> Awaitable[list[Contents]]:
         """Read a resource of this server; gives its contents as a list. Raises ToolError if there is none."""
         return self._reach().read_resource(uri)
 

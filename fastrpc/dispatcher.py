@@ -7,14 +7,13 @@ of a server share is in `Service`; how a tool runs, in `Call`. No I/O.
 
 from __future__ import annotations
 
-from _thread import get_ident
-
 from fastrpc import forks
 from fastrpc._core.encode import TEXT_FORM
+from fastrpc._core.recorder import ticks
 from fastrpc.batches import Batch
-from fastrpc.calls import Call, complaint_of, questions_of
-from fastrpc.engine.messages import notification
-from fastrpc.engine.request import RUNNING, Request
+from fastrpc.calls import Call, complaint_of, outcome_of, outcome_of_value, questions_of
+from fastrpc.engine.outbound import OutboundMessages
+from fastrpc.engine.request import RUNNING, WAITING, Request
 from fastrpc.errors import (
     BatchTooLarge,
     InternalError,
@@ -24,19 +23,20 @@ from fastrpc.errors import (
     Overloaded,
     ParseError,
     ProtocolError,
+    UnknownName,
     excerpt,
     suggestion,
 )
-from fastrpc.results import error_object, to_json
+from fastrpc.results import error_object
 from fastrpc.session import NEW, READY, Session
 from fastrpc.versions import BATCHES, MODERN, STRUCTURED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from typing import Any
 
+    from fastrpc._core.call_info import CallInfo
     from fastrpc._core.connection import Connection
     from fastrpc._core.message import Message
     from fastrpc._core.plan import Plan
@@ -45,8 +45,11 @@ if TYPE_CHECKING:
     from fastrpc.engine.ports import Method, PendingRequests, ResultEncoder
     from fastrpc.service import Service
 
+RECORDED = {"tools/call": "tool", "resources/read": "resource", "prompts/get": "prompt"}
+"""The methods that call what users wrote, and what they call."""
 
-class Dispatcher:
+
+class Dispatcher(OutboundMessages):
     """Serves one connection. The connection calls what is public here; see each method.
 
     A session may have several connections (MCP: Streamable HTTP has one for each POST): the dispatchers of
@@ -54,15 +57,13 @@ class Dispatcher:
     """
 
     def __init__(self, service: Service, connection: Connection, main: Dispatcher | None = None) -> None:
-        self.service = service
-        self.connection = connection
+        super().__init__(service, connection)
+        self.service: Service = service
         self._main = main
         self.session: Session = Session() if main is None else main.session
-        self.principal: str = "" if main is None else main.principal
-        """The authenticated principal, as the transport names it. A handle that one principal was given is
-        not valid for another."""
         if main is not None:
             connection.in_flight = main.in_flight
+            connection.principal = main.principal
         self.in_flight: dict[bytes, Any] = connection.in_flight
         self.on_idle: Callable[[], object] | None = None
         """Called when nothing is being worked on any more: see `busy`."""
@@ -74,9 +75,6 @@ class Dispatcher:
         """Called when a batch has been read that took more than one turn."""
         self.batches: set[Batch] = set() if main is None else main.batches
         """The session's batches that are still being read."""
-        self.thread = get_ident()
-        """The thread that serves the connection: nobody else may write to it."""
-        self.loop: AbstractEventLoop | None = None
         self.listening: dict[bytes, Any] = connection.listening
         """Requests whose answer is a stream of changes (MCP 2026-07-28: subscriptions/listen), by key."""
         self.untold: dict[str, None] = {}
@@ -91,24 +89,37 @@ class Dispatcher:
         """The session's main dispatcher: this one, if it has no other."""
         return self._main or self
 
+    @property
+    def principal(self) -> str:
+        """The authenticated principal, as the transport names it. A handle that one principal was given is
+        not valid for another."""
+        return self.connection.principal
+
+    @principal.setter
+    def principal(self, principal: str) -> None:
+        self.connection.principal = principal
+
     # --- what the connection calls ------------------------------------------------------------------
 
     def line_too_long(self) -> None:
         self._answer_error(b"null", ParseError("Parse error: a line longer than the limit"), None)
 
-    def call_ended(self, id: bytes, tool: Any, result: Any, modern: bool) -> None:
-        """An inline call has returned something that is more than a plain value."""
+    def call_ended(self, id: bytes, tool: Any, result: Any, modern: bool) -> str:
+        """An inline call has returned something that is more than a plain value; return its outcome."""
         results, version = self.service.results, self._version_of(modern)
         try:
             encoded = results.of(tool, result, version)
+            outcome = outcome_of_value(result)
         except BaseException as error:
             encoded = results.failure(complaint_of(tool, error), version)
+            outcome = outcome_of(error)
         self._answer(id, encoded, None)
+        return outcome
 
     def call_failed(
         self, id: bytes, tool: Any, error: BaseException, modern: bool, context: Context | None = None
-    ) -> None:
-        """An inline call has raised; a `context` is given if it was used."""
+    ) -> str:
+        """An inline call has raised; a `context` is given if it was used. Return the call's outcome."""
         self.leave_if_forked(error)
         try:
             if context is not None:
@@ -120,26 +131,47 @@ class Dispatcher:
                 result = self.service.results.failure(complaint_of(tool, error), version)
         except ProtocolError as problem:
             self._answer_error(id, problem, None)
+            return problem.outcome
         except BaseException as problem:  # str(error) has raised
             self._answer_error(id, own_fault("tools/call", problem), None)
-        else:
-            self._answer(id, result, None)
+            return InternalError.outcome
+        self._answer(id, result, None)
+        return outcome_of(error)
 
     def call_waits(
-        self, id: bytes, plan: Plan, task: CallTask, modern: bool, seconds: float, context: Context | None
+        self, id: bytes, plan: Plan, task: CallTask, modern: bool, began: int, context: Context | None
     ) -> None:
-        """A coroutine that the connection has begun so many seconds ago waits: its call is in flight now."""
-        if context is not None:
-            call = _request_of(context).call
-        else:
-            request = Request(self, id, "tools/call", {}, None)
-            request.version = self._version_of(modern)
-            request.encoder = self.service.features.TOOL_RESULTS
-            call = Call(self, request, plan, [])
+        """A coroutine waits that the connection has begun, at the tick `began`: its call is in flight now."""
+        call = self._call_of(id, plan, modern) if context is None else _request_of(context).call
+        call.request.began = call.request.allowed = began
         self._put_in_flight(call.request)
         self.service.in_flight += 1
         assert self.loop is not None
-        call.go_on(task, self.loop, seconds)
+        call.go_on(task, self.loop, self.connection.seconds_since(began))
+
+    def call_deferred(
+        self, id: bytes, plan: Plan, info: CallInfo, decision: Awaitable[Any], modern: bool, began: int
+    ) -> None:
+        """The guard decides later about a call that the connection would have made."""
+        call = _request_of(info.context).call
+        call.arguments = info.bound_values() or []
+        call.state = WAITING
+        call.request.began = began
+        try:
+            self._defer(call, decision)
+        except Overloaded as error:
+            self._refuse(call.request, error)
+        except BaseException as error:
+            self._put_in_flight(call.request)
+            call.request.outcome = "refused"
+            call.failed(error)
+
+    def _call_of(self, id: bytes, plan: Plan, modern: bool) -> Call:
+        """Return the call of a tool that the connection has begun."""
+        request = Request(self, id, "tools/call", {"name": plan.name}, None)
+        request.version = self._version_of(modern)
+        request.encoder = self.service.features.TOOL_RESULTS
+        return Call(self, request, plan, [])
 
     def open_call(self, context: Context, line: bytes, plan: Plan) -> None:
         """Fill in the context of a call that the connection makes, which has been asked for more."""
@@ -211,23 +243,23 @@ class Dispatcher:
 
     def _take_request(self, message: Message, batch: Batch | None) -> None:
         request = Request.of(self, message, batch)
+        if self.service.recorder is not None:
+            request.began = ticks()
         if batch is None or self._is_wanted(request, batch):
             self._handle(request)
 
     def _handle(self, request: Request) -> None:
         """Serve a request, and answer it unless it is answered later."""
-        batch = request.batch
         try:
             result = self._serve(request)
         except ProtocolError as error:
-            self._answer_error(request.id, error, batch)
-            return
+            self._refuse(request, error)
         except BaseException as error:  # of what users write, too: a type's own reading of an argument
             self.leave_if_forked(error)
-            self._answer_error(request.id, own_fault(request.method, error), batch)
-            return
-        if result is not None:
-            self._answer(request.id, result, batch)
+            self._refuse(request, own_fault(request.method, error))
+        else:
+            if result is not None:
+                self.answer(request, result)
 
     def _serve(self, request: Request) -> bytes | None:
         """Return a request's result, or None if it comes later."""
@@ -312,8 +344,35 @@ class Dispatcher:
     # --- answers --------------------------------------------------------------------------------------
 
     def answer(self, request: Request, result: bytes) -> None:
-        """Answer a request that was not answered at once and is no handler's call."""
+        """Answer a request with its result, as JSON text."""
+        before = self.connection.output.total
         self._answer(request.id, result, request.batch)
+        self._record(request, before)
+
+    def _refuse(self, request: Request, error: ProtocolError) -> None:
+        """Answer a request with an error."""
+        before = self.connection.output.total
+        self._answer_error(request.id, error, request.batch)
+        request.outcome = request.outcome or error.outcome
+        self._record(request, before)
+
+    def _record(self, request: Request, before: int) -> None:
+        """Record a call that is over for its client; so many bytes had been written before its answer."""
+        recorder = self.service.recorder
+        kind = RECORDED.get(request.method)
+        if recorder is not None and kind is not None:
+            recorder.write(
+                kind,
+                request.target,
+                request.id,
+                self.principal,
+                request.outcome or "ok",
+                request.began,
+                request.bound,
+                request.allowed,
+                request.returned or (ticks() if request.allowed else 0),
+                self.connection.output.total - before,
+            )
 
     def _answer(self, id: bytes, result: bytes, batch: Batch | None) -> None:
         if batch is not None:
@@ -341,21 +400,39 @@ class Dispatcher:
             self.connection.take_plans(plans)
         plan = plans.get(name)
         if plan is None:
-            raise InvalidParams(f"Unknown tool: {excerpt(name)}{suggestion(name, plans)}")
+            raise UnknownName(f"Unknown tool: {excerpt(name)}{suggestion(name, plans)}")
         return plan
 
     # --- handlers -----------------------------------------------------------------------------------------
 
     def begin(
-        self, request: Request, plan: Plan, arguments: list[Any], encoder: ResultEncoder
+        self,
+        request: Request,
+        plan: Plan,
+        arguments: list[Any] | dict[str, Any],
+        encoder: ResultEncoder,
     ) -> bytes | None:
         """Call a handler: answer at once, or put the request in flight and return None.
 
-        `encoder` makes its result, and the result or error that tells of its failure.
+        `arguments` are bound; those that do not fit are a dict, for the hooks of the plan. `encoder` makes
+        the result, and the result or error that tells of a failure.
         """
         request.encoder = encoder
         call = Call(self, request, plan, arguments)
-        if plan.inline and not plan.tool.is_async and self.service.awaited_by(plan.tool) is None:
+        if self.service.recorder is not None:
+            request.bound = request.allowed = ticks()
+        if plan.guard is not None:
+            try:
+                decision = plan.guard(call.info)
+                if decision is not None:
+                    self._defer(call, decision)
+                    return None
+            except Overloaded:
+                raise
+            except BaseException as error:
+                return self._refusal(call, error)
+            request.allowed = ticks()
+        if plan.inline and not plan.is_async and self.service.awaited_by(plan.tool) is None:
             return self._call_inline(call)
         self._put_in_flight(request)
         try:
@@ -365,16 +442,35 @@ class Dispatcher:
             raise
         return None
 
+    def _refusal(self, call: Call, error: BaseException) -> bytes:
+        """The guard has refused a call, or failed. Return its result, or raise the ProtocolError."""
+        call.left()
+        call.request.outcome = "refused"
+        return self._failure(call.request, call.plan.tool, error)
+
+    def _defer(self, call: Call, decision: Awaitable[Any]) -> None:
+        """Have a call wait in flight for the decision of its guard. Raises Overloaded."""
+        from fastrpc.engine.guards import check_awaitable
+
+        check_awaitable(decision)
+        self.service.count_in()
+        self._put_in_flight(call.request)
+        self.connection.call_in_loop(lambda: call.await_decision(decision))
+
     def _call_inline(self, call: Call) -> bytes:
         request, handler = call.request, call.plan.tool
         try:
-            return request.encoder.encode(request, handler, call.run_inline())
+            result = call.run_inline()
+            if self.service.recorder is not None:
+                request.returned = ticks()
+            return request.encoder.encode(request, handler, result)
         except BaseException as error:
             self.leave_if_forked(error)
             return self._failure(request, handler, error)
 
     def _failure(self, request: Request, handler: Any, error: BaseException) -> bytes:
         """Return the result that tells of an error. Raises ProtocolError where it is to be none."""
+        request.outcome = request.outcome or outcome_of(error)
         if isinstance(error, ProtocolError):
             raise error
         questions = questions_of(error)
@@ -413,6 +509,8 @@ class Dispatcher:
 
     def call_returned(self, call: Call, result: Any) -> None:
         request = call.request
+        if self.service.recorder is not None:
+            request.returned = ticks()
         if (
             type(result) is str
             and request.batch is None
@@ -420,10 +518,12 @@ class Dispatcher:
             and call.plan.form == TEXT_FORM
         ):
             try:
+                before = self.connection.output.total
                 self.connection.answer_text(request.id, result, request.version == MODERN)
             except UnicodeEncodeError:
                 pass  # said by the long way
             else:
+                self._record(request, before)
                 self._forget(request)
                 return
         try:
@@ -431,30 +531,28 @@ class Dispatcher:
         except BaseException as error:
             self.call_raised(call, error)
         else:
-            self._answer_late(request, encoded)
+            self.answer(request, encoded)
+            self._forget(request)
 
     def call_raised(self, call: Call, error: BaseException) -> None:
         request = call.request
         try:
             result = self._failure(request, call.plan.tool, error)
         except ProtocolError as problem:
-            self._answer_error(request.id, problem, request.batch)
-            self._forget(request)
+            self._refuse(request, problem)
         except BaseException as problem:
-            self._answer_error(request.id, own_fault(request.method, problem), request.batch)
-            self._forget(request)
+            self._refuse(request, own_fault(request.method, problem))
         else:
-            self._answer_late(request, result)
+            self.answer(request, result)
+        self._forget(request)
 
     def call_dropped(self, call: Call) -> None:
         """A cancelled request is not answered; a batch does not wait for it."""
+        call.request.outcome = "cancelled"
+        self._record(call.request, self.connection.output.total)
         self._forget(call.request)
         if self.on_dropped is not None:
             self.on_dropped()
-
-    def _answer_late(self, request: Request, result: bytes) -> None:
-        self._answer(request.id, result, request.batch)
-        self._forget(request)
 
     def _forget(self, request: Request) -> None:
         del self.in_flight[request.key]
@@ -474,60 +572,6 @@ class Dispatcher:
     def _look_whether_idle(self) -> None:
         if self.on_idle is not None and not self.busy:
             self.on_idle()
-
-    # --- what the server says by itself ---------------------------------------------------------------
-
-    def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
-        """Send a notification. To be called on the connection's own thread: see `post`."""
-        self.send_line(notification(method, params))
-
-    def send(self, message: dict[str, Any]) -> None:
-        """Send a message, on the connection's own thread."""
-        self.send_line(to_json(message))
-
-    def send_line(self, line: bytes) -> None:
-        """Send a message that is JSON text and no answer, on the connection's own thread."""
-        connection = self.connection
-        if connection.tell is not None:
-            connection.tell(line)
-            return
-        connection.output.line(line)
-        connection.wrote()
-
-    def post(self, function: Callable[[], object]) -> None:
-        """Call `function` on the connection's own thread: now if this is it, else soon."""
-        if get_ident() == self.thread:
-            function()
-        elif self.loop is None:
-            if self.connection.call_in_loop is None:  # there is no transport, and so no client to hear of it
-                return
-            self.connection.call_in_loop(lambda: self.post(function))  # the loop may have begun meanwhile
-        else:
-            try:
-                self.loop.call_soon_threadsafe(function)
-            except RuntimeError:  # the loop is closed: nobody is left to hear it
-                pass
-
-    def loop_runs(self, loop: AbstractEventLoop) -> None:
-        """The connection is served by this loop from now on."""
-        self.loop = self.connection.loop = loop
-        self.thread = get_ident()
-        self.watch()
-
-    def watch(self) -> None:
-        """If a loop serves the connection, have it call what watches for changes; else forget lists that are
-        ready, so that the next one does. From whatever thread.
-        """
-        loop = self.loop
-        if loop is not None:
-            self.post(lambda: self.service.watch_in(loop))
-        else:
-            self.connection.forget_lists()
-
-    def begin_loop(self) -> None:
-        """Ask for the event loop, if the transport has not begun it: something is to happen by itself."""
-        if self.loop is None and self.connection.call_in_loop is not None:
-            self.connection.call_in_loop(lambda: None)
 
     @property
     def pending(self) -> Any:

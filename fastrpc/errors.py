@@ -24,7 +24,12 @@ what goes through a handler on purpose (`fastrpc.calls.InputRequired`)."""
 
 
 class FastrpcError(Exception):
-    """The root: whatever fastrpc raises on purpose is one of these."""
+    """The root: whatever fastrpc raises on purpose is one of these.
+
+    `outcome` is what the record of a call says that ended with it (`fastrpc._core.recorder.OUTCOMES`).
+    """
+
+    outcome = "tool_error"
 
 
 class ProtocolError(FastrpcError):
@@ -35,11 +40,12 @@ class ProtocolError(FastrpcError):
     """
 
     code = -32603
+    outcome = "protocol_error"
 
-    def __init__(self, message: str, data: Any = None) -> None:
+    def __init__(self, message: str, data: object = None) -> None:
         super().__init__(message)
         self.message = message
-        self.data = data
+        self.data: Any = data
 
 
 class ParseError(ProtocolError):
@@ -73,6 +79,13 @@ class InvalidParams(ProtocolError):
     """The method's parameters do not have the shape that it defines."""
 
     code = -32602
+    outcome = "invalid"
+
+
+class UnknownName(InvalidParams):
+    """There is no tool, or no prompt, of this name."""
+
+    outcome = "unknown"
 
 
 class InternalError(ProtocolError):
@@ -89,6 +102,7 @@ class Overloaded(ProtocolError):
     """
 
     code = -31001
+    outcome = "overloaded"
 
 
 class UnsupportedProtocolVersion(ProtocolError):
@@ -105,6 +119,7 @@ class ResourceNotFound(ProtocolError):
     """
 
     code = -32602
+    outcome = "unknown"
 
     def __init__(self, uri: str, hint: str = "", *, legacy: bool = False) -> None:
         uri = excerpt(uri)
@@ -115,6 +130,12 @@ class ResourceNotFound(ProtocolError):
 
 class ToolError(FastrpcError):
     """Raised by a tool: its message is shown to the model as a result with ``isError: true``."""
+
+
+class CallTimeout(ToolError):
+    """A call has not ended within its handler's `timeout_seconds`."""
+
+    outcome = "timeout"
 
 
 class MissingRequiredClientCapability(ProtocolError, ToolError):
@@ -133,6 +154,8 @@ class ArgumentError(FastrpcError):
     The message names the field, what was expected and what came. It reaches the model as a result
     with ``isError: true`` (MCP 2025-11-25, tools: error handling).
     """
+
+    outcome = "invalid"
 
 
 class DefinitionError(FastrpcError, TypeError):

@@ -1,47 +1,28 @@
 """Hooks: functions that see the calls of tools, may change them, refuse them, and mend what fails.
 
-``@app.before`` gets each call before it runs: it may change its arguments, or refuse by raising.
-``@app.after`` gets the result too, and may return another. ``@app.on_error`` gets what was raised, and may
-return a result instead, or another error. `hooked` makes the tool that a call plan is compiled from: a tool
-that no hook matches is left as it is and pays nothing. Who may call a tool is not judged here.
+``@app.before`` gets each call before it runs, a `CallInfo`: it may change its arguments, which are bound
+again then, or refuse by raising. ``@app.after`` gets the result too, and may return another.
+``@app.on_error`` gets what was raised, and may return a result instead, or another error. A call whose
+arguments do not fit comes to the hooks with those that the client sent. `around` makes what the plan of a
+tool has in its slot: a tool that no hook matches pays nothing. Who may call a tool is for `Server.guard` to
+decide, before any hook runs.
 """
 
 from __future__ import annotations
 
-from copy import copy
-
 from fastrpc.catalogue.handlers import is_async, name_of
 from fastrpc.errors import FAILURES, DefinitionError
-from fastrpc.schema import Signature
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from fastrpc.context import Context
+    from fastrpc._core.call_info import CallInfo
     from fastrpc.registry import Tool
 
 PARAMETERS = {"before": "(call)", "after": "(call, result)", "on_error": "(call, error)"}
 _VARIADIC = 0x04
-
-
-class ToolCall:
-    """One call of a tool, as hooks see it.
-
-    `tool` is its name, `arguments` what the client sent, by name, before it is checked; `context` the
-    call's `Context`.
-    """
-
-    __slots__ = ("arguments", "context", "tool")
-
-    def __init__(self, tool: str, arguments: dict[str, Any], context: Context) -> None:
-        self.tool = tool
-        self.arguments = arguments
-        self.context = context
-
-    def __repr__(self) -> str:
-        return f"ToolCall({self.tool!r}, {self.arguments!r})"
 
 
 class Hook:
@@ -84,75 +65,70 @@ def _takes(function: Any, count: int) -> bool:
     return least <= count and (count <= most or bool(code.co_flags & _VARIADIC))
 
 
-def hooked(tool: Tool, hooks: Sequence[Hook]) -> Tool:
-    """Return a tool with those hooks around it that match its name; itself if there are none.
+def around(tool: Tool, hooks: Sequence[Hook]) -> Hooked | None:
+    """Return what calls a tool with those hooks before and behind it that match its name; None if none do.
 
     A mounted tool has the hooks of its own server around it first, by the names it has there.
     """
     names = [tool.name, *(name for _, name in tool.origin)]
     layers = [hooks, *(server.service.hooks for server, _ in tool.origin)]
-    found = tool
+    found = None
     for name, layer in zip(reversed(names), reversed(layers), strict=True):
         matching = [hook for hook in layer if hook.matches(name)]
         if matching:
-            found = _wrapped(found, name, matching)
+            found = Hooked(tool, name, matching, found)
     return found
 
 
-def _wrapped(tool: Tool, name: str, hooks: list[Hook]) -> Tool:
-    found = copy(tool)
-    found._signature = _HookedSignature(tool, name, hooks)
-    found.is_async = tool.is_async or any(hook.is_async for hook in hooks)
-    return found
+class Hooked:
+    """Calls a tool's function between its hooks: what a plan has in its slot `around`.
 
+    `inner` are the hooks of the server that the tool was mounted from; None: there are none. Called with a
+    `CallInfo`, it returns the result, or a coroutine if it `is_async`.
+    """
 
-class _HookedSignature(Signature):
-    """The signature of a tool with hooks around it. Arguments are bound behind the hooks that may change
-    them: what `bind` returns is the client's object as it came."""
+    __slots__ = ("after", "before", "inner", "is_async", "name", "on_error", "tool")
 
-    __slots__ = ("after", "before", "name", "on_error", "run", "tool")
-
-    def __init__(self, tool: Tool, name: str, hooks: list[Hook]) -> None:
-        inner = tool.signature
-        for slot in Signature.__slots__:
-            setattr(self, slot, getattr(inner, slot))
-        self.vectorizable = False
-        self.context_parameter = "context"  # each call has one
+    def __init__(self, tool: Tool, name: str, hooks: list[Hook], inner: Hooked | None) -> None:
         self.tool = tool
         self.name = name
+        self.inner = inner
         self.before, self.after, self.on_error = (
             [hook for hook in hooks if hook.when == when] for when in PARAMETERS
         )
-        waits = tool.is_async or any(hook.is_async for hook in hooks)
-        self.run = self._run_async if waits else self._run
+        self.is_async: bool = (
+            tool.is_async or any(hook.is_async for hook in hooks) or (inner is not None and inner.is_async)
+        )
 
-    def bind(self, arguments: dict[str, Any]) -> list[Any]:
-        return [arguments]
+    def __call__(self, call: CallInfo) -> Any:
+        return self._run_async(call) if self.is_async else self._run(call)
 
-    def call(self, function: Callable[..., Any], values: list[Any], context: Any = None) -> Any:
-        return self.run(ToolCall(self.name, values[0], context))
-
-    def _enter(self, call: ToolCall) -> Any:
-        """Bind the arguments as they are now, and call the tool."""
-        signature = self.tool.signature
-        return signature.call(self.tool.function, signature.bind(call.arguments), call.context)
+    def _enter(self, call: CallInfo) -> Any:
+        """Call what is within these hooks; it knows the call by its own name."""
+        if self.inner is None:
+            return call.invoke()
+        call.name = self.inner.name
+        return self.inner(call)
 
     # --- everything synchronous -----------------------------------------------------------------------
 
-    def _run(self, call: ToolCall) -> Any:
+    def _run(self, call: CallInfo) -> Any:
         try:
             for hook in self.before:
                 hook.function(call)
             result = self._enter(call)
             for hook in self.after:
+                call.name = self.name
                 changed = hook.function(call, result)
-                result = result if changed is None else changed
+                if changed is not None:
+                    result = changed
             return result
         except FAILURES as error:
             return self._mend(call, error)
 
-    def _mend(self, call: ToolCall, error: BaseException) -> Any:
+    def _mend(self, call: CallInfo, error: BaseException) -> Any:
         """Ask the hooks for errors, until one has a result. Raises the error that is left."""
+        call.name = self.name
         for hook in self.on_error:
             try:
                 answer = hook.function(call, error)
@@ -167,27 +143,32 @@ class _HookedSignature(Signature):
 
     # --- something waits ------------------------------------------------------------------------------
 
-    async def _run_async(self, call: ToolCall) -> Any:
+    async def _run_async(self, call: CallInfo) -> Any:
         try:
             for hook in self.before:
-                await _told(hook, call)
-            if self.tool.is_async:
-                result = await self._enter(call)
-            elif self.tool.run == "inline":
-                result = self._enter(call)
-            else:
-                result = await call.context._reach().in_thread(lambda: self._enter(call))
+                await _answer(hook, call)
+            result = await self._enter_async(call)
             for hook in self.after:
-                changed = await _told(hook, call, result)
-                result = result if changed is None else changed
+                call.name = self.name
+                changed = await _answer(hook, call, result)
+                if changed is not None:
+                    result = changed
             return result
         except FAILURES as error:
             return await self._mend_async(call, error)
 
-    async def _mend_async(self, call: ToolCall, error: BaseException) -> Any:
+    async def _enter_async(self, call: CallInfo) -> Any:
+        if self.tool.is_async or (self.inner is not None and self.inner.is_async):
+            return await self._enter(call)
+        if self.tool.run == "inline":
+            return self._enter(call)
+        return await call.context._reach().in_thread(lambda: self._enter(call))
+
+    async def _mend_async(self, call: CallInfo, error: BaseException) -> Any:
+        call.name = self.name
         for hook in self.on_error:
             try:
-                answer = await _told(hook, call, error)
+                answer = await _answer(hook, call, error)
             except FAILURES as other:
                 error = other
                 continue
@@ -198,6 +179,17 @@ class _HookedSignature(Signature):
         raise error
 
 
-async def _told(hook: Hook, *values: Any) -> Any:
+async def _answer(hook: Hook, *values: Any) -> Any:
     answer = hook.function(*values)
     return await answer if hook.is_async else answer
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ToolCall":
+        from warnings import warn
+
+        from fastrpc._core.call_info import CallInfo
+
+        warn("fastrpc.hooks.ToolCall is fastrpc.CallInfo now", DeprecationWarning, stacklevel=2)
+        return CallInfo
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

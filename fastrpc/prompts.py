@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from fastrpc.catalogue.handlers import Run
+    from fastrpc.options import Icon, Role, Run
     from fastrpc.types import Content
 
 ROLES = ("user", "assistant")
@@ -33,10 +33,10 @@ class Message:
 
     __slots__ = ("content", "role")
 
-    def __init__(self, role: str, content: str | Content | dict[str, Any]) -> None:
+    def __init__(self, role: Role, content: str | Content | dict[str, Any]) -> None:
         if role not in ROLES:
             raise ValueError(f"role: expected user or assistant, got {role!r:.40}")
-        self.role = role
+        self.role: Role = role
         self.content = content
 
     def __repr__(self) -> str:
@@ -61,7 +61,7 @@ class Prompt(Handler):
         name: str | None = None,
         title: str | None = None,
         description: str | None = None,
-        icons: list[dict[str, Any]] | None = None,
+        icons: list[Icon] | None = None,
         meta: dict[str, Any] | None = None,
         run: Run = "auto",
         timeout_seconds: float | None = None,

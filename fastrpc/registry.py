@@ -16,17 +16,18 @@ from fastrpc.versions import known
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, Literal, TypeVar, overload
+    from typing import Any, TypeVar, overload
 
-    from fastrpc.catalogue.handlers import Run
+    from typing_extensions import Unpack
+
+    from fastrpc.options import Effect, Icon, Run, ToolAnnotations, ToolOptions
     from fastrpc.schema import Signature
 
-    Effect = Literal["read", "write", "network", "exec"]
     Function = TypeVar("Function", bound=Callable[..., Any])
 
 MARK = "__fastrpc_tool__"
 
-EFFECTS: dict[str, dict[str, bool]] = {
+EFFECTS: dict[str, ToolAnnotations] = {
     "read": {"readOnlyHint": True},
     "network": {"readOnlyHint": True, "openWorldHint": True},
     "write": {"readOnlyHint": False, "destructiveHint": False},
@@ -77,8 +78,8 @@ class Tool(Handler):
         input_schema: dict[str, Any] | None = None,
         documents: Mapping[str, Any] | None = None,
         json_schema_extra: dict[str, Any] | None = None,
-        annotations: dict[str, Any] | None = None,
-        icons: list[dict[str, Any]] | None = None,
+        annotations: ToolAnnotations | None = None,
+        icons: list[Icon] | None = None,
         meta: dict[str, Any] | None = None,
         structured: bool = True,
     ) -> None:
@@ -88,8 +89,8 @@ class Tool(Handler):
         function = self.function
         self.description = clean_docstring(docstring_of(function) if description is None else description)
         self.title = title
-        self.effect = effect
-        self.annotations = {**EFFECTS.get(effect or "", {}), **(annotations or {})}
+        self.effect: Effect | None = effect
+        self.annotations: ToolAnnotations = {**EFFECTS.get(effect or "", {}), **(annotations or {})}
         self.icons = icons
         self.meta = meta
         self._input_schema = input_schema
@@ -177,25 +178,7 @@ if TYPE_CHECKING:
     @overload
     def tool(function: Function, /) -> Function: ...
     @overload
-    def tool(
-        function: None = None,
-        /,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        title: str | None = None,
-        effect: Effect | None = None,
-        run: Run = "auto",
-        timeout_seconds: float | None = None,
-        max_running: int | None = None,
-        input_schema: dict[str, Any] | None = None,
-        documents: Mapping[str, Any] | None = None,
-        json_schema_extra: dict[str, Any] | None = None,
-        annotations: dict[str, Any] | None = None,
-        icons: list[dict[str, Any]] | None = None,
-        meta: dict[str, Any] | None = None,
-        structured: bool = True,
-    ) -> Callable[[Function], Function]: ...
+    def tool(function: None = None, /, **options: Unpack[ToolOptions]) -> Callable[[Function], Function]: ...
 
 
 def tool(function: Any = None, /, **options: Any) -> Any:

@@ -10,16 +10,46 @@ from fastrpc.errors import DefinitionError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
+    from contextlib import AbstractAsyncContextManager
     from types import ModuleType
     from typing import Any, TypeVar, overload
 
+    from typing_extensions import Self, Unpack
+
+    from fastrpc._core.call_info import CallInfo
+    from fastrpc._core.recorder import CallRecord
     from fastrpc.catalogue import Registry
     from fastrpc.dispatcher import Dispatcher
+    from fastrpc.hooks import Hook
+    from fastrpc.options import (
+        AsgiOptions,
+        CacheScope,
+        CallOptions,
+        CommandProxyOptions,
+        HttpOptions,
+        Icon,
+        LogLevel,
+        PromptOptions,
+        ProviderOptions,
+        ResourceOptions,
+        ToolOptions,
+        UrlProxyOptions,
+    )
     from fastrpc.registry import Tool
+    from fastrpc.service import Service
     from fastrpc.service.watching import Watch
+    from fastrpc.telemetry.observers import Observers
+    from fastrpc.transports.http.asgi import Application
 
-    Function = TypeVar("Function", bound=Callable[..., Any])
+    Lifespan = Callable[["Server"], AbstractAsyncContextManager[object]]
+    Function = TypeVar("Function", bound=Callable[..., object])
+    Thing = TypeVar("Thing")
+    Guard = TypeVar("Guard", bound=Callable[[CallInfo], Awaitable[None] | None])
+    Observer = TypeVar("Observer", bound=Callable[[list[CallRecord]], object])
+    Before = TypeVar("Before", bound=Callable[[CallInfo], object])
+    After = TypeVar("After", bound=Callable[[CallInfo, Any], object])
+    OnError = TypeVar("OnError", bound=Callable[[CallInfo, Exception], object])
 
 
 class Server:
@@ -48,16 +78,16 @@ class Server:
         title: str | None = None,
         description: str | None = None,
         website_url: str | None = None,
-        icons: list[dict[str, Any]] | None = None,
+        icons: list[Icon] | None = None,
         instructions: str | None = None,
         page_size: int = 1000,
         max_in_flight: int = 16384,
         max_batch: int = 100,
         threads: int = 40,
         ttl_ms: int = 60_000,
-        cache_scope: str = "private",
-        lifespan: Callable[[Any], Any] | None = None,
-        extensions: dict[str, Any] | None = None,
+        cache_scope: CacheScope = "private",
+        lifespan: Lifespan | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
         experimental: dict[str, Any] | None = None,
     ) -> None:
         self.name = name
@@ -72,7 +102,7 @@ class Server:
         self.max_batch = max_batch
         self.threads = threads
         self.ttl_ms = ttl_ms
-        self.cache_scope = cache_scope
+        self.cache_scope: CacheScope = cache_scope
         self.lifespan = lifespan
         if extensions:
             from fastrpc.types import checked_extensions
@@ -82,11 +112,13 @@ class Server:
         self.experimental = experimental
         self.catalogue = Catalogue()
         self._loaders: list[Callable[[], Iterable[Tool]]] = []
-        self._hooks: list[Any] = []
+        self._hooks: list[Hook] = []
+        self._guards: list[Callable[[CallInfo], Awaitable[None] | None]] = []
+        self._observers: Observers | None = None
         self._mounts: list[Server] = []  # what is mounted here
         self._hosts: list[Server] = []  # where this server is mounted
         self._source: Any = None  # the server behind a proxy
-        self._service: Any = None
+        self._service: Service | None = None
         self.watching: Watch | None = None
         self._over_http = False
         self.settled = True  # the folder that the server works in will not change any more
@@ -104,7 +136,7 @@ class Server:
         @overload
         def tool(self, function: Function) -> Function: ...
         @overload
-        def tool(self, function: None = None, **options: Any) -> Callable[[Function], Function]: ...
+        def tool(self, **options: Unpack[ToolOptions]) -> Callable[[Function], Function]: ...
 
     def tool(self, function: Any = None, **options: Any) -> Any:
         """Make a function a tool of this server: ``@app.tool`` or ``@app.tool(effect="read")``.
@@ -116,6 +148,13 @@ class Server:
             return lambda function: self.tool(function, **options)
         self.add_tool(function, **options)
         return function
+
+    if TYPE_CHECKING:
+
+        @overload
+        def add_tool(self, tool: Tool) -> None: ...
+        @overload
+        def add_tool(self, tool: Callable[..., object], **options: Unpack[ToolOptions]) -> None: ...
 
     def add_tool(self, tool: Any, **options: Any) -> None:
         """Add a function or a `Tool`. Raises DefinitionError as `tool` does."""
@@ -138,7 +177,7 @@ class Server:
 
     # --- resources, prompts, completion ---------------------------------------------------------------
 
-    def resource(self, uri: str, **options: Any) -> Callable[[Function], Function]:
+    def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[Function], Function]:
         """Make a function a resource: ``@app.resource("docs://guide")`` or, with variables in the address,
         a template: ``@app.resource("docs://{id}/{path*}")`` (RFC 6570, levels 1 to 3).
 
@@ -149,15 +188,15 @@ class Server:
         kind = self.catalogue.templates if is_template(uri) else self.catalogue.resources
         return _decorator(kind, {"uri": uri, **options})
 
-    def resources(self, scheme: str, **options: Any) -> Callable[[Any], Any]:
+    def resources(self, scheme: str, **options: Unpack[ProviderOptions]) -> Callable[[Thing], Thing]:
         """Make a class or an object the provider of all resources of a scheme, listed page by page.
 
         See `fastrpc.resources.Provider` for the methods that it has.
         """
         return _decorator(self.catalogue.providers, {"scheme": scheme, **options})
 
-    def add_resource(self, uri: str, content: Any, **options: Any) -> None:
-        """Offer a text, bytes, or a function under this address."""
+    def add_resource(self, uri: str, content: object, **options: Unpack[ResourceOptions]) -> None:
+        """Offer a text, bytes, or a function under this address. Raises DefinitionError."""
         self.resource(uri, **options)(content if callable(content) else lambda: content)
 
     def remove_resource(self, uri: str) -> None:
@@ -177,7 +216,7 @@ class Server:
         @overload
         def prompt(self, function: Function) -> Function: ...
         @overload
-        def prompt(self, function: None = None, **options: Any) -> Callable[[Function], Function]: ...
+        def prompt(self, **options: Unpack[PromptOptions]) -> Callable[[Function], Function]: ...
 
     def prompt(self, function: Any = None, **options: Any) -> Any:
         """Make a function a prompt: ``@app.prompt``, with the options of `fastrpc.prompts.Prompt`."""
@@ -190,22 +229,24 @@ class Server:
         """Remove a prompt. Raises KeyError if there is none of this name."""
         self.catalogue.prompts.remove(name)
 
-    def complete(self, target: Any, argument: str, **options: Any) -> Callable[[Function], Function]:
+    def complete(
+        self, target: str | Callable[..., object], argument: str, **options: Unpack[CallOptions]
+    ) -> Callable[[Function], Function]:
         """Make a function complete an argument of a prompt (by name or function) or a template's variable
         (by the template's address): ``@app.complete("review", "language")``. See `fastrpc.completion`."""
         from fastrpc.completion import target_of
 
-        target = target_of(self.catalogue.prompts, self.catalogue.templates, target, argument)
-        return _decorator(self.catalogue.completions, {"target": target, "argument": argument, **options})
+        key = target_of(self.catalogue.prompts, self.catalogue.templates, target, argument)
+        return _decorator(self.catalogue.completions, {"target": key, "argument": argument, **options})
 
     # --- hooks ----------------------------------------------------------------------------------------
 
     if TYPE_CHECKING:
 
         @overload
-        def before(self, function: Function) -> Function: ...
+        def before(self, function: Before) -> Before: ...
         @overload
-        def before(self, function: None = None, *, tools: str = "*") -> Callable[[Function], Function]: ...
+        def before(self, *, tools: str = "*") -> Callable[[Before], Before]: ...
 
     def before(self, function: Any = None, *, tools: str = "*") -> Any:
         """Call a function before each call of the tools whose names match. See `fastrpc.hooks`."""
@@ -214,9 +255,9 @@ class Server:
     if TYPE_CHECKING:
 
         @overload
-        def after(self, function: Function) -> Function: ...
+        def after(self, function: After) -> After: ...
         @overload
-        def after(self, function: None = None, *, tools: str = "*") -> Callable[[Function], Function]: ...
+        def after(self, *, tools: str = "*") -> Callable[[After], After]: ...
 
     def after(self, function: Any = None, *, tools: str = "*") -> Any:
         """Call a function with each result of the tools whose names match. See `fastrpc.hooks`."""
@@ -225,9 +266,9 @@ class Server:
     if TYPE_CHECKING:
 
         @overload
-        def on_error(self, function: Function) -> Function: ...
+        def on_error(self, function: OnError) -> OnError: ...
         @overload
-        def on_error(self, function: None = None, *, tools: str = "*") -> Callable[[Function], Function]: ...
+        def on_error(self, *, tools: str = "*") -> Callable[[OnError], OnError]: ...
 
     def on_error(self, function: Any = None, *, tools: str = "*") -> Any:
         """Call a function with each error of the tools whose names match. See `fastrpc.hooks`."""
@@ -242,7 +283,39 @@ class Server:
         self._plan_anew()
         return function
 
-    def remove_hook(self, function: Any) -> None:
+    def guard(self, function: Guard) -> Guard:
+        """Have a function decide about each call of a tool, a resource or a prompt: ``@app.guard``.
+
+        It is handed a `CallInfo` with the caller (`principal`), what is called (`kind`, `name`, `effect`) and
+        the bound `arguments`. It allows the call by returning None, refuses it by raising ToolError or
+        ProtocolError, or returns an awaitable that does either later; any other exception refuses too. It
+        runs on the thread of the connection, before any hook, and must be quick. The guards of a server that
+        is mounted hold for what it offers here.
+        """
+        self._guards.append(function)
+        self._plan_anew()
+        return function
+
+    def observe(self, function: Observer) -> Observer:
+        """Have a function see what has become of each call of a tool, a resource or a prompt:
+        ``@app.observe``.
+
+        It is handed a list of `CallRecord` every 50 ms while there are calls, on a thread of its own: who has
+        called what, the outcome as the client saw it, how long each stage took, the bytes of the answer.
+        Records of what is mounted here are among them. While nobody observes it costs nothing.
+        """
+        self._observed().functions.append(function)
+        return function
+
+    def _observed(self) -> Observers:
+        if self._observers is None:
+            from fastrpc.telemetry.observers import Observers
+
+            self._observers = Observers()
+            self._plan_anew()
+        return self._observers
+
+    def remove_hook(self, function: Callable[..., object]) -> None:
         """Call a function around tools no longer. Does nothing if it is no hook."""
         self._hooks[:] = [hook for hook in self._hooks if hook.function != function]
         self._plan_anew()
@@ -264,7 +337,7 @@ class Server:
     def _plan_anew(self) -> None:
         """What is around the calls of tools has changed: here, and where this server is mounted."""
         if self._service is not None:
-            self._service.results.notes = self._notes()
+            self._set_around(self._service)
             self._service.forget_plans()
         for host in self._hosts:
             host._plan_anew()
@@ -291,7 +364,7 @@ class Server:
         if self.watching is not None:
             self.watching.remove(function)
 
-    def log(self, data: Any, level: str = "info", logger: str | None = None) -> int:
+    def log(self, data: object, level: LogLevel = "info", logger: str | None = None) -> int:
         """Send a log message that belongs to no call to each client that has asked for its level by
         logging/setLevel (MCP, utilities: logging); from whatever thread. Returns to how many it went.
 
@@ -307,7 +380,7 @@ class Server:
         """Whether a call is being worked on: one that waits, or that runs on a thread."""
         return any(service.in_flight > 0 for service in self._services())
 
-    def _services(self) -> list[Any]:
+    def _services(self) -> list[Service]:
         """The serving halves of this server, if it is served, and of those where it is mounted."""
         found = [] if self._service is None else [self._service]
         for host in self._hosts:
@@ -359,8 +432,19 @@ class Server:
             found += [other for other in inner._mounts if other not in found]
         return found
 
+    if TYPE_CHECKING:
+
+        @overload
+        @classmethod
+        def proxy(cls, where: str, **options: Unpack[UrlProxyOptions]) -> Self: ...
+        @overload
+        @classmethod
+        def proxy(
+            cls, where: list[str] | tuple[str, ...], **options: Unpack[CommandProxyOptions]
+        ) -> Self: ...
+
     @classmethod
-    def proxy(cls, where: Iterable[str] | str, **options: Any) -> Server:
+    def proxy(cls, where: Iterable[str] | str, **options: Any) -> Self:
         """Return a server that serves what another MCP server offers: one that a command starts, a list of
         str, spoken to over its standard input and output, or one at an http URL. See docs/composition.md.
 
@@ -379,6 +463,20 @@ class Server:
         return server
 
     # --- serving --------------------------------------------------------------------------------------
+
+    if TYPE_CHECKING:
+
+        @overload
+        def run(self, *, drain_seconds: float | None = None, trace: str | None = None) -> None: ...
+        @overload
+        def run(
+            self,
+            *,
+            drain_seconds: float | None = None,
+            trace: str | None = None,
+            http: str | None,
+            **options: Unpack[HttpOptions],
+        ) -> None: ...
 
     def run(
         self,
@@ -427,7 +525,7 @@ class Server:
                 writer.close()
         dispatcher.service.leave_threads_behind()
 
-    def asgi(self, **options: Any) -> Any:
+    def asgi(self, **options: Unpack[AsgiOptions]) -> Application:
         """Return an ASGI application that serves this server over HTTP (MCP: Streamable HTTP).
 
         `token` (a text, several, or a function that knows whose one is), `token_file` or `auth_servers` say
@@ -438,7 +536,8 @@ class Server:
         from fastrpc.transports.http.asgi import Application
 
         self._over_http = True
-        return Application(lambda: application(self.connect, self._input_schema_of, options, self.max_batch))
+        given = {**options}
+        return Application(lambda: application(self.connect, self._input_schema_of, given, self.max_batch))
 
     @property
     def over_http(self) -> bool:
@@ -478,7 +577,7 @@ class Server:
         return {name: value for name, value in said.items() if value is not None}
 
     @property
-    def service(self) -> Any:
+    def service(self) -> Service:
         """What all connections of this server share."""
         if self._service is None:
             from fastrpc import methods
@@ -497,14 +596,19 @@ class Server:
                 cache_scope=self.cache_scope,
                 lifespan=None if lifespan is None else lambda: lifespan(self),
                 hooks=self._hooks,
+                guards=self._guards,
                 mounts=self._mounts,
                 source=self._source,
                 extensions=self.extensions,
                 experimental=self.experimental,
                 load=self.load_tools,
             )
-            self._service.results.notes = self._notes()
+            self._set_around(self._service)
         return self._service
+
+    def _set_around(self, service: Any) -> None:
+        service.results.notes = self._notes()
+        service.recorder = None if self._observers is None else self._observers.recorder
 
 
 def _decorator(registry: Registry, options: dict[str, Any]) -> Callable[[Any], Any]:

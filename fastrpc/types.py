@@ -1,4 +1,4 @@
-"""What a tool or a prompt may hand back besides plain values: content blocks, and `ToolResult`.
+"""What a handler may hand back besides plain values: content blocks, `Contents`, and `ToolResult`.
 
 A helper holds what an author says; `block_of` makes the block that a protocol version knows of it, or the
 nearest one. Plain classes: importing them costs nothing, and a tool that returns `str` never meets them.
@@ -11,11 +11,13 @@ from fastrpc.versions import known, knows_content
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from os import PathLike
     from typing import Any
 
     from typing_extensions import Self
+
+    from fastrpc.options import ContentAnnotations, Icon
 
 _MIME_TYPES = {
     "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp",
@@ -43,7 +45,7 @@ class Content:
     __slots__ = ("annotations", "meta")
 
     def __init__(
-        self, *, annotations: dict[str, Any] | None = None, meta: dict[str, Any] | None = None
+        self, *, annotations: ContentAnnotations | None = None, meta: dict[str, Any] | None = None
     ) -> None:
         self.annotations = annotations if annotations is None else annotations_of(annotations)
         self.meta = meta if meta is None else checked_meta(meta)
@@ -59,7 +61,7 @@ class Text(Content):
     __slots__ = ("text",)
 
     def __init__(
-        self, text: str, *, annotations: dict[str, Any] | None = None, meta: dict[str, Any] | None = None
+        self, text: str, *, annotations: ContentAnnotations | None = None, meta: dict[str, Any] | None = None
     ) -> None:
         super().__init__(annotations=annotations, meta=meta)
         self.text = text
@@ -81,7 +83,7 @@ class _Media(Content):
         data: bytes,
         mime_type: str,
         *,
-        annotations: dict[str, Any] | None = None,
+        annotations: ContentAnnotations | None = None,
         meta: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(annotations=annotations, meta=meta)
@@ -123,7 +125,7 @@ class Image(_Media):
         data: bytes,
         mime_type: str = "image/png",
         *,
-        annotations: dict[str, Any] | None = None,
+        annotations: ContentAnnotations | None = None,
         meta: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(data, mime_type, annotations=annotations, meta=meta)
@@ -145,7 +147,7 @@ class Audio(_Media):
         data: bytes,
         mime_type: str = "audio/wav",
         *,
-        annotations: dict[str, Any] | None = None,
+        annotations: ContentAnnotations | None = None,
         meta: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(data, mime_type, annotations=annotations, meta=meta)
@@ -163,7 +165,7 @@ class EmbeddedResource(Content):
         text: str | None = None,
         data: bytes | None = None,
         mime_type: str | None = None,
-        annotations: dict[str, Any] | None = None,
+        annotations: ContentAnnotations | None = None,
         meta: dict[str, Any] | None = None,
     ) -> None:
         if (text is None) == (data is None):
@@ -207,8 +209,8 @@ class ResourceLink(Content):
         description: str | None = None,
         mime_type: str | None = None,
         size: int | None = None,
-        icons: list[dict[str, Any]] | None = None,
-        annotations: dict[str, Any] | None = None,
+        icons: list[Icon] | None = None,
+        annotations: ContentAnnotations | None = None,
         meta: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(annotations=annotations, meta=meta)
@@ -250,6 +252,44 @@ class Block(Content):
         return self.block
 
 
+class Contents:
+    """One of the contents of a resource: a text, or bytes; anything else is sent as JSON text.
+
+    `mime_type`, `uri` and `meta` are what the client is told of it; the resource's own MIME type and URI
+    unless given. A function may return a list of several.
+    """
+
+    __slots__ = ("content", "meta", "mime_type", "uri")
+
+    def __init__(
+        self,
+        content: object,
+        mime_type: str | None = None,
+        *,
+        uri: str | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> None:
+        self.content: Any = content
+        self.mime_type = mime_type
+        self.uri = uri
+        self.meta = meta
+
+    @property
+    def text(self) -> str:
+        """The content as a text. Raises TypeError if it is none."""
+        if not isinstance(self.content, str):
+            raise TypeError(f"{self.uri or 'the content'} is no text but {type(self.content).__name__}")
+        return self.content
+
+    @property
+    def data(self) -> bytes:
+        """The content as bytes: a text in UTF-8."""
+        return self.content.encode() if isinstance(self.content, str) else bytes(self.content)
+
+    def __repr__(self) -> str:
+        return f"Contents({self.content!r:.60}, {self.mime_type!r}, uri={self.uri!r})"
+
+
 class ToolResult:
     """Full control over a tool's result.
 
@@ -270,12 +310,12 @@ class ToolResult:
         self,
         content: str | Content | Sequence[str | Content] | None = None,
         *,
-        structured: Any = None,
+        structured: object = None,
         is_error: bool = False,
         meta: dict[str, Any] | None = None,
     ) -> None:
         self.content = content
-        self.structured = structured
+        self.structured: Any = structured
         self.is_error = is_error
         self.meta = meta if meta is None else checked_meta(meta)
 
@@ -340,7 +380,7 @@ def _base64(data: bytes) -> str:
 # ------------------------------------------------------------------------- annotations and metadata
 
 
-def annotations_of(given: dict[str, Any]) -> dict[str, Any]:
+def annotations_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the annotations of content or a resource in the protocol's form. Raises ValueError."""
     found: dict[str, Any] = {}
     for name, value in given.items():

@@ -37,7 +37,7 @@ ASKED = [
     ("form", "{'name': 'Ada'}"),
     ("model", "hi there"),
     ("roots", "['file:///a']"),
-    ("both", "{'a': Answer('accept', 'v'), 'b': Answer('accept', 'v')}"),
+    ("both", "{'a': ElicitResult('accept', 'v'), 'b': ElicitResult('accept', 'v')}"),
 ]
 """How the tool `ask` may ask, and its text once a client that can do everything has given these answers."""
 
@@ -68,6 +68,10 @@ def echo(text: str) -> str:
 @app.tool(run="inline")
 def who(context: Context) -> str:
     return context.principal
+
+@app.tool(run="inline")
+def look(look: bool, context: Context) -> str:
+    return context.principal if look else "nobody"
 
 @app.tool
 async def wait(ms: int) -> str:

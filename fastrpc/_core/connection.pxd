@@ -4,10 +4,22 @@ from libc.stdint cimport int64_t, uint8_t
 
 from cpython.object cimport PyObject
 
+from fastrpc._core.call_info cimport CallInfo
 from fastrpc._core.context cimport CallContext
 from fastrpc._core.encode cimport Output
 from fastrpc._core.message cimport Message
 from fastrpc._core.plan cimport MOST_PARAMETERS, Plan
+
+# A call that is being served, on the stack.
+cdef struct Steps:
+    PyObject** values          # bound, as Plan.invoke() takes them
+    const char* id             # with ID_ROOM readable bytes, outside of the read buffer
+    Py_ssize_t id_size
+    bint modern
+    bint refused               # by the guard
+    int64_t began              # ticks, as in Record
+    int64_t bound
+    int64_t allowed
 
 cdef class Connection:
     cdef readonly Output output
@@ -33,6 +45,9 @@ cdef class Connection:
     cdef public object loop              # the event loop that serves the connection, or None
     cdef public bint shared              # by all callers, and answers at once: no Context, no coroutine
     cdef public object call_in_loop      # calls a function on the event loop, as soon as there is one
+    cdef public str principal            # the authenticated principal, or ""
+    cdef PyObject* context               # the Context of the call that is being served, or NULL
+    cdef str outcome                     # of the call that was answered last (`recorder.OUTCOMES`)
     cdef bint pumping
     cdef int64_t now                     # the ticks when the last timed call ended; 0: count anew
     cdef int64_t first_clock             # clock and ticks when the connection was made
@@ -42,6 +57,7 @@ cdef class Connection:
     cdef int handle_message(self) except -1
     cdef int too_long(self) except -1
     cdef int answer_known(self) except -1
+    cdef int serve_known(self, Plan plan) except -1
     cdef int list(self, bytes ready) except -1
     cdef int dispatch(self) except -1
     cdef int dispatch_large(self) except -1
@@ -59,20 +75,21 @@ cdef class Connection:
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
     ) except -1
     cdef bint may_begin(self, Plan plan) except -1
-    cdef int call_in_context(self, Plan plan, bint modern) except -1
-    cdef int go_on(
-        self,
-        Plan plan,
-        const char* id,
-        Py_ssize_t id_size,
-        bint modern,
-        PyObject* made,
-        int64_t began,
-        CallContext context,
+    cdef int serve(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known) except -1
+    cdef CallContext context_for(self, Plan plan, bint known)
+    cdef int go(self, Plan plan, Steps* steps, CallContext context) except -1
+    cdef int put_back(self, Plan plan, CallInfo info) except -1
+    cdef int defer(
+        self, Plan plan, Steps* steps, CallContext context, CallInfo info, object decision
     ) except -1
-    cdef int step_call(
-        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known
+    cdef int conclude(
+        self, Plan plan, Steps* steps, CallContext context, object result, object error
     ) except -1
+    cdef int finish(
+        self, Plan plan, Steps* steps, CallContext context, object result, object error
+    ) except -1
+    cdef int record(self, Plan plan, Steps* steps, int64_t returned, Py_ssize_t size) except -1
+    cdef int keep_context(self) except -1
     cdef int fail_call_with(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object error
     ) except -1

@@ -31,11 +31,14 @@ class Connection:
     flush: Callable[[], object] | None
     tell: Callable[[bytes], object] | None
     loop: AbstractEventLoop | None
+    principal: str
     shared: bool
     call_in_loop: Callable[[Callable[[], object]], object]
     def __init__(self, legacy_tails: tuple[bytes, ...], modern_tails: tuple[bytes, ...]) -> None: ...
     def answer_text(self, id: bytes, text: str, modern: bool) -> None:
         """Answer with one text block. Raises UnicodeEncodeError before anything is written."""
+    def seconds_since(self, began: int) -> float:
+        """Return how many seconds ago a tick was."""
     def wrote(self) -> None:
         """Say that an answer was written outside of a pump, so that somebody sends it."""
     def take_plans(self, plans: dict[str, Plan]) -> None:

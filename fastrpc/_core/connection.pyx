@@ -2,8 +2,9 @@
 
 A `tools/call` of a tool that may run inline goes from the parser through its plan into the output
 buffer without leaving compiled code but for the tool itself; what the tool raises, too, where it is a
-ToolError, or an exception whose text needs no care. The connection also calls functions that take a
-Context, and takes the first step of a coroutine once the event loop runs; if the coroutine waits then, the
+ToolError, or an exception whose text needs no care. A call whose plan has more to it than its function (a
+Context, a coroutine, a guard, hooks, a recorder) goes through `serve`, step by step: bind, guard, invoke,
+encode, record. A coroutine takes its first step here once the event loop runs; if it waits then, the
 dispatcher gets it as a call in flight. The dispatcher, in Python, gets every other message, every result
 that is no plain value, and every other failure. The connection looks at the processor's counter once a call
 of a tool that is judged by its record, at a clock only when that call looks slow. It does no I/O: a
@@ -12,41 +13,23 @@ transport feeds lines and sends the output.
 
 from cpython.dict cimport PyDict_Contains, PyDict_GetItem
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
+from cpython.ref cimport Py_DECREF, Py_REFCNT
 from libc.string cimport memchr, memcmp, memcpy
 
 from fastrpc._core.call cimport Call
-from fastrpc._core.context cimport CallContext, context_of_call
+from fastrpc._core.call_info cimport CallInfo, info_of_call
+from fastrpc._core.context cimport CallContext, new_context
 from fastrpc._core.encode cimport FORM_TEXT, ID_ROOM
 from fastrpc._core.message cimport LARGE, LEGACY, MODERN, REQUEST, PyGC_Disable, PyGC_Enable
 from fastrpc._core.plan cimport MISFIT
+from fastrpc._core.recorder cimport TOOL, Record
 
 from time import monotonic
 
 from fastrpc import forks
 from fastrpc.errors import FastrpcError, ToolError
 
-cdef extern from *:
-    """
-    #include <stdint.h>
-    #include <time.h>
-
-    static inline int64_t fastrpc_clock(void) {
-        struct timespec time;
-        clock_gettime(CLOCK_MONOTONIC, &time);
-        return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-    }
-
-    /* A count that grows evenly with time and costs a third of the clock: the processor's, where it has one
-       that every core shares. */
-    static inline int64_t fastrpc_ticks(void) {
-    #ifdef __x86_64__
-        return (int64_t)__builtin_ia32_rdtsc();
-    #else
-        return fastrpc_clock();
-    #endif
-    }
-    """
+cdef extern from "clock.h":
     int64_t c_clock "fastrpc_clock"() noexcept nogil
     int64_t ticks "fastrpc_ticks"() noexcept nogil
 
@@ -56,6 +39,7 @@ cdef extern from "raised.h":
 
 cdef extern from "Python.h":
     bint PyUnicode_IS_COMPACT_ASCII(object text)
+    PyObject* PyObject_CallOneArg(object function, object argument)
 
 cdef enum:
     SUSPICIOUS_TICKS = 100_000   # no processor counts a millisecond in fewer
@@ -134,6 +118,7 @@ cdef class Connection:
         self.first_ticks = ticks()
         self.output = Output()
         self.message = Message()
+        self.principal = ""
         self.plans = {}
         self.in_flight = {}
         self.listening = {}
@@ -159,19 +144,14 @@ cdef class Connection:
         ):
             if message.is_call:
                 plan = self.plan_of()
-                if plan is None or plan.count < 0:
-                    return self.dispatch()
-                if plan.context_at >= 0:
-                    if not (self.shared or message.resumes) and self.may_begin(plan):
-                        return self.call_in_context(plan, modern)
-                elif plan.inline:
+                if plan is not None and (
+                    plan.straight or (plan.count >= 0 and not message.resumes and self.may_begin(plan))
+                ):
                     if message.likely:
                         self.learn(plan)
-                    return self.call(plan, message.id.data, message.id.size, modern, False)
-                elif self.may_begin(plan):
-                    if message.likely:
-                        self.learn(plan)
-                    return self.step_call(plan, message.id.data, message.id.size, modern, False)
+                    if plan.straight:
+                        return self.call(plan, message.id.data, message.id.size, modern, False)
+                    return self.serve(plan, message.id.data, message.id.size, modern, False)
             elif message.is_list:
                 ready = self.modern_list if modern else self.legacy_list
                 if ready is not None:
@@ -208,11 +188,18 @@ cdef class Connection:
         """Call the tool of the known line that the message has just read, and write its answer."""
         cdef Plan plan = self.last
         cdef const Call* call = self.message.call
+        if plan.straight and not (
+            (self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)
+        ):
+            return self.call(plan, call.id, call.id_size, self.known_modern, True)
+        return self.serve_known(plan)
+
+    cdef int serve_known(self, Plan plan) except -1:
+        """The same for a call that has more steps, or is not to be answered here."""
+        cdef const Call* call = self.message.call
         if not ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)):
-            if plan.inline:
-                return self.call(plan, call.id, call.id_size, self.known_modern, True)
             if self.may_begin(plan):
-                return self.step_call(plan, call.id, call.id_size, self.known_modern, True)
+                return self.serve(plan, call.id, call.id_size, self.known_modern, True)
         self.message.take_likely()
         return self.dispatch()
 
@@ -285,7 +272,7 @@ cdef class Connection:
         ):
             return 0
         self.now = 0
-        self.dispatcher.call_ended(id[:id_size], plan.tool, result, modern)
+        self.outcome = self.dispatcher.call_ended(id[:id_size], plan.tool, result, modern)
         return 0
 
     cdef int put_text(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1:
@@ -323,8 +310,9 @@ cdef class Connection:
             except BaseException:  # str(error) has raised
                 text = None
             if text is not None:
+                self.outcome = "tool_error"
                 return self.output.put_text(id, id_size, text, self.tails[tail], self.tail_sizes[tail])
-        self.dispatcher.call_failed(id[:id_size], plan.tool, error, modern)
+        self.outcome = self.dispatcher.call_failed(id[:id_size], plan.tool, error, modern)
         return 0
 
     cdef str complaint(self, Plan plan, object error):
@@ -348,15 +336,17 @@ cdef class Connection:
             text = masked(text)
         return f"{name}: {text}" if text else name
 
-    # --- a call that may wait, or that takes a Context -------------------------------------------------
+    # --- a call with all its steps ------------------------------------------------------------------------
 
     cdef bint may_begin(self, Plan plan) except -1:
-        """May the function be called here, now? For a coroutine the loop has to run, and the server must not
-        be overloaded."""
+        """May the call be begun here, now? For a coroutine the loop has to run, and the server must not be
+        overloaded. A connection that all callers share knows none of them."""
         cdef object service
+        if self.shared:
+            return False
         if plan.inline:
             return True
-        if not plan.stepped or self.shared or self.loop is None:
+        if not plan.stepped or self.loop is None:
             return False
         if begun is None:
             prepare_for_coroutines()
@@ -365,87 +355,195 @@ cdef class Connection:
         service = self.dispatcher.service
         return service.in_flight < service.max_in_flight
 
-    cdef int step_call(
+    cdef int serve(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known
     ) except -1:
-        """Begin the coroutine of a call and, if it has ended with its first step, write the answer."""
-        cdef bytes kept = with_room(id, id_size)
-        cdef int64_t began = ticks()
-        cdef PyObject* made
-        self.now = 0
-        made = plan.call_known(self.message.call, self.order) if known else plan.call(self.message)
-        if known and made == <PyObject*> MISFIT:
+        """Take a call through the steps of its plan: bind, guard, invoke, encode, record."""
+        cdef char room[ID_ROOM]
+        cdef PyObject* vector[MOST_PARAMETERS + 2]
+        cdef PyObject* outer = self.context
+        cdef bytes long_id
+        cdef Steps steps
+        cdef int fits
+        steps.began = self.now if self.now else ticks()
+        steps.values = vector + 1
+        steps.refused = False
+        steps.modern = modern
+        steps.id_size = id_size
+        if id_size > ID_ROOM:
+            long_id = id[:id_size]
+            steps.id = long_id
+        else:  # the function may make the read buffer move; the id lies in it
+            memcpy(room, id, ID_ROOM)
+            steps.id = room
+        fits = plan.bind(self.message, self.order if known else NULL, steps.values)
+        steps.bound = steps.allowed = ticks() if plan.recorder is not None else 0
+        try:
+            if fits > 0:
+                return self.go(plan, &steps, self.context_for(plan, known))
+            if fits < 0:
+                return self.conclude(plan, &steps, None, None, take_raised())
+        finally:
+            self.context = outer
+            plan.release(steps.values)
+        if known:
             self.message.take_likely()
-        return self.go_on(plan, kept, id_size, modern, made, began, None)
+        return self.dispatch()
 
-    cdef int call_in_context(self, Plan plan, bint modern) except -1:
-        """Call a function that takes a Context and, if it has ended, write the answer."""
-        cdef Message message = self.message
-        cdef Py_ssize_t id_size = message.id.size
-        cdef bytes kept
-        cdef bytes line
+    cdef CallContext context_for(self, Plan plan, bint known):
+        """Return the context of the call that the message asks for; None if it needs none."""
         cdef CallContext context
-        if message.line.size >= LARGE:
-            return self.dispatch()
-        if self.now == 0 or not plan.judged:
-            self.now = ticks()
-        line = message.line.data[:message.line.size]
-        kept = with_room(message.id.data, id_size)
-        context = context_of_call(
-            plan.context_kind, self.dispatcher, line, plan, not message.wants_progress
-        )
-        return self.go_on(plan, kept, id_size, modern, plan.call_in(message, context), self.now, context)
+        if plan.context_kind is None:
+            return None
+        context = plan.spare_context
+        if context is None:
+            context = new_context(plan.context_kind)
+            context.plan = plan
+        else:
+            plan.spare_context = None
+        context.opener = self.dispatcher  # a spare one may be of another caller's connection
+        context.text = self.message.line.data
+        context.size = self.message.line.size
+        context.asks_no_progress = known or not self.message.wants_progress
+        context.ended = False
+        self.context = <PyObject*> context
+        return context
 
-    cdef int go_on(
-        self,
-        Plan plan,
-        const char* id,
-        Py_ssize_t id_size,
-        bint modern,
-        PyObject* made,
-        int64_t began,
-        CallContext context,
-    ) except -1:
-        """A function has been called, at the tick `began`; `made` is what it returned, as of Plan.call().
-
-        The id has ID_ROOM readable bytes and stays where it is.
-        """
+    cdef int go(self, Plan plan, Steps* steps, CallContext context) except -1:
+        """The arguments are bound: ask the guard, call the function, and see what has come of it."""
+        cdef CallInfo info = None
+        cdef PyObject* made = NULL
         cdef object result = None
         cdef object error = None
-        cdef object task
+        if context is not None and plan.context_at >= 0:
+            steps.values[plan.context_at] = <PyObject*> context
+        if plan.guard is not None or plan.around is not None:
+            info = info_of_call(plan, self.principal, context, steps.values)
+        if plan.guard is not None:
+            made = PyObject_CallOneArg(plan.guard, info)
+            steps.allowed = ticks()
+            if made == NULL:
+                steps.refused = True
+                self.put_back(plan, info)
+                return self.conclude(plan, steps, context, None, take_raised())
+            result = <object> made
+            Py_DECREF(result)
+            if result is not None:
+                return self.defer(plan, steps, context, info, result)
+        if plan.around is None:
+            made = plan.invoke(steps.values)
+        else:
+            made = PyObject_CallOneArg(plan.around, info)
         if made == NULL:
             error = take_raised()
         else:
             result = <object> made
             Py_DECREF(result)
-            if result is MISFIT:
-                return self.dispatch()
-            if plan.stepped:
-                task = begun(result, self.loop)
-                if self.generation is not None and self.generation != forks.generation:
-                    self.dispatcher.leave_if_forked(task.value if task.failed else None)
-                if not task.done():
-                    seconds = self.nanoseconds_of(ticks() - began) / 1e9
-                    self.dispatcher.call_waits(id[:id_size], plan, task, modern, seconds, context)
-                    return 0
-                if task.cancelled():
-                    error = ToolError("the call was cancelled")
-                elif task.failed:
-                    error = task.value
-                else:
-                    result = task.value
+        if info is not None:
+            self.put_back(plan, info)
+        return self.conclude(plan, steps, context, result, error)
+
+    cdef int put_back(self, Plan plan, CallInfo info) except -1:
+        """Keep a CallInfo for the next call, unless somebody else has kept it."""
+        if info.given is None and info.values is None and Py_REFCNT(info) == 1:
+            info.context = None
+            info.vector = NULL
+            plan.spare_info = info
+        else:
+            info.keep()
+        return 0
+
+    cdef int defer(
+        self, Plan plan, Steps* steps, CallContext context, CallInfo info, object decision
+    ) except -1:
+        """The guard decides later: the call is in flight until then."""
+        self.now = 0
+        context.keep()
+        info.keep()
+        self.dispatcher.call_deferred(
+            steps.id[: steps.id_size], plan, info, decision, steps.modern, steps.began
+        )
+        return 0
+
+    cdef int conclude(
+        self, Plan plan, Steps* steps, CallContext context, object result, object error
+    ) except -1:
+        """The function has returned, or a step has raised: answer now, or when the coroutine has ended."""
+        cdef object task
+        if plan.stepped and error is None:
+            task = begun(result, self.loop)
+            if self.generation is not None and self.generation != forks.generation:
+                self.dispatcher.leave_if_forked(task.value if task.failed else None)
+            if not task.done():
+                self.now = 0
+                if context is not None:
+                    context.keep()
+                self.dispatcher.call_waits(
+                    steps.id[: steps.id_size], plan, task, steps.modern, steps.began, context
+                )
+                return 0
+            if task.cancelled():
+                error = ToolError("the call was cancelled")
+            elif task.failed:
+                error = task.value
+            else:
+                result = task.value
         if plan.judged:
+            self.now = steps.began
             self.judge(plan)
+        return self.finish(plan, steps, context, result, error)
+
+    cdef int finish(
+        self, Plan plan, Steps* steps, CallContext context, object result, object error
+    ) except -1:
+        """Write the answer and record the call."""
+        cdef long long before = self.output.written()
+        cdef int64_t returned = ticks() if plan.recorder is not None else 0
+        cdef bint used = False
         if context is not None:
             context.ended = True
-            if context.link is not None:
+            used = context.link is not None
+            if used:
                 self.dispatcher.call_left(context)
+            elif context.is_untouched():
+                plan.spare_context = context
+            else:
+                context.keep()
+        self.outcome = "ok"
         if error is None:
-            return answer(self, plan, id, id_size, modern, result)
-        if context is not None and context.link is not None:
-            self.dispatcher.call_failed(id[:id_size], plan.tool, error, modern, context)
+            answer(self, plan, steps.id, steps.id_size, steps.modern, result)
+        elif used:
+            self.outcome = self.dispatcher.call_failed(
+                steps.id[: steps.id_size], plan.tool, error, steps.modern, context
+            )
+        else:
+            self.fail_call_with(plan, steps.id, steps.id_size, steps.modern, error)
+        if plan.recorder is not None:
+            if steps.refused:
+                self.outcome = "refused"
+            self.record(plan, steps, returned, self.output.written() - before)
+        return 0
+
+    cdef int record(self, Plan plan, Steps* steps, int64_t returned, Py_ssize_t size) except -1:
+        cdef Record* record = plan.recorder.next_record()
+        if record == NULL:
             return 0
-        return self.fail_call_with(plan, id, id_size, modern, error)
+        record.kind = TOOL
+        record.began = steps.began
+        record.bound = steps.bound
+        record.allowed = steps.allowed
+        record.returned = returned
+        record.written = ticks()
+        record.size = size
+        return plan.recorder.filled(
+            record, self.outcome, plan.name, steps.id[: steps.id_size], self.principal
+        )
+
+    cdef int keep_context(self) except -1:
+        """The read buffer is used again while a function runs: its Context needs a copy of its request."""
+        if self.context != NULL:
+            (<CallContext> self.context).keep()
+        return 0
 
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept:
         """Return how long so many ticks are, by what has gone by since the connection was made."""
@@ -463,6 +561,10 @@ cdef class Connection:
         """Answer with one text block. Raises UnicodeEncodeError before anything is written."""
         self.output.text(id, text, self.tail_texts[FORMS * modern])
         self.wrote()
+
+    def seconds_since(self, int64_t began):
+        """Return how many seconds ago a tick was."""
+        return self.nanoseconds_of(ticks() - began) / 1e9
 
     def wrote(self):
         """Say that an answer was written outside of a pump, so that somebody sends it."""
@@ -493,6 +595,7 @@ cdef class Connection:
         Say whether; if not, nothing has happened.
         """
         cdef Message message = self.message
+        self.keep_context()
         self.now = 0
         message.read_line(message.keep(line), len(line))
         if message.kind_code != REQUEST or message.era != MODERN or message.wants_progress:
@@ -513,8 +616,10 @@ cdef class Connection:
         Say whether; if not, nothing has happened.
         """
         cdef Message message = self.message
-        cdef const char* text = message.keep(line)
+        cdef const char* text
+        self.keep_context()
         self.now = 0
+        text = message.keep(line)
         if (
             self.known
             and not self.known_modern
@@ -535,8 +640,10 @@ cdef class Connection:
 
     def receive(self, bytes line):
         """Handle one line that came by another way than a stream."""
+        cdef const char* text
+        self.keep_context()
         self.now = 0
-        cdef const char* text = self.message.keep(line)
+        text = self.message.keep(line)
         if line and self.known and self.message.read_known(text, text + len(line) + 1) == len(line):
             self.answer_known()
         else:
@@ -548,11 +655,6 @@ cdef inline bint is_method(Message message, bytes name) noexcept:
         message.method_name.size == len(name)
         and memcmp(message.method_name.data, <char*> name, len(name)) == 0
     )
-
-
-cdef inline bytes with_room(const char* id, Py_ssize_t size):
-    """Return a copy of an id that the encoder may read ID_ROOM bytes of. The line has as many behind it."""
-    return id[:max(size, ID_ROOM)]
 
 
 cdef inline int answer(

@@ -5,7 +5,9 @@ cdef class CallContext:
     cdef readonly bint ended
     cdef readonly bint asks_no_progress
     cdef object opener               # who fills it in when somebody asks; None: it is filled in
-    cdef bytes line                  # the request
+    cdef const char* text            # the request, while it lies in the read buffer,
+    cdef Py_ssize_t size
+    cdef bytes line                  # and a copy afterwards
     cdef object plan
     cdef object _request_id
     cdef object _protocol_version
@@ -13,5 +15,7 @@ cdef class CallContext:
     cdef object link                 # the way to the client, or None
 
     cdef int open(self) except -1
+    cdef int keep(self) except -1
+    cdef bint is_untouched(self) noexcept
 
-cdef CallContext context_of_call(type kind, object opener, bytes line, object plan, bint asks_no_progress)
+cdef CallContext new_context(type kind)

@@ -1,11 +1,13 @@
 """The base class of `fastrpc.Context`: at first it holds the message's text and nothing else.
 
-When a function takes a Context, the connection creates it in a tenth of a microsecond. The first read of an
-attribute parses the text and creates the request, the call and the channel to the client; most calls read
-none. The methods by which a tool notifies or asks the client are in `fastrpc.context`.
+When a function takes a Context, the connection fills in where the request lies; one that was not looked at
+serves the next call. The first read of an attribute parses the text and creates the request, the call and the
+channel to the client; most calls read none. The methods by which a tool notifies or asks the client are in
+`fastrpc.context`.
 """
 
 from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_REFCNT
 
 cdef extern from "Python.h":
     ctypedef object (*newfunc)(PyTypeObject* kind, object arguments, PyObject* keywords)
@@ -29,8 +31,20 @@ cdef class CallContext:
 
     cdef int open(self) except -1:
         if self.opener is not None:
+            self.keep()
             self.opener.open_call(self, self.line, self.plan)
         return 0
+
+    cdef int keep(self) except -1:
+        """Copy the request: the read buffer will be used for something else."""
+        if self.text != NULL:
+            self.line = self.text[: self.size]
+            self.text = NULL
+        return 0
+
+    cdef bint is_untouched(self) noexcept:
+        """Has nobody looked at it, or kept it? Then it may serve another call."""
+        return self.text != NULL and not self.cancelled and Py_REFCNT(self) == 1
 
     @property
     def request_id(self):
@@ -56,17 +70,7 @@ cdef class CallContext:
         return self.link
 
 
-cdef CallContext context_of_call(
-    type kind, object opener, bytes line, object plan, bint asks_no_progress
-):
-    """Return an instance of `kind`, a class made of CallContext, for the call that a line asks for.
-
-    ``opener.open_call(context, line, plan)`` fills it in.
-    """
+cdef CallContext new_context(type kind):
+    """Return an empty instance of `kind`, a class made of CallContext."""
     cdef PyTypeObject* made_by = <PyTypeObject*> kind
-    cdef CallContext context = (<newfunc> made_by.tp_new)(made_by, NOTHING, NULL)
-    context.opener = opener
-    context.line = line
-    context.plan = plan
-    context.asks_no_progress = asks_no_progress
-    return context
+    return <CallContext> (<newfunc> made_by.tp_new)(made_by, NOTHING, NULL)

@@ -15,9 +15,11 @@ cdef class Output:
     cdef Py_ssize_t capacity
     cdef Py_ssize_t start        # first byte that the transport has not taken
     cdef readonly Py_ssize_t end
+    cdef long long taken_bytes   # by the transport, ever
     cdef int too_large           # how often in a row the buffer has been
 
     cdef Py_ssize_t waiting(self) noexcept
+    cdef long long written(self) noexcept
     cdef void taken(self, Py_ssize_t count) noexcept
     cdef void give_back(self) noexcept
     cdef char* reserve(self, Py_ssize_t size) except NULL

@@ -5,6 +5,9 @@ class Output:
 
     @property
     def end(self) -> int: ...
+    @property
+    def total(self) -> int:
+        """How many bytes have ever been written."""
     def take(self) -> bytes:
         """Return all waiting bytes and forget them."""
     def answer(self, id: bytes, result: bytes) -> None:

@@ -77,9 +77,18 @@ cdef class Output:
         """Return how many bytes wait to be taken, from `buffer + start` on."""
         return self.end - self.start
 
+    cdef long long written(self) noexcept:
+        """Return how many bytes have ever been written."""
+        return self.taken_bytes + self.end - self.start
+
+    @property
+    def total(self):
+        return self.written()
+
     cdef void taken(self, Py_ssize_t count) noexcept:
         """Say that the transport has taken `count` bytes."""
         self.start += count
+        self.taken_bytes += count
         if self.start < self.end:
             return
         if self.capacity > KEEP_CAPACITY:

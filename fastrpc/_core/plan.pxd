@@ -6,6 +6,7 @@ from cpython.object cimport PyObject
 
 from fastrpc._core.call cimport Call
 from fastrpc._core.message cimport Argument, Message
+from fastrpc._core.recorder cimport Recorder
 
 cdef enum:
     MOST_PARAMETERS = 16
@@ -19,8 +20,8 @@ cdef class Plan:
     cdef readonly object tool            # what was registered; passed on, never looked into here
     cdef readonly str name
     cdef bytes name_text
-    cdef Py_ssize_t context_at           # where the function takes its Context, among its positional
-    cdef type context_kind               # parameters, and its class; -1: it takes none
+    cdef Py_ssize_t context_at           # the place of its Context among its positional parameters, or -1
+    cdef type context_kind               # the class of the Context of its calls; None: they need none
     cdef object function
     cdef vectorcallfunc enter            # how it is called
     cdef Py_ssize_t count                # -1: arguments are not for the compiled binder
@@ -31,6 +32,14 @@ cdef class Plan:
     cdef list key_texts                  # owners of `keys`
     cdef tuple defaults                  # a parameter's default, or REQUIRED
     cdef readonly bint inline            # may run on the loop's thread, now
+    cdef readonly bint straight          # and there is nothing but the function: no Context, no slot in use
+    cdef bint is_bare                    # it would be, if it ran inline
+    cdef readonly object guard           # the slots, see plan.pyx; None: empty
+    cdef readonly object around
+    cdef readonly Recorder recorder
+    cdef object spare_context            # of a call that has ended without looking at it, for the next one
+    cdef object spare_info
+    cdef readonly bint is_async          # calling it gives a coroutine
     cdef readonly bint stepped           # makes a coroutine that the connection may begin
     cdef readonly bint judged            # inline or not by its record (run="auto")
     cdef readonly int form               # of a plain value that it returns; -1: the dispatcher decides
@@ -43,7 +52,9 @@ cdef class Plan:
     cdef object failed_place             # and what `fastrpc.tracebacks` knows of it
 
     cdef PyObject* call(self, Message message) noexcept
-    cdef PyObject* call_in(self, Message message, object context) noexcept
+    cdef int bind(self, Message message, const uint8_t* order, PyObject** values) noexcept
+    cdef PyObject* invoke(self, PyObject** values) noexcept
+    cdef void release(self, PyObject** values) noexcept
     cdef bint order_of(self, const Call* call, uint8_t* order) noexcept
     cdef PyObject* call_known(self, const Call* call, const uint8_t* order) noexcept
     cdef void note_call(self, int64_t nanoseconds) noexcept

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fastrpc._core.recorder import Recorder
+
 REQUIRED: object
 """Stands for the default of a parameter that has none."""
 
@@ -19,6 +21,17 @@ class Plan:
     def judged(self) -> bool: ...
     @property
     def stepped(self) -> bool: ...
+    @property
+    def is_async(self) -> bool: ...
+    @property
+    def needs_context(self) -> bool:
+        """Whether its calls have a Context: for the function, the guard or the hooks."""
+    @property
+    def guard(self) -> Callable[[Any], Any] | None: ...
+    @property
+    def around(self) -> Callable[[Any], Any] | None: ...
+    @property
+    def recorder(self) -> Recorder | None: ...
     @property
     def form(self) -> int: ...
     @property
@@ -38,6 +51,10 @@ class Plan:
         form: int = 0,
         exact: type | None = None,
         check: Callable[[Any], bool] | None = None,
+        is_async: bool = False,
+        guard: Callable[[Any], Any] | None = None,
+        around: Callable[[Any], Any] | None = None,
+        recorder: Recorder | None = None,
     ) -> None: ...
     def note(self, nanoseconds: int) -> None:
         """Record how long a call took, wherever `inline` let it run."""

@@ -40,7 +40,7 @@ REQUIRED = object()              # stands for the default of a parameter that ha
 MISFIT = object()
 
 
-# bind() as a function whose exceptions its caller leaves where they are.
+# bind_message() as a function whose exceptions its caller leaves where they are.
 ctypedef int (*Quiet)(Plan plan, Message message, PyObject** values) noexcept
 ctypedef PyObject* (*QuietValue)(Plan plan, Py_ssize_t at, const CallArgument* argument) noexcept
 
@@ -61,6 +61,10 @@ cdef class Plan:
         int form=FORM_TEXT,
         exact=None,
         check=None,
+        bint is_async=False,
+        guard=None,
+        around=None,
+        recorder=None,
     ):
         """Plan calls of `function`, registered as `tool`.
 
@@ -72,6 +76,10 @@ cdef class Plan:
         values (`encode`), -1 if they need more than writing. They are written if they are of the type
         `exact`, where it is given, and `check`, where it is given, says that they keep the output schema; it
         must not raise.
+
+        `is_async`: calling gives a coroutine. The slots: ``guard(call)`` decides about a call whose arguments
+        are bound; ``around(call)`` calls the function in the connection's place; both are handed a
+        `CallInfo`. `recorder` gets a record of each call.
         """
         cdef Py_ssize_t at
         cdef bytes key
@@ -104,6 +112,19 @@ cdef class Plan:
         self.form = form
         self.exact = exact
         self.check = check
+        self.is_async = is_async
+        self.guard = guard
+        self.around = around
+        self.recorder = recorder
+        self.is_bare = (
+            self.count >= 0 and context_at < 0 and guard is None and around is None and recorder is None
+        )
+        self.straight = self.is_bare and inline
+
+    @property
+    def needs_context(self):
+        """Whether its calls have a Context: for the function, the guard or the hooks."""
+        return self.context_kind is not None
 
     cdef PyObject* call(self, Message message) noexcept:
         """Bind the message's arguments and call.
@@ -118,7 +139,7 @@ cdef class Plan:
         cdef int fits
         for at in range(self.count):
             values[at] = NULL
-        fits = (<Quiet> <void*> bind)(self, message, values)
+        fits = (<Quiet> <void*> bind_message)(self, message, values)
         if fits > 0:
             result = self.enter(
                 <PyObject*> self.function, values, <size_t> self.count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL
@@ -132,35 +153,42 @@ cdef class Plan:
             Py_XDECREF(values[at])
         return result
 
-    cdef PyObject* call_in(self, Message message, object context) noexcept:
-        """call() for a function that takes a Context."""
-        cdef PyObject* vector[MOST_PARAMETERS + 2]
-        cdef PyObject** values = vector + 1
-        cdef PyObject* result
+    cdef int bind(self, Message message, const uint8_t* order, PyObject** values) noexcept:
+        """Bind a call's arguments in front of a step that is not the function itself: `values` has room for
+        as many, and one more, the Context, whose place is left empty.
+
+        `order` is that of the known line, or NULL. Returns 1; 0 where something does not fit plainly; -1
+        with the exception set. release() gives the values back, whatever came.
+        """
         cdef Py_ssize_t at
         cdef int fits
         for at in range(self.count + 1):
             values[at] = NULL
-        fits = (<Quiet> <void*> bind)(self, message, values)
-        if fits > 0:
+        if order != NULL:
+            fits = bind_known(self, message.call, order, values)
+        else:
+            fits = (<Quiet> <void*> bind_message)(self, message, values)
+        if self.context_at >= 0:
             for at in range(self.count, self.context_at, -1):
                 values[at] = values[at - 1]
-            values[self.context_at] = <PyObject*> context
-            result = self.enter(
-                <PyObject*> self.function,
-                values,
-                <size_t> (self.count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET,
-                NULL,
-            )
             values[self.context_at] = NULL
-        elif fits == 0:
-            result = <PyObject*> MISFIT
-            Py_XINCREF(result)
-        else:
-            result = NULL
+        return fits
+
+    cdef PyObject* invoke(self, PyObject** values) noexcept:
+        """Call the function with what bind() has bound, and what was put beside it; as call() does."""
+        return self.enter(
+            <PyObject*> self.function,
+            values,
+            <size_t> (self.count + (self.context_at >= 0)) | PY_VECTORCALL_ARGUMENTS_OFFSET,
+            NULL,
+        )
+
+    cdef void release(self, PyObject** values) noexcept:
+        """Give back what bind() has bound."""
+        cdef Py_ssize_t at
         for at in range(self.count + 1):
-            Py_XDECREF(values[at])
-        return result
+            if at != self.context_at:
+                Py_XDECREF(values[at])
 
     cdef bint order_of(self, const Call* call, uint8_t* order) noexcept:
         """Say which parameter each argument of such a call is, and behind them which get their defaults.
@@ -244,11 +272,12 @@ cdef class Plan:
             return
         if self.inline:
             if nanoseconds > SLOW_NANOSECONDS:
-                self.inline = False
+                self.inline = self.straight = False
                 self.quick = 0
             return
         self.quick = self.quick + 1 if nanoseconds <= QUICK_NANOSECONDS else 0
         self.inline = self.quick >= PROOF
+        self.straight = self.is_bare and self.inline
 
 
 cdef inline PyObject* new_value(Plan plan, Py_ssize_t at, const CallArgument* argument) noexcept:
@@ -287,7 +316,23 @@ cdef PyObject* other_value(Plan plan, Py_ssize_t at, const CallArgument* argumen
     return <PyObject*> value
 
 
-cdef int bind(Plan plan, Message message, PyObject** values) except -1:
+cdef int bind_known(Plan plan, const Call* call, const uint8_t* order, PyObject** values) noexcept:
+    """bind_message() for a call whose arguments stand in a known order."""
+    cdef PyObject* value
+    cdef Py_ssize_t at
+    for at in range(call.count):
+        value = new_value(plan, order[at], &call.arguments[at])
+        if value == NULL:
+            return 0 if PyErr_Occurred() == NULL else -1
+        values[order[at]] = value
+    for at in range(call.count, plan.count):
+        value = <PyObject*> plan.defaults[order[at]]
+        Py_XINCREF(value)
+        values[order[at]] = value
+    return 1
+
+
+cdef int bind_message(Plan plan, Message message, PyObject** values) except -1:
     """Fill the vector; return 1, or 0 if something does not fit plainly."""
     cdef Argument argument
     cdef Py_ssize_t at

@@ -244,6 +244,7 @@ cdef class Stream:
         cdef int lines = 0
         self.connection.pumping = True
         self.connection.now = 0
+        self.connection.keep_context()
         try:
             while True:
                 if self.connection.known and self.take_known():

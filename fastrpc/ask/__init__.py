@@ -160,7 +160,7 @@ async def _by_client(
         raise _NoWay(str(problem)) from None
     if not answer.accepted:
         return answer.action, ()
-    return answer.action, [answer.data[name] for name in schema["properties"]]
+    return answer.action, [answer.value[name] for name in schema["properties"]]
 
 
 def _message(choices: Sequence[Choice]) -> str:

@@ -13,7 +13,7 @@ from fastrpc.asking.state import memory_of, state_of
 from fastrpc.asking.state import once as once_of
 from fastrpc.calls import InputRequired
 from fastrpc.errors import MissingRequiredClientCapability, ToolError, excerpt
-from fastrpc.questions import Answer, BadAnswer, Form, Question, Roots, Sample, Sampling, Visit
+from fastrpc.questions import BadAnswer, ElicitResult, Form, Question, Roots, Sample, Sampling, Visit
 from fastrpc.results import to_json
 from fastrpc.session import READY
 from fastrpc.versions import MODERN, SERVER_KEY
@@ -28,7 +28,19 @@ if TYPE_CHECKING:
     from fastrpc.engine.interfaces import Dispatcher
     from fastrpc.engine.request import Request
 
-__all__ = ["Answer", "Form", "Question", "Questions", "Roots", "Sample", "Sampling", "Visit", "ask"]
+    Answer = ElicitResult
+else:
+
+    def __getattr__(name: str) -> type:
+        if name == "Answer":
+            from warnings import warn
+
+            warn("fastrpc.asking.Answer is called ElicitResult now", DeprecationWarning, stacklevel=2)
+            return ElicitResult
+        raise AttributeError(f"module 'fastrpc.asking' has no attribute {name!r}")
+
+
+__all__ = ["ElicitResult", "Form", "Question", "Questions", "Roots", "Sample", "Sampling", "Visit", "ask"]
 
 ANSWER_SECONDS = 600.0
 """How long a client may take over a question; there is mostly a person behind it."""
@@ -37,7 +49,7 @@ ASKING_METHODS = ("tools/call", "prompts/get", "resources/read")
 """Methods that 2026-07-28 lets answer with questions."""
 
 
-async def ask(link: Link, questions: dict[str, Question]) -> dict[str, Any]:
+async def ask(link: Link, questions: dict[str, Question[Any]]) -> dict[str, Any]:
     """Put questions to the client, all at once, and return the answers by the same keys.
 
     Those that the client cannot be asked are left out and answered with None; raises ToolError if that is
@@ -45,7 +57,7 @@ async def ask(link: Link, questions: dict[str, Question]) -> dict[str, Any]:
     """
     request = link.request
     memory = memory_of(request)
-    askable: dict[str, Question] = {}
+    askable: dict[str, Question[Any]] = {}
     keys: dict[str, str] = {}
     unnamed = set()
     for name, question in questions.items():
@@ -65,7 +77,7 @@ async def ask(link: Link, questions: dict[str, Question]) -> dict[str, Any]:
     return {name: answers.get(key) for name, key in keys.items()}
 
 
-def _refusal(request: Request, questions: list[Question]) -> ToolError:
+def _refusal(request: Request, questions: list[Question[Any]]) -> ToolError:
     """Return the error for a client that cannot be asked any of these."""
     obstacles = [question.obstacle(request.version, request.client_capabilities) for question in questions]
     message = "; ".join(dict.fromkeys(obstacle for obstacle in obstacles if obstacle))
@@ -86,7 +98,7 @@ def once(link: Link, key: str, function: Callable[[], Any]) -> Any:
 # ------------------------------------------------------------ from 2026-07-28 on: answers at hand
 
 
-def _answers_at_hand(link: Link, questions: dict[str, Question], unnamed: set[str]) -> dict[str, Any]:
+def _answers_at_hand(link: Link, questions: dict[str, Question[Any]], unnamed: set[str]) -> dict[str, Any]:
     """Return the answers that the request has brought. Raises InputRequired while some are missing."""
     request = link.request
     if request.method not in ASKING_METHODS:
@@ -123,7 +135,7 @@ def input_required(request: Request, questions: dict[str, dict[str, Any]]) -> by
 # ------------------------------------------------------ up to 2025-11-25: requests to the client
 
 
-async def _answers_from_client(link: Link, questions: dict[str, Question]) -> dict[str, Any]:
+async def _answers_from_client(link: Link, questions: dict[str, Question[Any]]) -> dict[str, Any]:
     request = link.request
     dispatcher = request.dispatcher
     if dispatcher.session.state != READY:

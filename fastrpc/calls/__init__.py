@@ -12,14 +12,17 @@ from _thread import get_ident
 from time import perf_counter_ns
 
 from fastrpc import forks
+from fastrpc._core.call_info import CallInfo
+from fastrpc._core.recorder import ticks
 from fastrpc.engine.request import ENDED, RUNNING, WAITING
-from fastrpc.errors import ArgumentError, ToolError
+from fastrpc.errors import ArgumentError, CallTimeout, FastrpcError, ToolError
 from fastrpc.results import UnencodableResult
+from fastrpc.types import ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from typing import Any
 
     from fastrpc._core.plan import Plan
@@ -27,9 +30,6 @@ if TYPE_CHECKING:
     from fastrpc.context import Context
     from fastrpc.engine.interfaces import Dispatcher
     from fastrpc.engine.request import Request
-
-within: Callable[[Call, Callable[[], Any]], Any] | None = None
-"""Calls a function on behalf of a call, if somebody wants to know which one runs (`fastrpc.log_bridge`)."""
 
 
 class InputRequired(BaseException):
@@ -94,6 +94,7 @@ class Call:
     """
 
     __slots__ = (
+        "_info",
         "arguments",
         "context",
         "dispatcher",
@@ -111,7 +112,7 @@ class Call:
         dispatcher: Dispatcher,
         request: Request,
         plan: Plan,
-        arguments: list[Any],
+        arguments: list[Any] | dict[str, Any],
         context: Context | None = None,
     ) -> None:
         self.dispatcher = dispatcher
@@ -125,18 +126,31 @@ class Call:
         self.task: CallTask | None = None
         self.timer: TimerHandle | None = None
         request.call = self
-        if context is None and plan.tool.signature.context_parameter is not None:
+        self._info: CallInfo | None = None
+        if context is None and plan.needs_context:
             from fastrpc.calls.link import context_of
 
             self.context = context_of(request)
 
+    @property
+    def info(self) -> CallInfo:
+        """The call, as its guard and its hooks see it."""
+        if self._info is None:
+            request, kind = self.request, self.plan.tool.kind
+            if kind in ("template", "provider"):
+                kind = "resource"
+            self._info = CallInfo(
+                self.plan, request.target, self.dispatcher.principal, self.arguments, self.context, kind
+            )
+        return self._info
+
     def invoke(self) -> Any:
         """Call the function, unless the call has ended; what comes back may be a coroutine."""
-        if self.state == ENDED:
-            return None
-        return self.call_function() if within is None else within(self, self.call_function)
+        return None if self.state == ENDED else self.call_function()
 
     def call_function(self) -> Any:
+        if self.plan.around is not None:
+            return self.plan.around(self.info)
         handler = self.plan.tool
         return handler.signature.call(handler.function, self.arguments, self.context)
 
@@ -159,6 +173,40 @@ class Call:
         self.state = ENDED
         self.request.call = self.request.link = None  # as in end()
 
+    def await_decision(self, decision: Awaitable[Any]) -> None:
+        """Have the guard decide, on the event loop's thread, and begin then; the call is in flight."""
+        import asyncio
+
+        from fastrpc._core.task import task_of
+
+        if self.state == ENDED:  # cancelled meanwhile
+            self.dispatcher.service.in_flight -= 1
+            return
+        self.thread = get_ident()
+        self.task = task_of(decision, asyncio.get_running_loop(), self._decided)
+        self.task.begin()
+
+    def _decided(self, task: CallTask) -> None:
+        """The guard has allowed the call, or refused it."""
+        from fastrpc.engine.guards import check_decision
+
+        service = self.dispatcher.service
+        self.task = None
+        error: BaseException | None = None
+        try:
+            check_decision(task.result())
+        except BaseException as refusal:
+            error = ToolError("the call was cancelled") if task.cancelled() else refusal
+        if self.state == ENDED or error is not None:
+            service.in_flight -= 1
+            if error is not None:
+                self.request.outcome = self.request.outcome or "refused"
+                self.failed(error)
+            return
+        if service.recorder is not None:
+            self.request.allowed = ticks()
+        service.place(self)
+
     def start(self) -> None:
         """Begin, on the event loop's thread; a call that ended while it waited does not."""
         import asyncio
@@ -172,11 +220,8 @@ class Call:
         loop = self.loop = asyncio.get_running_loop()
         if handler.timeout_seconds is not None:
             self.timer = loop.call_later(handler.timeout_seconds, self.expire)
-        if handler.is_async:
-            if within is None:
-                self.step(loop)
-            else:
-                within(self, lambda: self.step(loop))
+        if self.plan.is_async:
+            self.step(loop)
         elif self.plan.inline:  # it has waited for a lifespan
             self.run_late()
         else:
@@ -256,7 +301,7 @@ class Call:
     def expire(self) -> None:
         """The time limit has passed: answer now, and stop the work as far as it can be stopped."""
         seconds = self.plan.tool.timeout_seconds
-        self.failed(ToolError(f"{self.plan.name} did not end within {seconds:g} s and was stopped"))
+        self.failed(CallTimeout(f"{self.plan.name} did not end within {seconds:g} s and was stopped"))
         self.stop()
 
     def cancel(self) -> None:
@@ -283,6 +328,18 @@ class Call:
         if self.timer is not None:
             self.timer.cancel()
         return True
+
+
+def outcome_of(error: BaseException) -> str:
+    """Return what the record of a call says that has failed with an error."""
+    if isinstance(error, FastrpcError):
+        return error.outcome
+    return "tool_error" if questions_of(error) is None else "input_required"
+
+
+def outcome_of_value(value: Any) -> str:
+    """Return what the record of a tool's call says that has returned a value."""
+    return "tool_error" if isinstance(value, ToolResult) and value.is_error else "ok"
 
 
 def complaint_of(handler: Any, error: BaseException) -> str:

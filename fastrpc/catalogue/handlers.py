@@ -14,13 +14,12 @@ from fastrpc.schema.annotations import UnresolvedName
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Literal, TypeVar
+    from typing import Any, TypeVar
 
+    from fastrpc.options import Run
     from fastrpc.schema import Signature
 
     Made = TypeVar("Made", bound="Handler")
-
-    Run = Literal["auto", "inline", "thread"]
 
 _COROUTINE = 0x80
 
@@ -62,7 +61,7 @@ class Handler:
         if not callable(function):
             raise self.error("is not callable; decorate a function")
         self.is_async = is_async(function)
-        self.run = run
+        self.run: Run = run
         self.timeout_seconds = timeout_seconds
         self.max_running = max_running
         self.origin: tuple[tuple[Any, str], ...] = ()

@@ -17,10 +17,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Lock
     from collections.abc import Callable
-    from typing import Any
 
+    from fastrpc._core.call_info import CallInfo
     from fastrpc.context import Context
-    from fastrpc.hooks import ToolCall
+    from fastrpc.options import Root
     from fastrpc.server import Server
     from fastrpc.settings import Configuration
 
@@ -38,7 +38,7 @@ def follow_roots(
     rounds = 0
     server.settled = False
 
-    async def settle(call: ToolCall) -> None:
+    async def settle(call: CallInfo) -> None:
         nonlocal lock, rounds
         if lock is None:
             from asyncio import Lock
@@ -74,7 +74,7 @@ async def _root_of(context: Context) -> str | None:
     return paths[0]
 
 
-def path_of(root: dict[str, Any]) -> str | None:
+def path_of(root: Root) -> str | None:
     """Return the path of a root, a ``file:`` URI of this machine (RFC 8089); None for any other."""
     from urllib.parse import unquote_to_bytes, urlsplit
 

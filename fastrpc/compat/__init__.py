@@ -46,7 +46,16 @@ from fastrpc.server import Server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
+    from typing import Literal, TypeVar, overload
+
+    from typing_extensions import Unpack
+
+    from fastrpc import options as own
+    from fastrpc.compat.options import FastMCPOptions, PromptOptions, ResourceOptions, RunOptions, ToolOptions
+
+    Function = TypeVar("Function", bound=Callable[..., object])
+    Completer = TypeVar("Completer", bound=Callable[[Any, Any, Any], Awaitable[object]])
 
 __all__ = [
     "AcceptedElicitation",
@@ -182,11 +191,13 @@ class FastMCP(Server):
     The options of `fastrpc.Server` may be given too. Raises NotOffered for an option that is not.
     """
 
-    def __init__(self, name: str | None = None, instructions: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, name: str | None = None, instructions: str | None = None, **options: Unpack[FastMCPOptions]
+    ) -> None:
         tools = options.pop("tools", None) or ()
         page_size = options.pop("list_page_size", None)
         seconds = options.pop("cache_ttl", None)
-        taken = _own_options("FastMCP", options, _SERVER_OPTIONS, _IGNORED)
+        taken = _own_options("FastMCP", {**options}, _SERVER_OPTIONS, _IGNORED)
         if page_size is not None:
             taken["page_size"] = page_size
         if seconds is not None:
@@ -204,28 +215,37 @@ class FastMCP(Server):
 
     # --- tools ----------------------------------------------------------------------------------------
 
-    def tool(self, name_or_fn: Any = None, **options: Any) -> Any:  # type: ignore[override]
+    if TYPE_CHECKING:
+
+        @overload  # type: ignore[override]
+        def tool(
+            self, name_or_fn: Function, *, name: str | None = None, **options: Unpack[ToolOptions]
+        ) -> Function: ...
+        @overload
+        def tool(
+            self, name_or_fn: str | None = None, *, name: str | None = None, **options: Unpack[ToolOptions]
+        ) -> Callable[[Function], Function]: ...
+
+    def tool(self, name_or_fn: Any = None, **options: Any) -> Any:
         """Make a function a tool: ``@mcp.tool``, ``@mcp.tool()`` or ``@mcp.tool("name")``."""
         return _decorated(self.add_tool, name_or_fn, options)
 
-    def add_tool(self, tool: Any, name: str | None = None, **options: Any) -> Any:
+    def add_tool(  # type: ignore[override]
+        self, tool: Function, name: str | None = None, **options: Unpack[ToolOptions]
+    ) -> Function:
+        """Add a function and return it. Raises DefinitionError, and NotOffered for an option that is not."""
         _check_function("add_tool", tool, "give it a function")
-        options = _own_options("tool", {"name": name, **options}, _TOOL_OPTIONS)
-        if options.pop("enabled", True) is False:
+        given = _own_options("tool", {"name": name, **options}, _TOOL_OPTIONS)
+        if given.pop("enabled", True) is False:
             return tool
-        annotations = plain(options.pop("annotations", None))
-        meta = _meta(options)
-        structured = options.pop("structured_output", None)
-        if options.pop("run_in_thread", True) is False:
-            options["run"] = "inline"
-        seconds = options.pop("timeout", None)
-        given = {
-            **options,
-            "annotations": annotations,
-            "meta": meta,
-            "timeout_seconds": seconds,
-            "icons": plain(options.get("icons")),
-        }
+        given["annotations"] = plain(given.get("annotations"))
+        given["meta"] = _meta(given)
+        given["icons"] = plain(given.get("icons"))
+        structured = given.pop("structured_output", None)
+        if given.pop("run_in_thread", True) is False:
+            given["run"] = "inline"
+        if "timeout" in given:
+            given["timeout_seconds"] = given.pop("timeout")
         function = adapted(tool, self, tool_value)
         try:
             super().add_tool(function, structured=structured is not False, **given)
@@ -238,21 +258,24 @@ class FastMCP(Server):
 
     # --- resources ------------------------------------------------------------------------------------
 
-    def resource(self, uri: str, **options: Any) -> Callable[[Any], Any]:
-        """Make a function a resource, or with variables in the address a template."""
+    def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[Function], Function]:
+        """Make a function a resource, or with variables in the address a template.
+
+        Raises DefinitionError, and NotOffered for an option that is not.
+        """
         if not isinstance(uri, str):
             raise DefinitionError("@mcp.resource needs an address: @mcp.resource('docs://guide')")
-        options = _own_options("resource", options, _TOOL_OPTIONS)
-        options["meta"] = _meta(options)
-        options["annotations"] = checked_annotations(options.get("annotations"))
-        options["icons"] = plain(options.get("icons"))
-        if options.pop("enabled", True) is False:
+        given = _own_options("resource", {**options}, _TOOL_OPTIONS)
+        given["meta"] = _meta(given)
+        given["annotations"] = checked_annotations(given.get("annotations"))
+        given["icons"] = plain(given.get("icons"))
+        if given.pop("enabled", True) is False:
             return lambda function: function
-        if not options.get("mime_type"):
-            options["mime_type"] = "text/plain"
-        add = super().resource(uri, **options)
+        if not given.get("mime_type"):
+            given["mime_type"] = "text/plain"
+        add: Callable[[Any], Any] = super().resource(uri, **given)
 
-        def decorate(function: Any) -> Any:
+        def decorate(function: Function) -> Function:
             _check_function("resource", function, "give it a function")
             add(adapted(function, self, resource_value))
             self._complete_all()
@@ -260,7 +283,11 @@ class FastMCP(Server):
 
         return decorate
 
-    def add_resource(self, uri: Any, content: Any = None, **options: Any) -> None:
+    def add_resource(self, uri: str, content: object = None, **options: Unpack[own.ResourceOptions]) -> None:
+        """Offer a text, bytes, or a function under this address.
+
+        Raises DefinitionError, and NotOffered for an object of another framework.
+        """
         if not isinstance(uri, str):
             raise NotOffered(
                 "fastrpc.compat: add_resource takes an address and what is there: "
@@ -270,22 +297,43 @@ class FastMCP(Server):
 
     # --- prompts --------------------------------------------------------------------------------------
 
-    def prompt(self, name_or_fn: Any = None, **options: Any) -> Any:  # type: ignore[override]
+    if TYPE_CHECKING:
+
+        @overload
+        def prompt(
+            self, name_or_fn: Function, *, name: str | None = None, **options: Unpack[PromptOptions]
+        ) -> Function: ...
+        @overload
+        def prompt(
+            self, name_or_fn: str | None = None, *, name: str | None = None, **options: Unpack[PromptOptions]
+        ) -> Callable[[Function], Function]: ...
+
+    def prompt(self, name_or_fn: Any = None, **options: Any) -> Any:
         """Make a function a prompt: ``@mcp.prompt``, ``@mcp.prompt()`` or ``@mcp.prompt("name")``."""
         return _decorated(self.add_prompt, name_or_fn, options)
 
-    def add_prompt(self, prompt: Any, name: str | None = None, **options: Any) -> Any:
+    def add_prompt(
+        self, prompt: Function, name: str | None = None, **options: Unpack[PromptOptions]
+    ) -> Function:
+        """Add a function and return it. Raises DefinitionError, and NotOffered for an option that is not."""
         _check_function("add_prompt", prompt, "give it a function")
-        options = _own_options("prompt", {"name": name, **options}, _TOOL_OPTIONS)
-        options["meta"] = _meta(options)
-        options["icons"] = plain(options.get("icons"))
-        if options.pop("enabled", True) is False:
+        given = _own_options("prompt", {"name": name, **options}, _TOOL_OPTIONS)
+        given["meta"] = _meta(given)
+        given["icons"] = plain(given.get("icons"))
+        if given.pop("enabled", True) is False:
             return prompt
-        super().prompt(adapted(prompt, self, prompt_value), **options)
+        super().prompt(adapted(prompt, self, prompt_value), **given)
         self._complete_all()
         return prompt
 
     # --- completion -----------------------------------------------------------------------------------
+
+    if TYPE_CHECKING:
+
+        @overload
+        def completion(self, handler: Completer) -> Completer: ...
+        @overload
+        def completion(self, handler: None = None) -> Callable[[Completer], Completer]: ...
 
     def completion(self, handler: Any = None) -> Any:
         """Have one function complete all arguments of prompts and templates: ``@mcp.completion()``.
@@ -325,37 +373,55 @@ class FastMCP(Server):
     # --- the rest -------------------------------------------------------------------------------------
 
     def mount(  # type: ignore[override]
-        self, server: Any, prefix: Any = None, *, namespace: str | None = None, **options: Any
+        self,
+        server: Server | str,
+        prefix: str | Server | None = None,
+        *,
+        namespace: str | None = None,
+        **options: None,
     ) -> None:
-        """Offer what another server offers, names behind ``prefix_``."""
+        """Offer what another server offers, names behind ``prefix_``.
+
+        ``mcp.mount(server, "prefix")``, or in the order of first versions ``mcp.mount("prefix", server)``.
+        Raises DefinitionError, and NotOffered for an option that is not.
+        """
+        other: Any = server
         if isinstance(server, str):
-            server, prefix = prefix, server  # as it was written at first: mount("prefix", server)
+            other, prefix = prefix, server
         for name, value in options.items():
             if value is not None:
                 raise NotOffered(f"fastrpc.compat: mount has no {name}; a mount is live, names have a prefix")
-        super().mount(server, namespace or prefix or "")
+        start: Any = namespace or prefix or ""
+        super().mount(other, start)
 
-    def run(self, transport: Any = None, **options: Any) -> None:
-        """Serve over standard input and output: ``mcp.run()`` or ``mcp.run(transport="stdio")``."""
+    def run(self, transport: Literal["stdio"] | None = None, **options: Unpack[RunOptions]) -> None:
+        """Serve over standard input and output: ``mcp.run()`` or ``mcp.run(transport="stdio")``.
+
+        The options of `fastrpc.Server.run` may be given too. Raises NotOffered for another transport, and
+        UsageError as that one does.
+        """
         if transport not in (None, "stdio"):
             raise NotOffered(f"fastrpc.compat: run(transport={transport!r}): {_STDIO}")
-        options.pop("show_banner", None)
-        options.pop("log_level", None)
-        known = {name: options.pop(name) for name in ("drain_seconds", "trace") if name in options}
-        _own_options("run", options, _SERVER_OPTIONS)
-        super().run(**known)
+        given: dict[str, Any] = {**options}
+        given.pop("show_banner", None)
+        given.pop("log_level", None)
+        super().run(**_own_options("run", given, _SERVER_OPTIONS))
 
-    def __getattr__(self, name: str) -> Any:
-        raise not_offered("FastMCP", name, _ALTERNATIVES)
+    if not TYPE_CHECKING:  # a checker is to find a name that is not there
+
+        def __getattr__(self, name: str) -> Any:
+            raise not_offered("FastMCP", name, _ALTERNATIVES)
 
 
 MCPServer = FastMCP
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_ALTERNATIVES:
-        raise ImportError(f"fastrpc.compat has no {name}; {_MODULE_ALTERNATIVES[name]}")
-    raise AttributeError(f"fastrpc.compat has no {name}")
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULE_ALTERNATIVES:
+            raise ImportError(f"fastrpc.compat has no {name}; {_MODULE_ALTERNATIVES[name]}")
+        raise AttributeError(f"fastrpc.compat has no {name}")
 
 
 # --------------------------------------------------------------------------------------------- inside

@@ -6,6 +6,7 @@ What a name costs is what it costs in `fastrpc.Context`.
 
 from __future__ import annotations
 
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from fastrpc.compat.values import NotOffered, plain
@@ -13,10 +14,18 @@ from fastrpc.context import DONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Mapping
+    from typing import Literal, TypeAlias, _SpecialForm, overload
 
+    from typing_extensions import TypeForm, Unpack
+
+    from fastrpc.asking import ElicitResult, Sample
+    from fastrpc.compat.options import FormOptions
     from fastrpc.context import Context as PlainContext
     from fastrpc.context import Done
+    from fastrpc.options import LogLevel
+
+Value = TypeVar("Value", covariant=True)
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
@@ -45,33 +54,39 @@ def not_offered(owner: str, name: str, alternatives: dict[str, str]) -> Attribut
     return AttributeError(f"fastrpc.compat: {owner} has no {name}")
 
 
-class AcceptedElicitation:
+class AcceptedElicitation(Generic[Value]):
     """The person has filled in the form: `data` is its value."""
 
-    action = "accept"
+    action: Literal["accept"] = "accept"
     __match_args__ = ("data",)
 
-    def __init__(self, data: Any = None) -> None:
+    def __init__(self, data: Value = None) -> None:  # type: ignore[assignment]
         self.data = data
 
 
 class DeclinedElicitation:
     """The person has said no."""
 
-    action = "decline"
+    action: Literal["decline"] = "decline"
     data = None
 
 
 class CancelledElicitation:
     """The person has closed the question."""
 
-    action = "cancel"
+    action: Literal["cancel"] = "cancel"
     data = None
 
 
-def _elicited(answer: Any) -> AcceptedElicitation | DeclinedElicitation | CancelledElicitation:
+if TYPE_CHECKING:
+    Elicitation: TypeAlias = AcceptedElicitation[Value] | DeclinedElicitation | CancelledElicitation
+    Choices = list[list[str]] | list[dict[str, Any]] | dict[str, Any]
+    """FastMCP's ways to name choices."""
+
+
+def _elicited(answer: ElicitResult[Value]) -> Elicitation[Value]:
     if answer.accepted:
-        return AcceptedElicitation(answer.data)
+        return AcceptedElicitation(answer.value)
     return DeclinedElicitation() if answer.action == "decline" else CancelledElicitation()
 
 
@@ -104,9 +119,9 @@ class Sampled:
 
     role = "assistant"
 
-    def __init__(self, sample: Any) -> None:
+    def __init__(self, sample: Sample) -> None:
         self.text = self.result = sample.text
-        blocks = sample.content
+        blocks: Any = sample.content
         self.content = members_of(blocks[0] if len(blocks) == 1 else blocks)
         self.model = sample.model
         self.stop_reason = self.stopReason = sample.stop_reason
@@ -173,8 +188,10 @@ class Context:
         link = self.inner._link
         return {} if link is None else link.request.meta
 
-    def __getattr__(self, name: str) -> Any:
-        raise not_offered("Context", name, _ALTERNATIVES)
+    if not TYPE_CHECKING:  # a checker is to find a name that is not there
+
+        def __getattr__(self, name: str) -> Any:
+            raise not_offered("Context", name, _ALTERNATIVES)
 
     # --- telling --------------------------------------------------------------------------------------
 
@@ -185,35 +202,47 @@ class Context:
 
     def log(
         self,
-        *said: Any,
-        level: str | None = None,
-        message: Any = None,
+        *said: object,
+        level: LogLevel | None = None,
+        message: object = None,
         logger_name: str | None = None,
-        extra: Any = None,
-        data: Any = None,
+        extra: Mapping[str, object] | None = None,
+        data: object = None,
     ) -> Done:
         """Log, in either order: ``log("info", "text")`` as in the official SDK, ``log("text", "info")``."""
-        values = list(said)
+        values: list[Any] = list(said)
         if level is None:
             at = next((at for at, value in enumerate(values) if value in LEVELS and len(values) > 1), None)
-            level = "info" if at is None else values.pop(at)
+            named: LogLevel = "info" if at is None else values.pop(at)
+        else:
+            named = level
         text = values[0] if values else (data if message is None else message)
-        return self._log(text, level, logger_name, extra)
+        return self._log(text, named, logger_name, extra)
 
-    def _log(self, message: Any, level: str, logger_name: str | None, extra: Any) -> Done:
+    def _log(
+        self, message: object, level: LogLevel, logger_name: str | None, extra: Mapping[str, object] | None
+    ) -> Done:
         said = {"msg": message, "extra": dict(extra)} if extra else message
         return self.inner.log(said, level, logger_name)
 
-    def debug(self, message: Any, logger_name: str | None = None, extra: Any = None) -> Done:
+    def debug(
+        self, message: object, logger_name: str | None = None, extra: Mapping[str, object] | None = None
+    ) -> Done:
         return self._log(message, "debug", logger_name, extra)
 
-    def info(self, message: Any, logger_name: str | None = None, extra: Any = None) -> Done:
+    def info(
+        self, message: object, logger_name: str | None = None, extra: Mapping[str, object] | None = None
+    ) -> Done:
         return self._log(message, "info", logger_name, extra)
 
-    def warning(self, message: Any, logger_name: str | None = None, extra: Any = None) -> Done:
+    def warning(
+        self, message: object, logger_name: str | None = None, extra: Mapping[str, object] | None = None
+    ) -> Done:
         return self._log(message, "warning", logger_name, extra)
 
-    def error(self, message: Any, logger_name: str | None = None, extra: Any = None) -> Done:
+    def error(
+        self, message: object, logger_name: str | None = None, extra: Mapping[str, object] | None = None
+    ) -> Done:
         return self._log(message, "error", logger_name, extra)
 
     def notify_tools_changed(self) -> Done:
@@ -228,14 +257,39 @@ class Context:
         self.fastmcp.catalogue.resources.changed()
         return DONE
 
-    def notify_resource_updated(self, uri: Any) -> Done:
+    def notify_resource_updated(self, uri: object) -> Done:
         self.fastmcp.resource_updated(str(uri))
         return DONE
 
     # --- asking ---------------------------------------------------------------------------------------
 
-    async def read_resource(self, uri: Any) -> ReadContents:
+    async def read_resource(self, uri: object) -> ReadContents:
         return ReadContents(await self.inner.read_resource(str(uri)))
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def elicit(
+            self, message: str, response_type: None = None, **shown: Unpack[FormOptions]
+        ) -> Elicitation[None]: ...
+        @overload
+        async def elicit(
+            self, message: str, response_type: type[Value], **shown: Unpack[FormOptions]
+        ) -> Elicitation[Value]: ...
+        @overload
+        async def elicit(self, message: str, *, schema: type[Value]) -> Elicitation[Value]: ...
+        @overload
+        async def elicit(
+            self, message: str, response_type: list[str], **shown: Unpack[FormOptions]
+        ) -> Elicitation[str]: ...
+        @overload
+        async def elicit(
+            self, message: str, response_type: TypeForm[Value], **shown: Unpack[FormOptions]
+        ) -> Elicitation[Value]: ...
+        @overload
+        async def elicit(
+            self, message: str, response_type: Choices | _SpecialForm, **shown: Unpack[FormOptions]
+        ) -> Elicitation[Any]: ...
 
     async def elicit(
         self,
@@ -245,25 +299,25 @@ class Context:
         schema: Any = None,
         response_title: str | None = None,
         response_description: str | None = None,
-    ) -> AcceptedElicitation | DeclinedElicitation | CancelledElicitation:
+    ) -> Elicitation[Any]:
         """Ask the person to fill in a form: a model, a dataclass, a plain type, or a list of choices."""
         form = _form(response_type if schema is None else schema)
         return _elicited(await self.inner.elicit(message, form))
 
     async def elicit_url(
         self, message: str, url: str, elicitation_id: str | None = None
-    ) -> AcceptedElicitation | DeclinedElicitation | CancelledElicitation:
+    ) -> Elicitation[None]:
         return _elicited(await self.inner.elicit_url(message, url))
 
     async def sample(
         self,
-        messages: Any,
+        messages: object,
         system_prompt: str | None = None,
         include_context: str | None = None,
         temperature: float | None = None,
         max_tokens: int | None = None,
-        model_preferences: Any = None,
-        **others: Any,
+        model_preferences: object = None,
+        **others: object,
     ) -> Sampled:
         """Have the client's model go on from a text or messages."""
         for name, value in others.items():
@@ -281,13 +335,13 @@ class Context:
         sample = await self.inner.sample(plain(messages), max_tokens=max_tokens or 512, **given)
         return Sampled(sample)
 
-    async def list_roots(self) -> list[Any]:
+    async def list_roots(self) -> list[Members]:
         """Return the folders that the client works in, each with `uri` and `name`."""
         return [Members({"name": None, **root}) for root in await self.inner.roots()]
 
     # --- state ----------------------------------------------------------------------------------------
 
-    def set_state(self, key: str, value: Any, *, serializable: bool = True) -> Done:
+    def set_state(self, key: str, value: object, *, serializable: bool = True) -> Done:
         """Keep a value for the calls of this client's connection."""
         self._state[key] = value
         return DONE
@@ -344,8 +398,10 @@ class RequestContext:
     def meta(self) -> Members:
         return Members({"progressToken": None, **self._context._meta})
 
-    def __getattr__(self, name: str) -> Any:
-        raise not_offered("request_context", name, {})
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise not_offered("request_context", name, {})
 
 
 class Session:
@@ -366,7 +422,9 @@ class Session:
     def send_resource_updated(self, uri: Any) -> Done:
         return self._context.notify_resource_updated(uri)
 
-    def send_log_message(self, level: str, data: Any, logger: str | None = None, **others: Any) -> Done:
+    def send_log_message(
+        self, level: LogLevel, data: object, logger: str | None = None, **others: object
+    ) -> Done:
         return self._context.inner.log(data, level, logger)
 
     def send_progress_notification(
@@ -389,8 +447,10 @@ class Session:
     async def list_roots(self) -> Any:
         return Members({"roots": await self._context.inner.roots()})
 
-    def __getattr__(self, name: str) -> Any:
-        raise not_offered("session", name, _SESSION_ALTERNATIVES)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise not_offered("session", name, _SESSION_ALTERNATIVES)
 
 
 _SESSION_ALTERNATIVES = {

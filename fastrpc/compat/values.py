@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from fastrpc.errors import DefinitionError
 from fastrpc.prompts import Message as PromptMessage
-from fastrpc.resources import Contents
 from fastrpc.types import Audio as PlainAudio
-from fastrpc.types import Block, Content, EmbeddedResource, annotations_of
+from fastrpc.types import Block, Content, Contents, EmbeddedResource, annotations_of
 from fastrpc.types import Image as PlainImage
 from fastrpc.types import ToolResult as PlainResult
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastrpc.engine.messages import key_of
+from fastrpc.errors import excerpt
 from fastrpc.versions import CAPABILITIES_KEY, CLIENT_KEY, MODERN
 
 TYPE_CHECKING = False
@@ -24,14 +25,19 @@ class Request:
     """One request: what the client asked, and whom to answer.
 
     `encoder` makes the result of the handler that is called for it; `asking` is what it remembers of
-    questions to the client; `quota` counts what a stream of changes keeps.
+    questions to the client; `quota` counts what a stream of changes keeps. `outcome` is what the record of
+    its call says, once that is known; `began`, `bound`, `allowed` and `returned` are ticks
+    (`fastrpc._core.recorder`).
     """
 
     encoder: ResultEncoder
 
     __slots__ = (
+        "allowed",
         "asking",
         "batch",
+        "began",
+        "bound",
         "call",
         "dispatcher",
         "encoder",
@@ -39,8 +45,10 @@ class Request:
         "key",
         "link",
         "method",
+        "outcome",
         "params",
         "quota",
+        "returned",
         "version",
     )
 
@@ -58,11 +66,19 @@ class Request:
         self.link: OutboundChannel | None = None
         self.asking: Any = None
         self.quota: Quota | None = None
+        self.outcome = ""
+        self.began = self.bound = self.allowed = self.returned = 0
 
     @classmethod
     def of(cls, dispatcher: Dispatcher, message: Message, batch: Batch | None) -> Request:
         """Return the request that a message brings."""
         return cls(dispatcher, message.id or b"null", message.method or "", message.params or {}, batch)
+
+    @property
+    def target(self) -> str:
+        """What is called: the tool or the prompt, by name, or the resource at a URI."""
+        found = self.params.get("uri" if self.method == "resources/read" else "name")
+        return excerpt(found) if isinstance(found, str) else ""
 
     @property
     def meta(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.calls.link import Link
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.engine.interfaces import Dispatcher
     from fastrpc.engine.request import Request
 
 DEFAULT_LEVEL = "info"

@@ -14,6 +14,7 @@ from fastrpc.errors import (
     InvalidParams,
     ProtocolError,
     ToolError,
+    UnknownName,
     excerpt,
     suggestion,
 )
@@ -48,7 +49,7 @@ def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
     prompt = prompts.get(name)
     if prompt is None:
         hint = suggestion(name, [prompt.key for prompt in prompts])
-        raise InvalidParams(f"Unknown prompt: {excerpt(name)}{hint}")
+        raise UnknownName(f"Unknown prompt: {excerpt(name)}{hint}")
     try:
         bound = prompt.signature.bind(arguments)
     except ArgumentError as error:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from fastrpc._core.call_info import CallInfo
     from fastrpc.calls.link import Link
     from fastrpc.catalogue import Catalogue
     from fastrpc.dispatcher import Dispatcher
@@ -272,16 +273,17 @@ async def read_inside(link: Link, uri: str) -> list[Contents]:
         reader, arguments = _reader_of(catalogue, uri, request.version)
     except (ResourceNotFound, InvalidParams) as error:
         raise ToolError(error.message) from None
-    value = await _called(link, reader, arguments)
+    value = await _called(link, reader, uri, arguments)
     if value is None:
         raise ToolError(f"Resource not found: {excerpt(uri)}")
     return contents_of(value, uri, reader.mime_type)
 
 
-async def _called(link: Link, reader: Reader, arguments: list[Any]) -> Any:
-    """Call a reader's function where it would run for a client, for as long as it may."""
+async def _called(link: Link, reader: Reader, uri: str, arguments: list[Any]) -> Any:
+    """Call a reader's function where it would run for a client, for as long as it may, if it may."""
     import asyncio
 
+    from fastrpc._core.call_info import CallInfo
     from fastrpc.context import Context
     from fastrpc.engine.messages import id_value
 
@@ -293,11 +295,14 @@ async def _called(link: Link, reader: Reader, arguments: list[Any]) -> Any:
     context = request.call.context if way is link and request.call is not None else None
     if context is None:
         context = Context(id_value(request.id), request.version, request.client_info, way)
+    plan = service.plan_for(reader)
+    if plan.guard is not None:
+        await _allowed(plan.guard, CallInfo(plan, uri, link.principal, arguments, context, "resource"))
 
     def call() -> Any:
         return reader.signature.call(reader.function, arguments, context)
 
-    if not reader.is_async and service.plan_for(reader).inline:
+    if not reader.is_async and plan.inline:
         return call()
     waiting = contained(call) if reader.is_async else link.in_thread(call)
     try:
@@ -308,6 +313,15 @@ async def _called(link: Link, reader: Reader, arguments: list[Any]) -> Any:
         if reader.timeout_seconds is None:
             raise
         raise ToolError(f"{reader.name} did not end within {reader.timeout_seconds:g} s") from None
+
+
+async def _allowed(guard: Any, call: CallInfo) -> None:
+    """Ask the guard about a call that a handler makes. Raises what it refuses with."""
+    from fastrpc.engine.guards import check_awaitable, check_decision
+
+    decision = guard(call)
+    if decision is not None:
+        check_decision(await check_awaitable(decision))
 
 
 def _link_for(link: Link, reader: Reader) -> Link:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastrpc.calls import complaint_of
+from fastrpc.calls import complaint_of, outcome_of_value
 from fastrpc.catalogue.paging import cursor_of
 from fastrpc.errors import ArgumentError, InvalidParams
 from fastrpc.versions import MODERN
@@ -41,7 +41,10 @@ def call_tool(dispatcher: Dispatcher, request: Request) -> bytes | None:
     try:
         bound = plan.tool.signature.bind(arguments)
     except ArgumentError as error:
-        return dispatcher.service.results.failure(str(error), request.version)
+        if plan.around is None or plan.guard is not None:
+            request.outcome = error.outcome
+            return dispatcher.service.results.failure(str(error), request.version)
+        bound = arguments  # a hook may mend them; where there is a guard, it would not have seen how
     return dispatcher.begin(request, plan, bound, RESULT_ENCODER)
 
 
@@ -52,7 +55,9 @@ class ToolResultEncoder:
 
     @staticmethod
     def encode(request: Request, tool: Tool, value: Any) -> bytes:
-        return request.dispatcher.service.results.of(tool, value, request.version)
+        encoded: bytes = request.dispatcher.service.results.of(tool, value, request.version)
+        request.outcome = outcome_of_value(value)
+        return encoded
 
     @staticmethod
     def failure(request: Request, tool: Tool, error: BaseException) -> bytes:

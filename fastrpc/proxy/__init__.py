@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from fastrpc.engine.request import Request
     from fastrpc.proxy.peer import Peer
     from fastrpc.proxy.targets import Target
-    from fastrpc.resources import Contents
     from fastrpc.service import Service
+    from fastrpc.types import Contents
 
     class ProxyServer(Protocol):
         """A server that offers what the server behind it does: what is needed of a `Server` for that."""

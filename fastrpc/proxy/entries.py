@@ -59,6 +59,9 @@ class _PassedSignature(Signature):
     def bind(self, arguments: dict[str, Any]) -> list[Any]:
         return [arguments]
 
+    def named(self, values: list[Any]) -> dict[str, Any]:
+        return dict(values[0])
+
     def call(self, function: Callable[..., Any], values: list[Any], context: object = None) -> Any:
         return function(*values, context=context)
 
@@ -107,7 +110,7 @@ class PassedTool(Tool):
         _adopt(self, call, there, raw)
         self.raw = raw
         self.effect = None
-        self.annotations = raw.get("annotations") or {}
+        self.annotations = raw["annotations"] if raw.get("annotations") else {}
         self._input_schema, self._documents, self._structured = raw["inputSchema"], None, False
 
     def _check_options(self) -> None:
@@ -223,7 +226,7 @@ QUESTIONS = ("elicitation/create", "sampling/createMessage", "roots/list")
 """What a server may ask."""
 
 
-class PassedQuestion(Question):
+class PassedQuestion(Question["dict[str, Any]"]):
     """What the server behind asks: its words go to the client, the client's answer goes back as it is."""
 
     def __init__(self, method: str, params: dict[str, Any]) -> None:

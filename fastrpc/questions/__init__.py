@@ -6,6 +6,9 @@ client's result becomes a value. How it travels, and when, is the affair of `fas
 
 from __future__ import annotations
 
+from types import GenericAlias
+
+from fastrpc.errors import ToolError
 from fastrpc.questions.forms import fields_of
 from fastrpc.schema.shapes import Mismatch, shorten
 from fastrpc.types import Content, block_of
@@ -13,12 +16,37 @@ from fastrpc.versions import ELICITATION, LEGACY_VERSIONS, MODERN, RICH_QUESTION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Sequence
+    from typing import Any, Generic, Protocol, TypeVar, _SpecialForm, overload
+
+    from typing_extensions import TypeForm
 
     from fastrpc.engine.ports import ClientRequest
+    from fastrpc.options import Action, Root, SamplingOptions
 
-ACTIONS = ("accept", "decline", "cancel")
+    Value = TypeVar("Value", covariant=True)
+
+    class Turn(Protocol):
+        """A message by its members: a `fastrpc.Message`, or another framework's."""
+
+        @property
+        def role(self) -> str: ...
+        @property
+        def content(self) -> object: ...
+
+    Said = str | Content | dict[str, Any] | Turn
+    """One message, as sampling takes it; a `Sample` among others, which is its own `Turn`."""
+else:
+
+    class Generic:
+        """Stands for `typing.Generic`, whose import costs 10 ms."""
+
+        __slots__ = ()
+        __class_getitem__ = classmethod(GenericAlias)
+
+    Value = None
+
+ACTIONS: tuple[Action, ...] = ("accept", "decline", "cancel")
 SAMPLED_TYPES = ("text", "image", "audio", "tool_use", "tool_result")
 
 
@@ -26,8 +54,8 @@ class BadAnswer(Exception):
     """What came is no answer to the question. The message says why."""
 
 
-class Question:
-    """Something that a server asks.
+class Question(Generic[Value]):
+    """Something that a server asks, and the type of what it learns.
 
     The client must have declared `capability` and, where there is one, its `mode`; `versions` know it.
     """
@@ -41,11 +69,11 @@ class Question:
         """Return the request's params. Raises ToolError for what the version cannot say."""
         return {}
 
-    def known(self, request: ClientRequest) -> Any:
+    def known(self, request: ClientRequest) -> Value | None:
         """Return the answer if it need not be asked for, else None."""
         return None
 
-    def read(self, result: Any, request: ClientRequest) -> Any:
+    def read(self, result: object, request: ClientRequest) -> Value:
         """Return the value of the client's result. Raises `BadAnswer`."""
         raise NotImplementedError
 
@@ -76,19 +104,35 @@ class Question:
 # --------------------------------------------------------------------------------------- elicitation
 
 
-class Answer:
-    """What a person said: `action` is accept, decline or cancel; `data` the form's value if accepted."""
+class ElicitResult(Generic[Value]):
+    """What a person did with a form or a link (MCP: ElicitResult).
+
+    `action` is accept, decline or cancel; `data` the value of an accepted form, else None.
+    """
 
     __slots__ = ("_complete", "action", "data")
 
-    def __init__(self, action: str, data: Any = None, complete: Callable[[], object] | None = None) -> None:
-        self.action = action
-        self.data = data
+    def __init__(
+        self, action: Action, data: Value | None = None, complete: Callable[[], object] | None = None
+    ) -> None:
+        self.action: Action = action
+        self.data: Value | None = data
         self._complete = complete
 
     @property
     def accepted(self) -> bool:
+        """Whether the person has accepted."""
         return self.action == "accept"
+
+    @property
+    def value(self) -> Value:
+        """The value of an accepted form. Raises ToolError where the person declined or cancelled, which
+        tells the model so."""
+        if self.action != "accept":
+            raise ToolError(
+                f"the person {'declined' if self.action == 'decline' else 'dismissed'} the question"
+            )
+        return self.data  # type: ignore[return-value]  # it is None where the form's type has None
 
     def complete(self) -> None:
         """Tell the client that what a web page was for is done, where its version knows that
@@ -97,15 +141,28 @@ class Answer:
             self._complete()
 
     def __repr__(self) -> str:
-        return f"Answer({self.action!r}, {self.data!r})"
+        return f"ElicitResult({self.action!r}, {self.data!r})"
 
 
-class Form(Question):
+class Form(Question[ElicitResult[Value]]):
     """A form for a person to fill in. See `fastrpc.Context.elicit`; raises DefinitionError."""
 
     method = "elicitation/create"
     capability = "elicitation"
     mode = "form"
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __init__(self: Form[None], message: str, form: None = None) -> None: ...
+        @overload
+        def __init__(self, message: str, form: type[Value]) -> None: ...
+        @overload
+        def __init__(self: Form[str], message: str, form: list[str] | tuple[str, ...]) -> None: ...
+        @overload
+        def __init__(self, message: str, form: TypeForm[Value]) -> None: ...
+        @overload
+        def __init__(self: Form[Any], message: str, form: dict[str, Any] | _SpecialForm) -> None: ...
 
     def __init__(self, message: str, form: Any = None) -> None:
         self.message = message
@@ -115,17 +172,17 @@ class Form(Question):
     def params(self, version: str) -> dict[str, Any]:
         return {"message": self.message, "requestedSchema": self.fields.schema_in(version)}
 
-    def read(self, result: Any, request: ClientRequest) -> Answer:
+    def read(self, result: object, request: ClientRequest) -> ElicitResult[Value]:
         action = _action(result)
         if action != "accept":
-            return Answer(action)
-        content = result.get("content")
+            return ElicitResult(action)
+        content = result.get("content") if isinstance(result, dict) else None
         if content is None:
             content = {}
         if not isinstance(content, dict):
             raise BadAnswer(f"content: expected an object, got {shorten(content)}")
         try:
-            return Answer(action, self.fields.read(content))
+            return ElicitResult(action, self.fields.read(content))
         except Mismatch as mismatch:
             raise BadAnswer(mismatch.of("content")) from None
 
@@ -134,7 +191,7 @@ class Form(Question):
         return "elicitation with a choice of several" if self.fields.has_lists else super().wanted
 
 
-class Visit(Question):
+class Visit(Question[ElicitResult[None]]):
     """A web page for a person to visit. See `fastrpc.Context.elicit_url`."""
 
     method = "elicitation/create"
@@ -156,19 +213,20 @@ class Visit(Question):
             params["elicitationId"] = self.id
         return params
 
-    def read(self, result: Any, request: ClientRequest) -> Answer:
+    def read(self, result: object, request: ClientRequest) -> ElicitResult[None]:
         complete = None
         if request.version in LEGACY_VERSIONS:
             params = {"elicitationId": self.id}
             complete = lambda: request.notify_client("notifications/elicitation/complete", params)  # noqa: E731
-        return Answer(_action(result), None, complete)
+        return ElicitResult(_action(result), None, complete)
 
 
-def _action(result: Any) -> str:
+def _action(result: Any) -> Action:
     action = result.get("action") if isinstance(result, dict) else None
-    if action not in ACTIONS:
-        raise BadAnswer(f"action: expected one of {', '.join(ACTIONS)}, got {shorten(action)}")
-    return str(action)
+    for known in ACTIONS:
+        if action == known:
+            return known
+    raise BadAnswer(f"action: expected one of {', '.join(ACTIONS)}, got {shorten(action)}")
 
 
 # ------------------------------------------------------------------------------------------ sampling
@@ -182,6 +240,8 @@ class Sample:
 
     __slots__ = ("content", "model", "stop_reason")
 
+    role = "assistant"
+
     def __init__(self, content: list[dict[str, Any]], model: str, stop_reason: str | None) -> None:
         self.content = content
         self.model = model
@@ -189,6 +249,7 @@ class Sample:
 
     @property
     def text(self) -> str:
+        """All text blocks, joined by newlines."""
         return "\n".join(block["text"] for block in self.content if block["type"] == "text")
 
     @property
@@ -212,7 +273,7 @@ _OPTIONS = {
 }
 
 
-class Sampling(Question):
+class Sampling(Question[Sample]):
     """A text for the client's model to go on from. See `fastrpc.Context.sample`; raises TypeError.
 
     `options` are those members of the request by their names in snake case. `model_preferences` may be the
@@ -222,7 +283,12 @@ class Sampling(Question):
     method = "sampling/createMessage"
     capability = "sampling"
 
-    def __init__(self, messages: Any, max_tokens: int = 1024, options: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        messages: Said | Sequence[Said],
+        max_tokens: int = 1024,
+        options: SamplingOptions | None = None,
+    ) -> None:
         self.messages = [_turn(message) for message in _listed(messages)]
         self.max_tokens = max_tokens
         self.options = {name: value for name, value in (options or {}).items() if value is not None}
@@ -249,7 +315,7 @@ class Sampling(Question):
             params[_OPTIONS[name]] = _option(name, value, version)
         return params
 
-    def read(self, result: Any, request: ClientRequest) -> Sample:
+    def read(self, result: object, request: ClientRequest) -> Sample:
         if not isinstance(result, dict):
             raise BadAnswer(f"expected an object, got {shorten(result)}")
         blocks: list[dict[str, Any]] = _listed(result.get("content"))
@@ -316,18 +382,19 @@ def _option(name: str, value: Any, version: str) -> Any:
 # --------------------------------------------------------------------------------------------- roots
 
 
-class Roots(Question):
+class Roots(Question["list[Root]"]):
     """The folders that the client works in. See `fastrpc.Context.roots`."""
 
     method = "roots/list"
     capability = "roots"
 
-    def known(self, request: ClientRequest) -> Any:
+    def known(self, request: ClientRequest) -> list[Root] | None:
         """A client that says when its roots change is asked once, in versions that have sessions."""
-        return request.known_roots
+        known: list[Root] | None = request.known_roots
+        return known
 
-    def read(self, result: Any, request: ClientRequest) -> list[dict[str, Any]]:
-        roots = result.get("roots") if isinstance(result, dict) else None
+    def read(self, result: object, request: ClientRequest) -> list[Root]:
+        roots: Any = result.get("roots") if isinstance(result, dict) else None
         if not isinstance(roots, list):
             raise BadAnswer(f"roots: expected an array, got {shorten(roots)}")
         for root in roots:

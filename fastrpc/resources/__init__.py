@@ -11,18 +11,19 @@ from __future__ import annotations
 from fastrpc.catalogue.handlers import Handler, clean_docstring, docstring_of, is_unbound_method, made
 from fastrpc.errors import DefinitionError, ResourceNotFound
 from fastrpc.schema import Signature, describe
+from fastrpc.types import Contents as Contents
 from fastrpc.types import annotations_of, checked_meta
 from fastrpc.versions import known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Literal
+    from typing import Any
 
-    from fastrpc.catalogue.handlers import Run
+    from typing_extensions import Unpack
+
+    from fastrpc.options import CacheScope, CallOptions, ContentAnnotations, Icon, Run, TemplateOptions
     from fastrpc.resources.uri_templates import Template
-
-    CacheScope = Literal["public", "private"]
 
 CACHE_SCOPES = ("public", "private")
 
@@ -41,44 +42,6 @@ _types: Any = None
 
 
 # ---------------------------------------------------------------------------------------- contents
-
-
-class Contents:
-    """One of the contents of a resource: a text, or bytes; anything else is sent as JSON text.
-
-    `mime_type`, `uri` and `meta` are what the client is told of it; the resource's own MIME type and URI
-    unless given. A function may return a list of several.
-    """
-
-    __slots__ = ("content", "meta", "mime_type", "uri")
-
-    def __init__(
-        self,
-        content: Any,
-        mime_type: str | None = None,
-        *,
-        uri: str | None = None,
-        meta: dict[str, Any] | None = None,
-    ) -> None:
-        self.content = content
-        self.mime_type = mime_type
-        self.uri = uri
-        self.meta = meta
-
-    @property
-    def text(self) -> str:
-        """The content as a text. Raises TypeError if it is none."""
-        if not isinstance(self.content, str):
-            raise TypeError(f"{self.uri or 'the content'} is no text but {type(self.content).__name__}")
-        return self.content
-
-    @property
-    def data(self) -> bytes:
-        """The content as bytes: a text in UTF-8."""
-        return self.content.encode() if isinstance(self.content, str) else bytes(self.content)
-
-    def __repr__(self) -> str:
-        return f"Contents({self.content!r:.60}, {self.mime_type!r}, uri={self.uri!r})"
 
 
 def guessed_type(name: str, *, text: bool) -> str | None:
@@ -190,8 +153,8 @@ class Entry:
         description: str | None = None,
         mime_type: str | None = None,
         size: int | None = None,
-        annotations: dict[str, Any] | None = None,
-        icons: list[dict[str, Any]] | None = None,
+        annotations: ContentAnnotations | None = None,
+        icons: list[Icon] | None = None,
         meta: dict[str, Any] | None = None,
     ) -> None:
         self.uri = uri
@@ -270,8 +233,8 @@ class _Readable(Handler):
         title: str | None = None,
         description: str | None = None,
         mime_type: str | None = None,
-        annotations: dict[str, Any] | None = None,
-        icons: list[dict[str, Any]] | None = None,
+        annotations: ContentAnnotations | None = None,
+        icons: list[Icon] | None = None,
         meta: dict[str, Any] | None = None,
         ttl: float | None = None,
         cache_scope: CacheScope | None = None,
@@ -296,7 +259,7 @@ class _Readable(Handler):
         except ValueError as error:
             raise self.error(str(error)) from None
         self.ttl = ttl
-        self.cache_scope = cache_scope
+        self.cache_scope: CacheScope | None = cache_scope
         check_caching(self, ttl, cache_scope)
         if is_unbound_method(self.function):
             raise self.error("is a method; add the method of an object, app.add_resource(uri, thing.method)")
@@ -324,7 +287,12 @@ class Resource(_Readable):
     kind = "resource"
 
     def __init__(
-        self, function: Callable[..., Any], *, uri: str, size: int | None = None, **options: Any
+        self,
+        function: Callable[..., Any],
+        *,
+        uri: str,
+        size: int | None = None,
+        **options: Unpack[TemplateOptions],
     ) -> None:
         self.uri = uri
         self.size = size
@@ -371,7 +339,7 @@ class ResourceTemplate(_Readable):
 
     kind = "template"
 
-    def __init__(self, function: Callable[..., Any], *, uri: str, **options: Any) -> None:
+    def __init__(self, function: Callable[..., Any], *, uri: str, **options: Unpack[TemplateOptions]) -> None:
         from fastrpc.resources.uri_templates import Template
 
         self.uri_template = uri
@@ -440,7 +408,9 @@ class ProviderMethod(Handler):
 
     kind = "provider"
 
-    def __init__(self, provider: Provider, function: Callable[..., Any], name: str, **options: Any) -> None:
+    def __init__(
+        self, provider: Provider, function: Callable[..., Any], name: str, **options: Unpack[CallOptions]
+    ) -> None:
         super().__init__(function, name=f"{provider.scheme}.{name}", **options)
         self.provider = provider
         self.is_list = name == "list"
@@ -496,14 +466,14 @@ class Provider:
         mime_type: str | None = None,
         ttl: float | None = None,
         cache_scope: CacheScope | None = None,
-        **options: Any,
+        **options: Unpack[CallOptions],
     ) -> None:
         self.scheme = scheme
         self.function = thing  # what a message names
         self.prefix = scheme if ":" in scheme else f"{scheme}:"
         self.mime_type = mime_type
         self.ttl = ttl
-        self.cache_scope = cache_scope
+        self.cache_scope: CacheScope | None = cache_scope
         check_caching(self, ttl, cache_scope)
         if not scheme or not scheme[0].isalpha() or not _SCHEME.issuperset(scheme.partition(":")[0]):
             raise self.error("is no scheme of URIs; write for example 'db'")

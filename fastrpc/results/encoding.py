@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class UnencodableResult(FastrpcError):
     """A tool returned something that JSON cannot hold. The message says what and where."""
 
+    outcome = "encoding_error"
+
 
 def to_json(value: Any) -> bytes:
     """Return the JSON of any value that a tool may return. Raises UnencodableResult."""

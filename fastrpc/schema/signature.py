@@ -153,6 +153,13 @@ class Signature:
             keywords.update(values[-1])
         return function(*positional, **keywords)
 
+    def named(self, values: list[Any]) -> dict[str, Any]:
+        """Return values that `bind` returned by their names, in a new dict."""
+        found = {parameter.name: value for parameter, value in zip(self.parameters, values, strict=False)}
+        if self.takes_others:
+            found.update(values[-1])
+        return found
+
     def to_json(self, value: Any) -> Any:
         """Return a result as a JSON value, by its annotation: dataclasses, models, enums … become plain."""
         return self.result_shape.to_json(value)

@@ -7,7 +7,7 @@ every client that may know of a change is told of it.
 
 from __future__ import annotations
 
-from fastrpc import calls, log
+from fastrpc import log
 from fastrpc._core.plan import REQUIRED, Plan
 from fastrpc.catalogue.paging import page_of
 from fastrpc.errors import Overloaded
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
+    from fastrpc._core.recorder import Recorder
     from fastrpc.calls import Call
     from fastrpc.calls.workers import Workers
     from fastrpc.catalogue import Catalogue
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
 
 LIST_TTL_MS = 60_000
 """For how long a 2026-07-28 client may keep a list (caching hint ``ttlMs``)."""
+
+scope: Callable[[Any, Any], Any] | None = None
+"""Makes the outermost of what is around a handler, for those who want to know which call runs: it is handed
+the handler and what is around it already (`fastrpc.log_bridge`)."""
 
 BINDABLE = ("str", "int", "float", "bool", "object", "array", "json")
 
@@ -58,6 +63,7 @@ class Service:
         cache_scope: str = "private",
         lifespan: Callable[[], Any] | None = None,
         hooks: list[Any] | None = None,
+        guards: list[Any] | None = None,
         mounts: list[Any] | None = None,
         source: Any = None,
         extensions: dict[str, Any] | None = None,
@@ -82,6 +88,10 @@ class Service:
         self.state: Any = None
         """What the lifespan gave, for `Context.state`."""
         self.hooks = hooks if hooks is not None else []
+        self.guards = guards if guards is not None else []
+        """Functions that decide about each call of a tool, a resource or a prompt (`Server.guard`)."""
+        self.recorder: Recorder | None = None
+        """What gets a record of each call, if somebody observes them."""
         self.secret: bytes | None = None
         """The key that signs request states; made when it is first needed (see `fastrpc.asking`)."""
         self.mounts = mounts if mounts is not None else []
@@ -150,12 +160,16 @@ class Service:
 
     def admit(self, call: Call) -> None:
         """Begin a call as soon as the loop runs and its tool's `max_running` allows. Raises Overloaded."""
+        self.count_in()
+        self.place(call)
+
+    def count_in(self) -> None:
+        """Count a call among those that are worked on. Raises Overloaded if they are too many."""
         if self.in_flight >= self.max_in_flight:
             raise Overloaded(
                 f"Server busy: {self.in_flight} calls are in flight", {"maxInFlight": self.max_in_flight}
             )
         self.in_flight += 1
-        self.place(call)
 
     def place(self, call: Call) -> None:
         """Begin a call that is admitted, or have it wait for what it needs."""
@@ -276,27 +290,62 @@ class Service:
         return plans
 
     def _plan_of(self, tool: Tool) -> Plan:
-        """Make a tool's plan, its hooks in it; while a lifespan has to be entered nothing else calls it."""
+        """Make a tool's plan; while a lifespan has to be entered the dispatcher alone calls it."""
+        around = None
         if self.hooks or tool.origin:
-            from fastrpc.hooks import hooked
+            from fastrpc import hooks
 
-            tool = hooked(tool, self.hooks)
+            around = hooks.around(tool, self.hooks)
         awaited = self.awaited_by(tool)
         for lifespan in self._lifespans_of(tool):
             lifespan.watchers.add(self.forget_plans)
-        return plan_of(tool, direct=awaited is None and not self.results.notes)
+        return plan_of(
+            tool,
+            direct=awaited is None and not self.results.notes,
+            guard=self._guard_of(tool),
+            around=around if scope is None else scope(tool, around),
+            recorder=self.recorder,
+        )
+
+    def _guard_of(self, handler: Handler) -> Callable[[Any], Any] | None:
+        """Return the function that asks all guards that stand in front of a handler; None: there are none."""
+        guards = [(name, guard) for name, service in self._way_to(handler) for guard in service.guards]
+        if len(guards) < 2 and not handler.origin:
+            return guards[0][1] if guards else None
+        from fastrpc.engine.guards import guarded_by
+
+        return guarded_by(guards) if guards else None
+
+    def _way_to(self, handler: Handler) -> Iterator[tuple[str, Service]]:
+        """The servers through which a call comes to a handler, this one first, and what each calls it."""
+        yield handler.name, self
+        for server, name in handler.origin:
+            yield name, server.service
 
     def forget_plans(self) -> None:
         """Make the plans anew, at the next call; from whatever thread."""
+        self._handler_plans.clear()
         self._forget_everywhere("tool")
 
     def plan_for(self, handler: Handler) -> Plan:
         """Return the plan of a handler that is no tool: where it runs, by its record."""
         found = self._handler_plans.get(id(handler))
         if found is None:
-            judged = handler.run == "auto" and handler.timeout_seconds is None
-            inline = handler.run == "inline"
-            plan = Plan(handler, handler.name, handler.function, None, inline=inline, judged=judged)
+            is_called = handler.kind != "completion" and not getattr(handler, "is_list", False)
+            guard = self._guard_of(handler) if is_called else None
+            around = None if scope is None else scope(handler, None)
+            plan = Plan(
+                handler,
+                handler.name,
+                handler.function,
+                None,
+                inline=handler.run == "inline",
+                judged=handler.run == "auto" and handler.timeout_seconds is None,
+                is_async=handler.is_async,
+                context_kind=context_kind_of(handler, guard is not None or around is not None),
+                guard=guard,
+                around=around,
+            )
             found = self._handler_plans[id(handler)] = handler, plan
         return found[1]
 
@@ -361,7 +410,7 @@ class Service:
         plans = self.plans.values()
         return (
             self.lifespan is not None
-            or any(plan.tool.is_async or not plan.inline for plan in plans)
+            or any(plan.is_async or not plan.inline for plan in plans)
             or any(watch.needed for watch in self._watches())
         )
 
@@ -440,24 +489,26 @@ class Service:
         return {"ttlMs": self.ttl_ms, "cacheScope": self.cache_scope} if version == MODERN else {}
 
 
-def plan_of(tool: Tool, *, direct: bool = True) -> Plan:
+def plan_of(
+    tool: Tool,
+    *,
+    direct: bool = True,
+    guard: Callable[[Any], Any] | None = None,
+    around: Any = None,
+    recorder: Recorder | None = None,
+) -> Plan:
     """Make the call plan of a tool: may the compiled binder serve it, and where does it run?
 
     Without `direct` each call goes through the dispatcher.
     """
     signature = tool.signature
+    is_async = tool.is_async or (around is not None and around.is_async)
     parameters = None
-    context_kind: type | None = None
-    if signature.context_parameter is not None:
-        from fastrpc.context import Context
-
-        context_kind = Context
     if (
         direct
         and signature.vectorizable
         and (signature.context_parameter is None or signature.context_index >= 0)
-        and calls.within is None
-        and (not tool.is_async or tool.max_running is None)
+        and (not is_async or tool.max_running is None)
         and all(parameter.kind in BINDABLE for parameter in signature.parameters)
     ):
         parameters = [
@@ -470,18 +521,31 @@ def plan_of(tool: Tool, *, direct: bool = True) -> Plan:
             for parameter in signature.parameters
         ]
     # A time limit cannot be kept, nor a bound on running calls be needed, on the loop's own thread.
-    judged = tool.run == "auto" and tool.timeout_seconds is None and not tool.is_async
+    judged = tool.run == "auto" and tool.timeout_seconds is None and not is_async
     return Plan(
         tool,
         tool.name,
         tool.function,
         parameters,
-        inline=tool.run == "inline",
+        inline=tool.run == "inline" and not is_async,
         judged=judged,
-        stepped=tool.is_async and parameters is not None,
+        is_async=is_async,
+        stepped=is_async and parameters is not None,
         context_at=signature.context_index,
-        context_kind=context_kind,
+        context_kind=context_kind_of(tool, guard is not None or around is not None),
         form=form_of(signature) if keeps_plain_values(signature) else -1,
         exact=exact_type_of(signature),
         check=plain_check_of(signature),
+        guard=guard,
+        around=around,
+        recorder=recorder,
     )
+
+
+def context_kind_of(handler: Handler, needed: bool) -> type | None:
+    """Return the class of a handler's Context, if its function takes one, or one is needed besides."""
+    if handler.signature.context_parameter is None and not needed:
+        return None
+    from fastrpc.context import Context
+
+    return Context

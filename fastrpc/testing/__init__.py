@@ -33,11 +33,19 @@ from fastrpc.versions import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from types import TracebackType
-    from typing import Any, ClassVar, Protocol
+    from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
+    from fastrpc.options import Action, LogLevel, Root
     from fastrpc.server import Server
+
+    Given = TypeVar("Given")
+    Handler: TypeAlias = Given | Callable[[dict[str, Any]], Given | Awaitable[Given]]
+    """An answer, or a function of the question's params that gives it, async or not."""
+    Elicited = dict[str, Any] | bool | Action | None
+    Sampled = str | dict[str, Any] | list[dict[str, Any]]
+    Roots = Sequence[str | Root]
 
     class Watcher(Protocol):
         """Sees every line of a conversation, newline included."""
@@ -85,10 +93,10 @@ class Client:
         *,
         version: str = LATEST_LEGACY,
         capabilities: dict[str, Any] | None = None,
-        on_elicit: Any = None,
-        on_sample: Any = None,
-        roots: Any = None,
-        log_level: str | None = None,
+        on_elicit: Handler[Elicited] = None,
+        on_sample: Handler[Sampled] | None = None,
+        roots: Handler[Roots] | None = None,
+        log_level: LogLevel | None = None,
     ) -> None:
         self.version = version
         self.notifications: list[dict[str, Any]] = []
@@ -97,7 +105,7 @@ class Client:
         self.questions: list[dict[str, Any]] = []
         self.listening: list[Listening] = []
         self.info: dict[str, Any] = {}
-        self.log_level = log_level
+        self.log_level: LogLevel | None = log_level
         self._answers = Answers(on_elicit, on_sample, roots)
         self.capabilities = self._answers.capabilities(version) if capabilities is None else capabilities
         self._server = server
@@ -178,7 +186,7 @@ class Client:
         return await self._all("tools/list", "tools")
 
     async def call(
-        self, tool: str, /, on_progress: Callable[[dict[str, Any]], object] | None = None, **arguments: Any
+        self, tool: str, /, on_progress: Callable[[dict[str, Any]], object] | None = None, **arguments: object
     ) -> CallResult:
         """Call a tool. `on_progress` gets each progress report. Raises RemoteError for a protocol error."""
         params = {"name": tool, "arguments": arguments}
@@ -200,7 +208,7 @@ class Client:
         """Return the descriptors of all prompts, page by page."""
         return await self._all("prompts/list", "prompts")
 
-    async def prompt(self, name: str, /, **arguments: Any) -> PromptResult:
+    async def prompt(self, name: str, /, **arguments: object) -> PromptResult:
         """Fill a prompt in. Arguments are texts on the wire; others are sent as their JSON."""
         texts = {
             key: value if isinstance(value, str) else json.dumps(value) for key, value in arguments.items()
@@ -227,7 +235,7 @@ class Client:
 
     # --- what the server says by itself ---------------------------------------------------------------
 
-    async def set_level(self, level: str) -> None:
+    async def set_level(self, level: LogLevel) -> None:
         """Have log messages of this level and above sent, from the next request on."""
         self.log_level = level
         if self.version != MODERN:
@@ -269,7 +277,7 @@ class Client:
         elif uri in self._subscribed:
             await self._subscribed.pop(uri).__aexit__(None, None, None)
 
-    def set_roots(self, roots: Any) -> None:
+    def set_roots(self, roots: Handler[Roots]) -> None:
         """Work in other folders from now on, and tell the server in versions that have a word for it."""
         self._answers.roots = roots
         if self.version != MODERN:

@@ -173,6 +173,31 @@ def test_requests_of_many_kinds_in_one_session_are_answered_alike(hot: Server, c
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("kind", ["in a session", "stateless"])
+def test_a_context_is_of_the_caller_whose_call_it_is(kind: str) -> None:
+    """Whoever called the tool before, and did not look at it."""
+
+    def scene(server: Server) -> list[str]:
+        def who(token: str, look: bool) -> str:
+            arguments = {"look": look}
+            if kind == "stateless":
+                request = modern("tools/call", {"name": "look", "arguments": arguments}, token=token)
+                return server.ask(request).text
+            return sessions[token].call("look", look=look).text
+
+        sessions = {token: Session(server, token=token) for token in (TOKEN, OTHER_TOKEN)}
+        found = []
+        for token in (TOKEN, OTHER_TOKEN) * 2:
+            for each in (TOKEN, OTHER_TOKEN):
+                assert who(each, False) == "nobody"
+            found.append(who(token, True))
+        assert found[0] != found[1]
+        assert found[:2] == found[2:]
+        return found
+
+    both(scene)
+
+
 STATELESS = {
     "a Context": modern("tools/call", {"name": "who", "arguments": {}}),
     "a Context that is used": modern("tools/call", {"name": "wide", "arguments": {}}),

@@ -13,7 +13,7 @@ from in_memory import with_client
 from stdio import MODERN_META, encode
 
 from fastrpc import Context, Server, ToolError, ToolResult
-from fastrpc.hooks import ToolCall
+from fastrpc._core.call_info import CallInfo
 from fastrpc.testing import Client
 from fastrpc.transports.memory import MemoryTransport
 from fastrpc.versions import LEGACY_VERSIONS, MODERN, VERSIONS
@@ -320,7 +320,7 @@ def test_a_hook_that_is_removed_is_not_called_and_no_client_is_told_of_a_new_lis
     app = various()
     seen: list[str] = []
 
-    def look(call: ToolCall) -> None:
+    def look(call: CallInfo) -> None:
         seen.append(call.tool)
 
     async def conversation(client: Client) -> None:

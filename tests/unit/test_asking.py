@@ -13,7 +13,7 @@ from askers import EVERYTHING, Booking, one_question, text_of
 from in_memory import with_client
 
 from fastrpc import Context, Server, ToolError
-from fastrpc.asking import Answer, Form, Roots, Sample, Sampling, Visit
+from fastrpc.asking import ElicitResult, Form, Roots, Sample, Sampling, Visit
 from fastrpc.errors import MissingRequiredClientCapability, ProtocolError
 from fastrpc.prompts import Message
 from fastrpc.testing import Client, RemoteError
@@ -29,7 +29,7 @@ def test_a_form_is_filled_in(version: str) -> None:
 
     async def conversation(client: Client) -> None:
         result = await client.call("ask")
-        assert result.text == "Answer('accept', Booking(name='Ada', guests=3))"
+        assert result.text == "ElicitResult('accept', Booking(name='Ada', guests=3))"
         assert client.questions == [
             {
                 "method": "elicitation/create",
@@ -56,7 +56,10 @@ def test_a_form_is_filled_in(version: str) -> None:
 )
 def test_a_person_may_decline_or_go_away(version: str, given: Any, shown: str) -> None:
     app = one_question(lambda ctx: ctx.elicit("Sure?"))
-    assert text_of(app, "ask", version=version, on_elicit=lambda params: given) == f"Answer('{shown}', None)"
+    assert (
+        text_of(app, "ask", version=version, on_elicit=lambda params: given)
+        == f"ElicitResult('{shown}', None)"
+    )
 
 
 @pytest.mark.parametrize("version", RICH_QUESTIONS)
@@ -372,9 +375,26 @@ def test_a_context_made_by_hand_asks_nobody() -> None:
     asyncio.run(run())
 
 
+def test_the_value_of_a_form_that_was_not_accepted_is_an_error_for_the_model() -> None:
+    assert ElicitResult("accept", 5).value == 5
+    assert ElicitResult("accept").value is None
+    for action, said in (("decline", "the person declined the question"), ("cancel", "the person dismissed")):
+        with pytest.raises(ToolError, match=said):
+            ElicitResult(action).value  # noqa: B018
+
+
+def test_the_former_name_of_a_result_still_works() -> None:
+    from fastrpc import asking
+
+    with pytest.warns(DeprecationWarning, match=r"fastrpc\.asking\.Answer is called ElicitResult"):
+        assert asking.Answer is ElicitResult
+    with pytest.raises(AttributeError, match="Answr"):
+        asking.Answr  # noqa: B018
+
+
 def test_answers_and_samples_show_what_they_are() -> None:
-    assert repr(Answer("decline")) == "Answer('decline', None)"
-    Answer("accept").complete()
+    assert repr(ElicitResult("decline")) == "ElicitResult('decline', None)"
+    ElicitResult("accept").complete()
     blocks = [{"type": "text", "text": "a"}, USE, {"type": "text", "text": "b"}]
     assert Sample(blocks, "m", None).text == "a\nb"
 

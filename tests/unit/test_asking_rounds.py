@@ -29,6 +29,8 @@ from fastrpc.asking import state as asking_state
 from fastrpc.testing import Client, RemoteError
 from fastrpc.versions import ELICITATION, MODERN, RICH_QUESTIONS, SERVER_KEY
 
+BOTH = "{'a': ElicitResult('accept', 'A'), 'b': ElicitResult('accept', 'B')}"
+
 # --- up to 2025-11-25: requests to the client ---------------------------------------------------------
 
 
@@ -47,7 +49,7 @@ def test_answers_find_their_questions_in_whatever_order_they_come() -> None:
         assert not future.done()
         client.answer(first["id"], result={"action": "accept", "content": {"value": "A"}})
         result = await future
-        assert result["content"][0]["text"] == "{'a': Answer('accept', 'A'), 'b': Answer('accept', 'B')}"
+        assert result["content"][0]["text"] == BOTH
         assert len(questions_of(app)) == 0
         assert not cancelled(client)
 
@@ -226,7 +228,7 @@ def test_a_result_says_what_is_missing_and_no_request_is_sent() -> None:
         assert not {"ttlMs", "cacheScope", "content"} & set(result)
         final = await retry(client, result, {"who": accepted("Ada"), "extra": 5})
         assert final["resultType"] == "complete"
-        assert final["content"][0]["text"] == "Answer('accept', 'Ada')"
+        assert final["content"][0]["text"] == "ElicitResult('accept', 'Ada')"
         assert not client.asked
 
     modern(one_question(lambda ctx: ctx.elicit("Who?", str, key="who")), conversation)
@@ -241,7 +243,7 @@ def test_what_is_not_answered_is_asked_again_and_what_is_stays_answered() -> Non
         third = await retry(client, second, {"b": accepted(5)})
         assert set(third["inputRequests"]) == {"b"}
         fourth = await retry(client, third, {"b": accepted("B")})
-        assert fourth["content"][0]["text"] == "{'a': Answer('accept', 'A'), 'b': Answer('accept', 'B')}"
+        assert fourth["content"][0]["text"] == BOTH
 
     modern(one_question(lambda ctx: ctx.ask(a=Form("a", str), b=Form("b", str))), conversation)
 
@@ -379,7 +381,7 @@ def test_servers_that_share_a_secret_take_each_others_states(monkeypatch: pytest
 
     async def second(client: Raw) -> None:
         final = await retry(client, result, {"1": {"action": "accept"}})
-        assert final["content"][0]["text"] == "Answer('accept', None)"
+        assert final["content"][0]["text"] == "ElicitResult('accept', None)"
 
     modern(one_question(lambda ctx: ctx.elicit("x")), second)
 

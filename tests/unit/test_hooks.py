@@ -13,7 +13,7 @@ import pytest
 from in_memory import with_client
 
 from fastrpc import Context, DefinitionError, Server, ToolError, ToolResult
-from fastrpc.hooks import ToolCall
+from fastrpc._core.call_info import CallInfo
 from fastrpc.testing import Client, RemoteError
 from fastrpc.versions import MODERN
 
@@ -43,11 +43,11 @@ def test_before_sees_the_tool_its_arguments_and_the_context() -> None:
     seen = []
 
     @app.before
-    def look(call: ToolCall) -> None:
+    def look(call: CallInfo) -> None:
         seen.append((call.tool, dict(call.arguments), call.context.client_info["name"]))
 
     call_once(app, "greet", name="you")
-    assert seen == [("greet", {"name": "you"}, "fastrpc.testing")]
+    assert seen == [("greet", {"name": "you", "times": 1}, "fastrpc.testing")]
 
 
 @pytest.mark.parametrize("run", ["auto", "inline", "thread"])
@@ -55,13 +55,13 @@ def test_before_changes_arguments_which_are_checked_afterwards(run: str) -> None
     app = greeter(run=run)
 
     @app.before
-    def more(call: ToolCall) -> None:
+    def more(call: CallInfo) -> None:
         call.arguments["times"] = "2"
 
     assert call_once(app, "greet", name="a").text == "hello ahello a"
 
     @app.before
-    def wrong(call: ToolCall) -> None:
+    def wrong(call: CallInfo) -> None:
         call.arguments = {"name": 1.5, "times": []}
 
     result = call_once(app, "greet", name="a")
@@ -79,7 +79,7 @@ def test_before_refuses_by_raising_and_the_tool_does_not_run() -> None:
         return "gone"
 
     @app.before
-    def refuse(call: ToolCall) -> None:
+    def refuse(call: CallInfo) -> None:
         raise ToolError(f"{call.tool}: not today")
 
     result = call_once(app, "drop", table="users")
@@ -120,7 +120,7 @@ def test_an_error_becomes_a_result_another_error_or_stays() -> None:
         raise KeyError(how)
 
     @app.on_error
-    def mend(call: ToolCall, error: Exception) -> Any:
+    def mend(call: CallInfo, error: Exception) -> Any:
         if call.arguments["how"] == "result":
             return "mended"
         if call.arguments["how"] == "returned":
@@ -147,7 +147,7 @@ def test_on_error_hears_of_bad_arguments_refusals_and_failing_hooks() -> None:
     assert call_once(app, "greet").is_error
 
     @app.before(tools="greet")
-    def refuse(call: ToolCall) -> None:
+    def refuse(call: CallInfo) -> None:
         raise ToolError("no")
 
     call_once(app, "greet", name="a")
@@ -180,17 +180,17 @@ def test_async_hooks_serve_sync_and_async_tools(of_tool: str) -> None:
     app.tool(where if of_tool == "sync" else where_async, name="where")
 
     @app.before
-    async def shout(call: ToolCall) -> None:
+    async def shout(call: CallInfo) -> None:
         await asyncio.sleep(0)
         call.arguments["text"] += "!" if call.arguments["text"] != "bad" else ""
 
     @app.after
-    async def quote(call: ToolCall, result: str) -> str:
+    async def quote(call: CallInfo, result: str) -> str:
         await asyncio.sleep(0)
         return f"'{result}'"
 
     @app.on_error
-    async def mend(call: ToolCall, error: Exception) -> str:
+    async def mend(call: CallInfo, error: Exception) -> str:
         await asyncio.sleep(0)
         return f"mended {error}"
 
@@ -235,8 +235,8 @@ def test_a_pattern_chooses_tools_and_the_others_keep_their_compiled_plan() -> No
     app.before(lambda call: call.arguments.update(text="seen"), tools="db_*")
     assert [call_once(app, name).text for name in ("db_read", "db_write", "ping")] == ["seen", "seen", ""]
     plans = app.service.plans
-    assert plans["ping"].tool is app.tools.get("ping")
-    assert plans["db_read"].tool is not app.tools.get("db_read")
+    assert plans["ping"].around is None
+    assert plans["db_read"].around is not None
 
 
 def test_a_server_without_hooks_imports_nothing_of_them() -> None:

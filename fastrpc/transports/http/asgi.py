@@ -16,8 +16,11 @@ from fastrpc.transports.http.app import GRACE_SECONDS, HttpApp
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
     from typing import Any
+
+    Mapped = MutableMapping[str, Any]
+    """A scope or an event, as ASGI 3 has them."""
 
 
 class Application:
@@ -28,7 +31,12 @@ class Application:
         self._apps: dict[AbstractEventLoop, HttpApp] = {}
         self._last: tuple[AbstractEventLoop | None, HttpApp] = (None, make())
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(
+        self,
+        scope: Mapped,
+        receive: Callable[[], Awaitable[Mapped]],
+        send: Callable[[Mapped], Awaitable[None]],
+    ) -> None:
         await self.here()(scope, receive, send)
 
     def here(self) -> HttpApp:

@@ -64,14 +64,16 @@ class SharedConnection:
         else:
             self.missed = True
 
-    def call_ended(self, id: bytes, tool: Any, result: Any, modern: bool) -> None:
-        """A call has returned more than a plain value."""
-        self.dispatcher.call_ended(id, tool, result, modern)
+    def call_ended(self, id: bytes, tool: Any, result: Any, modern: bool) -> str:
+        """A call has returned more than a plain value; return its outcome."""
+        outcome: str = self.dispatcher.call_ended(id, tool, result, modern)
+        return outcome
 
-    def call_failed(self, id: bytes, tool: Any, error: BaseException, modern: bool) -> None:
-        """A call has raised."""
+    def call_failed(self, id: bytes, tool: Any, error: BaseException, modern: bool) -> str:
+        """A call has raised; return its outcome."""
         self.id = id
-        self.dispatcher.call_failed(id, tool, error, modern)
+        outcome: str = self.dispatcher.call_failed(id, tool, error, modern)
+        return outcome
 
 
 def _ignore(line: bytes) -> None:

@@ -1,0 +1,46 @@
+"""One call, as a guard and hooks see it: who calls what, with which arguments."""
+
+from typing import Any
+
+from fastrpc._core.plan import Plan
+from fastrpc.context import Context
+from fastrpc.options import Effect
+
+class CallInfo:
+    """A call of a tool, a resource or a prompt, before it runs."""
+
+    name: str
+    """The tool, the prompt, or the URI of the resource, as the client named it."""
+    arguments: dict[str, Any]
+    """The arguments as they are bound, by name, defaults among them; what they did not fit, as it came."""
+    @property
+    def kind(self) -> str:
+        """``tool``, ``resource`` or ``prompt``."""
+    @property
+    def tool(self) -> str:
+        """`name`."""
+    @property
+    def effect(self) -> Effect | None:
+        """What the tool does: ``read``, ``write``, ``network``, ``exec``; None where it does not say."""
+    @property
+    def principal(self) -> str:
+        """The authenticated principal; "" over stdio, and over HTTP without authentication."""
+    @property
+    def context(self) -> Context:
+        """What the function is handed, if it takes a `fastrpc.Context`."""
+    def __init__(
+        self,
+        plan: Plan,
+        name: str,
+        principal: str,
+        arguments: list[Any] | dict[str, Any],
+        context: Context | None,
+        kind: str = "tool",
+    ) -> None: ...
+    def bound_values(self) -> list[Any] | None:
+        """Return the values that were bound, in the order of the parameters; None if they did not fit."""
+    def invoke(self) -> Any:
+        """Call the function, with the arguments as they are now; return what it returns.
+
+        Arguments that have been changed are bound again. Raises ArgumentError where they do not fit.
+        """

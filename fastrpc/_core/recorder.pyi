@@ -1,0 +1,68 @@
+"""The recorder: one fixed record of each call, written where its answer leaves, read by others later."""
+
+from collections.abc import Callable
+
+OUTCOMES: tuple[str, ...]
+"""What a call may have ended with, as its client saw it."""
+
+def ticks() -> int:
+    """Return the time in ticks, as records have it."""
+
+class CallRecord:
+    """One call that has been answered, or whose client wants no answer any more."""
+
+    @property
+    def kind(self) -> str:
+        """``tool``, ``resource``, ``prompt`` or ``completion``."""
+    @property
+    def name(self) -> str:
+        """The tool, the prompt, or the URI."""
+    @property
+    def id(self) -> bytes:
+        """The JSON text of the request's id."""
+    @property
+    def principal(self) -> str: ...
+    @property
+    def outcome(self) -> str:
+        """One of `OUTCOMES`."""
+    @property
+    def started_at(self) -> float:
+        """Seconds since 1970."""
+    @property
+    def bind_us(self) -> float: ...
+    @property
+    def guard_us(self) -> float: ...
+    @property
+    def run_us(self) -> float: ...
+    @property
+    def encode_us(self) -> float: ...
+    @property
+    def total_us(self) -> float: ...
+    @property
+    def size(self) -> int:
+        """Bytes of the answer."""
+
+class Recorder:
+    """A ring of records."""
+
+    @property
+    def dropped(self) -> int:
+        """How many records did not fit."""
+    def __init__(self, capacity: int = 8192, on_first: Callable[[], object] | None = None) -> None:
+        """Keep `capacity` records; call `on_first` when there is one to drain after there was none."""
+    def write(
+        self,
+        kind: str,
+        name: str,
+        id: bytes,
+        principal: str,
+        outcome: str,
+        began: int,
+        bound: int,
+        allowed: int,
+        returned: int,
+        size: int,
+    ) -> None:
+        """Record a call that has been answered just now. Times are in ticks; 0: it did not come so far."""
+    def drain(self, limit: int = 1024) -> list[CallRecord]:
+        """Take at most so many records out of the ring, the oldest first."""

@@ -1,0 +1,65 @@
+"""Asks several guards about one call: those of the server, and of those that a handler was mounted from.
+
+A single guard of the server itself stands in the plan as it is; this costs nothing then.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from typing import Any
+
+    from fastrpc._core.call_info import CallInfo
+
+    Guard = Callable[[CallInfo], "Awaitable[None] | None"]
+
+
+def guarded_by(guards: Sequence[tuple[str, Guard]]) -> Guard:
+    """Return a guard that asks these one after the other, each by the name that its server has for the
+    handler; the first that raises refuses."""
+
+    def decide(call: CallInfo) -> Awaitable[None] | None:
+        shown = call.name
+        for at, (name, guard) in enumerate(guards):
+            _rename(call, name)
+            decision = guard(call)
+            if decision is not None:
+                return _decide_rest(call, decision, guards[at + 1 :], shown)
+        call.name = shown
+        return None
+
+    return decide
+
+
+async def _decide_rest(
+    call: CallInfo, decision: Any, guards: Sequence[tuple[str, Guard]], shown: str
+) -> None:
+    """Await a decision, and ask the guards behind it."""
+    check_decision(await check_awaitable(decision))
+    for name, guard in guards:
+        _rename(call, name)
+        answer: Any = guard(call)
+        if answer is not None:
+            check_decision(await check_awaitable(answer))
+    call.name = shown
+
+
+def _rename(call: CallInfo, name: str) -> None:
+    if call.kind != "resource":  # which goes by its URI everywhere
+        call.name = name
+
+
+def check_awaitable(decision: Any) -> Any:
+    """Return what a guard has returned, if it can be awaited. Raises TypeError for anything else."""
+    if not hasattr(decision, "__await__"):
+        check_decision(decision)
+    return decision
+
+
+def check_decision(decision: Any) -> None:
+    """Raise TypeError for a decision that is not None."""
+    if decision is not None:
+        raise TypeError(
+            f"a guard raises to refuse a call and returns None to allow it; it returned {decision!r:.60}"
+        )

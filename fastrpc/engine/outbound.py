@@ -1,0 +1,84 @@
+"""What a server sends besides answers, over one connection: notifications, and its own requests.
+
+Only the thread that serves a connection writes to it; other threads `post` what is to happen there. What is
+sent, and whether the client wants it, is decided by the features.
+"""
+
+from __future__ import annotations
+
+from _thread import get_ident
+
+from fastrpc.engine.messages import notification
+from fastrpc.results import to_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc._core.connection import Connection
+    from fastrpc.engine.interfaces import Runtime
+
+
+class OutboundMessages:
+    """The sending half of a dispatcher. Bound to the thread that creates it until a loop serves it."""
+
+    def __init__(self, service: Runtime, connection: Connection) -> None:
+        self.service = service
+        self.connection = connection
+        self.thread = get_ident()
+        """The thread that serves the connection: nobody else may write to it."""
+        self.loop: AbstractEventLoop | None = None
+
+    def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """Send a notification. To be called on the connection's own thread: see `post`."""
+        self.send_line(notification(method, params))
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a message, on the connection's own thread."""
+        self.send_line(to_json(message))
+
+    def send_line(self, line: bytes) -> None:
+        """Send a message that is JSON text and no answer, on the connection's own thread."""
+        connection = self.connection
+        if connection.tell is not None:
+            connection.tell(line)
+            return
+        connection.output.line(line)
+        connection.wrote()
+
+    def post(self, function: Callable[[], object]) -> None:
+        """Call `function` on the connection's own thread: now if this is it, else soon."""
+        if get_ident() == self.thread:
+            function()
+        elif self.loop is None:
+            if self.connection.call_in_loop is None:  # there is no transport, and so no client to hear of it
+                return
+            self.connection.call_in_loop(lambda: self.post(function))  # the loop may have begun meanwhile
+        else:
+            try:
+                self.loop.call_soon_threadsafe(function)
+            except RuntimeError:  # the loop is closed: nobody is left to hear it
+                pass
+
+    def loop_runs(self, loop: AbstractEventLoop) -> None:
+        """The connection is served by this loop from now on."""
+        self.loop = self.connection.loop = loop
+        self.thread = get_ident()
+        self.watch()
+
+    def watch(self) -> None:
+        """If a loop serves the connection, have it call what watches for changes; else forget lists that are
+        ready, so that the next one does. From whatever thread.
+        """
+        loop = self.loop
+        if loop is not None:
+            self.post(lambda: self.service.watch_in(loop))
+        else:
+            self.connection.forget_lists()
+
+    def begin_loop(self) -> None:
+        """Ask for the event loop, if the transport has not begun it: something is to happen by itself."""
+        if self.loop is None and self.connection.call_in_loop is not None:
+            self.connection.call_in_loop(lambda: None)

@@ -1,0 +1,228 @@
+"""The options of public functions, and the values of which there are only some, as types.
+
+For type checkers alone: no module imports this when it runs, so it costs a server nothing. Unknown options
+are refused at run time by whoever takes them, with the error that the function's docstring names; each
+`TypedDict` here says the same to mypy and pyright, before the program runs. What an option means stands in
+the docstring of what takes it, which each one names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from os import PathLike
+from typing import Any, Literal, Protocol, TypedDict
+
+Run = Literal["auto", "inline", "thread"]
+Effect = Literal["read", "write", "network", "exec"]
+CacheScope = Literal["public", "private"]
+Role = Literal["user", "assistant"]
+LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+"""The levels of MCP's log messages (utilities: logging), RFC 5424's severities."""
+Action = Literal["accept", "decline", "cancel"]
+"""What a person may do with a form (MCP: ElicitResult)."""
+
+Texts = list[str] | tuple[str, ...]
+"""Several texts; a single one is a `Sequence[str]`, too, and always a mistake."""
+
+# ---------------------------------------------------------------------------- JSON objects of MCP
+
+
+class _IconSource(TypedDict):
+    src: str
+
+
+class Icon(_IconSource, total=False):
+    """An icon (MCP: Icon). `src` is an https or data URI; `sizes` are texts such as ``48x48`` or ``any``."""
+
+    mimeType: str
+    sizes: list[str]
+    theme: Literal["light", "dark"]
+
+
+class ToolAnnotations(TypedDict, total=False):
+    """What clients are told of a tool's behaviour (MCP: ToolAnnotations)."""
+
+    title: str
+    readOnlyHint: bool
+    destructiveHint: bool
+    idempotentHint: bool
+    openWorldHint: bool
+
+
+class ContentAnnotations(TypedDict, total=False):
+    """Hints about a block of content or a resource (MCP: Annotations). See `fastrpc.types.Content`."""
+
+    audience: Role | Sequence[Role] | None
+    priority: float | None
+    last_modified: datetime | str | None
+    lastModified: datetime | str | None
+
+
+# ------------------------------------------------------------------------ what a server offers
+
+
+class CallOptions(TypedDict, total=False):
+    """How the calls of a function run. See `fastrpc.catalogue.handlers.Handler`."""
+
+    run: Run
+    timeout_seconds: float | None
+    max_running: int | None
+
+
+class _Described(CallOptions, total=False):
+    name: str | None
+    title: str | None
+    description: str | None
+    icons: list[Icon] | None
+    meta: dict[str, Any] | None
+
+
+class ToolOptions(_Described, total=False):
+    """See `fastrpc.tool`."""
+
+    effect: Effect | None
+    input_schema: dict[str, Any] | None
+    documents: Mapping[str, Any] | None
+    json_schema_extra: dict[str, Any] | None
+    annotations: ToolAnnotations | None
+    structured: bool
+
+
+class PromptOptions(_Described, total=False):
+    """See `fastrpc.prompts.Prompt`."""
+
+
+class TemplateOptions(_Described, total=False):
+    """See `fastrpc.resources.ResourceTemplate`."""
+
+    mime_type: str | None
+    annotations: ContentAnnotations | None
+    ttl: float | None
+    cache_scope: CacheScope | None
+
+
+class ResourceOptions(TemplateOptions, total=False):
+    """See `fastrpc.resources.Resource`."""
+
+    size: int | None
+
+
+class ProviderOptions(CallOptions, total=False):
+    """See `fastrpc.resources.Provider`."""
+
+    mime_type: str | None
+    ttl: float | None
+    cache_scope: CacheScope | None
+
+
+# ----------------------------------------------------------------------------------- a server
+
+
+class ServerSettings(TypedDict, total=False):
+    """See `fastrpc.Server`: the options that other frameworks have in the same form, or not at all."""
+
+    title: str | None
+    description: str | None
+    website_url: str | None
+    page_size: int
+    max_in_flight: int
+    max_batch: int
+    threads: int
+    ttl_ms: int
+    cache_scope: CacheScope
+    lifespan: Callable[[Any], AbstractAsyncContextManager[object]] | None
+    extensions: dict[str, dict[str, Any]] | None
+    experimental: dict[str, Any] | None
+
+
+class ServerOptions(ServerSettings, total=False):
+    """See `fastrpc.Server`."""
+
+    version: str
+    icons: list[Icon] | None
+    instructions: str | None
+
+
+class _ProxyOptions(ServerOptions, total=False):
+    name: str
+    start_seconds: float
+
+
+class CommandProxyOptions(_ProxyOptions, total=False):
+    """`fastrpc.Server.proxy` with a command."""
+
+    cwd: str | None
+    env: dict[str, str] | None
+
+
+class UrlProxyOptions(_ProxyOptions, total=False):
+    """`fastrpc.Server.proxy` with a URL."""
+
+    token: str | Callable[[], str] | None
+    headers: Mapping[str, str] | None
+    tls_ca: str | None
+    protocol_version: str | None
+
+
+class AsgiOptions(TypedDict, total=False):
+    """See `fastrpc.Server.asgi`, and docs/http.md."""
+
+    token: str | Iterable[str] | Callable[[str], str | Awaitable[str | None] | None] | None
+    token_file: str | PathLike[str] | None
+    auth_servers: Texts | None
+    resource: str | None
+    audience: str | None
+    scopes: Texts | None
+    auth: None
+    hosts: Texts
+    loopback: bool
+    origins: Texts
+    max_body: int
+    max_sessions: int
+    sessions_per_caller: int
+    session_idle_seconds: float
+    keep_alive_seconds: float
+
+
+class HttpOptions(AsgiOptions, total=False):
+    """See `fastrpc.Server.run`, with ``http=``."""
+
+    workers: int
+    tls_cert: str | PathLike[str] | None
+    tls_key: str | PathLike[str] | None
+    secret: str | None
+
+
+# -------------------------------------------------------------------------------- asking a client
+
+
+class Descriptor(Protocol):
+    """What describes itself as an entry of ``tools/list``: a `fastrpc.registry.Tool`."""
+
+    def descriptor(self, version: str) -> dict[str, Any]: ...
+
+
+class SamplingOptions(TypedDict, total=False):
+    """See `fastrpc.Context.sample`."""
+
+    system_prompt: str | None
+    temperature: float | None
+    stop_sequences: Texts | None
+    model_preferences: str | Texts | dict[str, Any] | None
+    include_context: Literal["none", "thisServer", "allServers"] | None
+    metadata: dict[str, Any] | None
+    tools: Sequence[dict[str, Any] | Descriptor] | None
+    tool_choice: Literal["auto", "required", "none"] | dict[str, Any] | None
+
+
+class _RootAddress(TypedDict):
+    uri: str
+
+
+class Root(_RootAddress, total=False):
+    """A folder that a client works in (MCP: Root)."""
+
+    name: str
+    _meta: dict[str, Any]

@@ -1,0 +1,68 @@
+"""Hands the records of calls to the functions that observe them, in batches, on a thread of its own.
+
+The thread sleeps while nothing is called and looks every 50 ms otherwise, so that an observer sees a call at
+most that much later, and many at once. A function that fails is logged, once for each kind of failure, and
+goes on being called. Records that did not fit into the ring while an observer was slow are counted.
+"""
+
+from __future__ import annotations
+
+import atexit
+from threading import Event, Lock, Thread
+from time import sleep
+
+from fastrpc import forks, tracebacks
+from fastrpc._core.recorder import Recorder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc._core.recorder import CallRecord
+
+    Observer = Callable[[list[CallRecord]], object]
+
+PAUSE_SECONDS = 0.05
+BATCH = 1024
+
+
+class Observers:
+    """The observers of one server, and the recorder that they drain."""
+
+    def __init__(self) -> None:
+        self.functions: list[Observer] = []
+        self._something = Event()
+        self._draining = Lock()
+        self._thread: Thread | None = None
+        self._generation = forks.generation
+        self.recorder = Recorder(on_first=self._begin)
+
+    def _begin(self) -> None:
+        """There is a record, after there was none; on the thread of a connection."""
+        if self._thread is None or self._generation != forks.generation:
+            self._generation = forks.generation
+            self._thread = Thread(target=self._watch, name="fastrpc-observers", daemon=True)
+            self._thread.start()
+            atexit.register(self.drain)
+        self._something.set()
+
+    def _watch(self) -> None:
+        while True:
+            self._something.wait()
+            self._something.clear()
+            sleep(PAUSE_SECONDS)  # let more come: each batch costs a turn of the thread
+            self.drain()
+
+    def drain(self) -> None:
+        """Hand over all records that there are, now; from whatever thread."""
+        with self._draining:
+            while records := self.recorder.drain(BATCH):
+                for function in list(self.functions):
+                    self._call(function, records)
+
+    def _call(self, function: Any, records: list[CallRecord]) -> None:
+        try:
+            function(list(records))
+        except Exception as error:
+            tracebacks.report(f"observer {getattr(function, '__name__', function)!s} failed", error)

@@ -1,0 +1,249 @@
+"""One record for each call, that says what its client saw: every outcome, however the handler runs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from in_memory import ENVELOPE, RawConversation, in_loop
+
+from fastrpc import CallInfo, CallRecord, Context, Server, ToolError, ToolResult
+from fastrpc._core.recorder import OUTCOMES, Recorder
+from fastrpc.errors import InternalError
+from fastrpc.versions import LATEST_LEGACY, MODERN
+
+WAYS = ("inline", "context", "hooked", "coroutine", "waiting", "thread")
+
+
+def behave(how: str) -> Any:
+    """What every tool of this file does, by its argument."""
+    if how == "refuses":
+        raise ToolError("no")
+    if how == "fails":
+        raise ValueError("broken")
+    if how == "says so":
+        return ToolResult("no", is_error=True)
+    if how == "unencodable":
+        return object()
+    if how == "protocol":
+        raise InternalError("not today")
+    return how
+
+
+def app_of(way: str) -> tuple[Server, list[CallRecord]]:
+    """A server with one tool `act`, and the records of its calls."""
+    app = Server("t", max_in_flight=1)
+    if way == "coroutine":
+
+        @app.tool
+        async def act(how: str, times: int = 1) -> Any:
+            return behave(how)
+    elif way == "waiting":
+
+        @app.tool(timeout_seconds=0.05)
+        async def act(how: str, times: int = 1) -> Any:
+            await asyncio.sleep(30 if how == "sleeps" else 0)
+            return behave(how)
+    elif way == "context":
+
+        @app.tool(run="inline")
+        def act(how: str, ctx: Context, times: int = 1) -> Any:
+            return behave(how)
+    elif way == "thread":
+        import time
+
+        @app.tool(run="thread", timeout_seconds=0.05)
+        def act(how: str, times: int = 1) -> Any:
+            time.sleep(0.3 if how == "sleeps" else 0)
+            return behave(how)
+    else:
+
+        @app.tool(run="inline")
+        def act(how: str, times: int = 1) -> Any:
+            return behave(how)
+
+        if way == "hooked":
+            app.before(lambda call: None)
+
+    @app.guard
+    def decide(call: CallInfo) -> None:
+        if call.arguments.get("how") == "forbidden":
+            raise ToolError("you may not")
+
+    records: list[CallRecord] = []
+    app.observe(records.extend)
+    return app, records
+
+
+EXPECTED = {
+    "ok": "ok",
+    "refuses": "tool_error",
+    "fails": "tool_error",
+    "says so": "tool_error",
+    "unencodable": "encoding_error",
+    "protocol": "protocol_error",
+    "forbidden": "refused",
+}
+
+
+@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("way", WAYS)
+def test_each_call_has_one_record_that_says_what_the_client_saw(way: str, version: str) -> None:
+    async def run() -> None:
+        app, records = app_of(way)
+        peer = RawConversation(app, version)
+        peer.dispatcher.loop_runs(asyncio.get_running_loop())
+        for id, (how, outcome) in enumerate(EXPECTED.items()):
+            peer.call(id, "act", {"how": how})
+            answer = await peer.answer(id)
+            app._observers.drain()
+            (record,) = records
+            assert (record.kind, record.name, record.id) == ("tool", "act", b"%d" % id)
+            assert (how, record.outcome) == (how, outcome)
+            assert is_error(answer) == (outcome != "ok")
+            assert record.total_us > 0
+            assert record.size == len(peer.answers[id]) + 1  # and the newline
+            records.clear()
+        peer.close()
+
+    in_loop(run)
+
+
+def is_error(answer: Any) -> bool:
+    return "error" in answer or answer["result"]["isError"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_calls_that_never_reach_their_function_have_a_record_too(way: str) -> None:
+    async def run() -> None:
+        app, records = app_of(way)
+        peer = RawConversation(app, LATEST_LEGACY)
+        peer.dispatcher.loop_runs(asyncio.get_running_loop())
+        peer.call(1, "act", {})
+        peer.call(2, "act", {"how": "ok", "times": "many"})
+        peer.call(3, "axe", {"how": "ok"})
+        for id in (1, 2, 3):
+            await peer.answer(id)
+        app._observers.drain()
+        found = [(record.name, record.id, record.outcome) for record in records]
+        assert found == [("act", b"1", "invalid"), ("act", b"2", "invalid"), ("axe", b"3", "unknown")]
+        peer.close()
+
+    in_loop(run)
+
+
+@pytest.mark.parametrize("way", ["waiting", "thread"])
+def test_a_call_that_takes_too_long_or_is_cancelled_or_one_too_many_says_so(way: str) -> None:
+    async def run() -> None:
+        app, records = app_of(way)
+        peer = RawConversation(app, LATEST_LEGACY)
+        peer.dispatcher.loop_runs(asyncio.get_running_loop())
+        peer.call(1, "act", {"how": "sleeps"})
+        peer.call(2, "act", {"how": "ok"})
+        assert (await peer.answer(2))["error"]["data"] == {"maxInFlight": 1}
+        assert "did not end" in (await peer.answer(1))["result"]["content"][0]["text"]
+        while app.busy:
+            await asyncio.sleep(0.01)
+        peer.call(3, "act", {"how": "sleeps"})
+        peer.say({"method": "notifications/cancelled", "params": {"requestId": 3}})
+        while app.busy:
+            await asyncio.sleep(0.01)
+        app._observers.drain()
+        found = [(record.id, record.outcome) for record in records]
+        assert found == [(b"2", "overloaded"), (b"1", "timeout"), (b"3", "cancelled")]
+        assert records[1].run_us > 40_000
+        peer.close()
+
+    in_loop(run)
+
+
+def test_resources_and_prompts_are_recorded_and_other_requests_are_not() -> None:
+    app = Server("t")
+    app.add_resource("docs://a", "text")
+
+    @app.prompt
+    def write(about: str) -> str:
+        return about
+
+    records: list[CallRecord] = []
+    app.observe(records.extend)
+
+    async def run() -> None:
+        peer = RawConversation(app, MODERN)
+        peer.dispatcher.loop_runs(asyncio.get_running_loop())
+        meta = {"_meta": ENVELOPE}
+        asked = [
+            ("resources/read", {"uri": "docs://a"}),
+            ("resources/read", {"uri": "docs://b"}),
+            ("prompts/get", {"name": "write", "arguments": {"about": "x"}}),
+            ("prompts/get", {"name": "write", "arguments": {}}),
+            ("prompts/get", {"name": "draw"}),
+            ("tools/list", {}),
+        ]
+        for id, (method, params) in enumerate(asked):
+            peer.say({"id": id, "method": method, "params": {**params, **meta}})
+            await peer.answer(id)
+        app._observers.drain()
+        peer.close()
+
+    in_loop(run)
+    assert [(record.kind, record.name, record.outcome) for record in records] == [
+        ("resource", "docs://a", "ok"),
+        ("resource", "docs://b", "unknown"),
+        ("prompt", "write", "ok"),
+        ("prompt", "write", "invalid"),
+        ("prompt", "draw", "unknown"),
+    ]
+
+
+def test_a_full_ring_counts_what_does_not_fit_and_goes_on() -> None:
+    calls: list[int] = []
+    recorder = Recorder(4, lambda: calls.append(1))
+
+    def write(id: int) -> None:
+        recorder.write("tool", "t", b"%d" % id, "", "ok", 1, 2, 3, 4, 5)
+
+    for id in range(7):
+        write(id)
+    assert recorder.dropped == 3
+    assert [record.id for record in recorder.drain(3)] == [b"0", b"1", b"2"]
+    write(7)
+    assert [record.id for record in recorder.drain()] == [b"3", b"7"]
+    assert recorder.drain() == []
+    write(8)
+    assert len(calls) == 2  # told once each time that there was nothing before
+
+
+def test_observers_get_batches_on_a_thread_of_their_own_and_one_that_fails_is_called_again() -> None:
+    import threading
+
+    app = Server("t")
+    app.add_tool(lambda: "x", name="x", run="inline")
+    batches: list[tuple[str, int]] = []
+
+    @app.observe
+    def fail(records: list[CallRecord]) -> None:
+        raise ValueError("cannot see")
+
+    app.observe(lambda records: batches.append((threading.current_thread().name, len(records))))
+
+    async def run() -> None:
+        peer = RawConversation(app, LATEST_LEGACY)
+        for id in range(10):
+            peer.call(id, "x", {})
+        while not batches:
+            await asyncio.sleep(0.01)
+        peer.close()
+
+    in_loop(run)
+    assert batches == [("fastrpc-observers", 10)]
+
+
+def test_the_outcomes_are_those_that_errors_name() -> None:
+    from fastrpc import errors
+
+    named = {
+        kind.outcome for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "outcome")
+    }
+    assert named < set(OUTCOMES)
