@@ -349,8 +349,9 @@ def test_a_stateless_call_is_cancelled_when_its_client_leaves() -> None:
     assert both(scene) == "cancelled"
 
 
+@pytest.mark.parametrize("seconds", [0.2, 1.3])  # less than two looks of the monitor, and more
 @pytest.mark.parametrize("kind", ["in a session", "stateless"])
-def test_a_client_that_waits_long_hears_something(kind: str) -> None:
+def test_a_client_that_waits_long_hears_something(kind: str, seconds: float) -> None:
     def scene(server: Server) -> bytes:
         request = modern("tools/call", {"name": "hold", "arguments": {"name": "long"}})
         if kind == "in a session":
@@ -365,7 +366,7 @@ def test_a_client_that_waits_long_hears_something(kind: str) -> None:
                 body = connection._until(b"\r\n\r\n", 10)
         return head.replace(b"date: ", b"")[:12] + body[-60:]
 
-    both(scene, keep_alive_seconds=0.2)
+    both(scene, keep_alive_seconds=seconds)
 
 
 @pytest.mark.parametrize("kind", ["in a session", "stateless"])
@@ -396,12 +397,12 @@ def test_a_call_that_waits_when_the_server_ends_is_answered(kind: str, ends: str
 class Straight:
     """A straight way in a loop of this process, with a session of the caller of `TOKEN`."""
 
-    def __init__(self, path: HotPath, application: Any, principal: str) -> None:
+    def __init__(self, path: HotPath, application: Any, principal: str, version: str = "2025-11-25") -> None:
         self.path = path
         self.application = application
         self.session: Kept = application.sessions.open(principal, asyncio.get_running_loop())
         for body in (
-            message("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}}, 0),
+            message("initialize", {"protocolVersion": version, "capabilities": {}}, 0),
             message("notifications/initialized"),
         ):
             exchange = self.session.exchange()
@@ -427,6 +428,10 @@ def straight(scene: Callable[[Straight], Any]) -> None:
     @app.tool(run="inline")
     def who(ctx: Context) -> str:
         return ctx.principal
+
+    @app.tool(run="inline")
+    def numbers() -> dict[str, int]:
+        return {"one": 1}
 
     @app.tool
     async def at_once(text: str) -> str:
@@ -458,6 +463,18 @@ def test_what_answers_at_once_goes_straight_in_a_session(body: dict[str, Any]) -
             answer = way.take(body)
             assert isinstance(answer, bytes)
             assert answer.startswith(b"HTTP/1.1 200 OK\r\ndate: ")
+
+    straight(scene)
+
+
+def test_an_answer_is_of_the_version_of_its_session() -> None:
+    def scene(way: Straight) -> None:
+        older = Straight(way.path, way.application, way.session.principal, LEGACY[1])
+        for _ in range(2):
+            for each, structured in ((way, True), (older, False)):
+                answer = each.take(calling("numbers"))
+                assert isinstance(answer, bytes)
+                assert (b"structuredContent" in answer) == structured
 
     straight(scene)
 
@@ -512,10 +529,34 @@ def test_another_callers_session_goes_the_long_way() -> None:
     straight(scene)
 
 
+def test_an_id_that_is_in_flight_is_not_for_the_connection_that_sessions_share() -> None:
+    async def scene(way: Straight) -> None:
+        begun = way.take(calling("later", 7))
+        assert isinstance(begun, Begun)
+        woken = asyncio.Event()
+        begun.on_said(woken.set)
+        way.session.alone = 0
+        refused = way.take(calling("echo", 7, text="x"))
+        assert isinstance(refused, bytes)
+        assert b"in flight" in refused
+        way.session.alone = 0
+        other = way.take(calling("echo", 8, text="x"))
+        assert isinstance(other, bytes)
+        assert b"result" in other
+        await asyncio.wait_for(woken.wait(), 10)
+        assert begun.answer() is not None
+
+    straight(scene)
+
+
 def test_a_session_is_in_use_whichever_way_its_requests_take(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
+
+    def later() -> float:
+        return now + 5.0
+
     monkeypatch.setattr("fastrpc.transports.http.sessions.monotonic", lambda: now)
-    monkeypatch.setattr("fastrpc.transports.http.hot_path.monotonic", lambda: now)
+    monkeypatch.setattr("fastrpc.transports.http.hot_path.monotonic", later)  # at the end of a call
 
     def scene(way: Straight) -> None:
         nonlocal now
@@ -525,6 +566,8 @@ def test_a_session_is_in_use_whichever_way_its_requests_take(monkeypatch: pytest
         for _ in range(3):
             now += 1700.0
             assert way.take(ECHO) is not None
+            assert way.session.used == later()
+            assert sessions.find(way.session.id, way.session.principal) is way.session
             assert way.session.used == now
         assert list(sessions._sessions.values()) == [first, way.session]  # the other one would go first
         now += 1801.0
@@ -552,9 +595,11 @@ def test_a_head_in_a_session_is_judged_anew_when_its_token_expires(monkeypatch: 
             assert way.take(calling("echo", text="x" * (number // 2))) is not None
         assert len(asked) == 1
         now += 60
-        assert way.take(calling("echo", text="x")) is not None
-        assert way.take(calling("echo", text="x" * 10)) is not None
+        assert way.take(calling("echo", text="x")) is not None  # a head that is known by all its bytes
         assert len(asked) == 2
+        now += 60
+        assert way.take(calling("echo", text="x" * 10)) is not None  # and one that is like the last
+        assert len(asked) == 3
 
     straight(scene)
 
@@ -577,8 +622,8 @@ def test_heads_that_differ_in_length_session_and_trace_are_judged_once() -> None
             {"mcp_protocol_version": "2025-01-01"},
             {"content_length": "-5"},
             {"content_length": "5\x01"},
-            {"mcp_session_id": "x y"},
             {"traceparent": "\x01"},
+            {"mcp_session_id": "x y"},
         ):
             assert way.take(ECHO, **changed) is None, changed
 

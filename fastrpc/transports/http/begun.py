@@ -90,8 +90,5 @@ class Begun:
         app, session, exchange = self._app, self._session, self._exchange
         if session is None:
             await app.say_modern(request, exchange, self._id, self.seconds)
-        elif exchange.waits:
+        else:
             await app.say_in_session(request, session, exchange, self.seconds)
-        else:  # it was cancelled before anything was said
-            session.put_back(exchange)
-            await request.answer(202)
