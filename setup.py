@@ -84,6 +84,7 @@ extensions = [
     module("connection"),
     module("stream"),
     module("task"),
+    module("pending"),
 ]
 
 

@@ -22,7 +22,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), os.path.join(os.path.dirname(HERE), "tests")]
 
-import page_cases  # noqa: E402
+from support import page_cases  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

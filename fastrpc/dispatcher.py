@@ -64,6 +64,7 @@ class Dispatcher(OutboundMessages):
         if main is not None:
             connection.in_flight = main.in_flight
             connection.principal = main.principal
+        connection.calls = service.calls
         self.in_flight: dict[bytes, Any] = connection.in_flight
         self.on_idle: Callable[[], object] | None = None
         """Called when nothing is being worked on any more: see `busy`."""
@@ -138,14 +139,20 @@ class Dispatcher(OutboundMessages):
         self._answer(id, result, None)
         return outcome_of(error)
 
+    def coroutine_entry(self) -> Any:
+        """Return what the connection begins coroutines with: the first one is about to be called."""
+        from fastrpc._core.pending import begin_call
+
+        return begin_call
+
     def call_waits(
-        self, id: bytes, plan: Plan, task: CallTask, modern: bool, began: int, context: Context | None
+        self, id: bytes, plan: Plan, task: CallTask, modern: bool, began: int, context: Context
     ) -> None:
-        """A coroutine waits that the connection has begun, at the tick `began`: its call is in flight now."""
-        call = self._call_of(id, plan, modern) if context is None else _request_of(context).call
+        """A coroutine with a Context waits, begun at the tick `began`: its call is in flight now."""
+        call = _request_of(context).call
         call.request.began = call.request.allowed = began
         self._put_in_flight(call.request)
-        self.service.in_flight += 1
+        self.service.calls.count += 1
         assert self.loop is not None
         call.go_on(task, self.loop, self.connection.seconds_since(began))
 
@@ -165,13 +172,6 @@ class Dispatcher(OutboundMessages):
             self._put_in_flight(call.request)
             call.request.outcome = "refused"
             call.failed(error)
-
-    def _call_of(self, id: bytes, plan: Plan, modern: bool) -> Call:
-        """Return the call of a tool that the connection has begun."""
-        request = Request(self, id, "tools/call", {"name": plan.name}, None)
-        request.version = self._version_of(modern)
-        request.encoder = self.service.features.TOOL_RESULTS
-        return Call(self, request, plan, [])
 
     def open_call(self, context: Context, line: bytes, plan: Plan) -> None:
         """Fill in the context of a call that the connection makes, which has been asked for more."""
@@ -551,6 +551,14 @@ class Dispatcher(OutboundMessages):
         call.request.outcome = "cancelled"
         self._record(call.request, self.connection.output.total)
         self._forget(call.request)
+        self.dropped()
+
+    def pending_over(self) -> None:
+        """A call that the connection kept in flight by itself is over."""
+        self._look_whether_idle()
+
+    def dropped(self) -> None:
+        """A call has been cancelled that will not be answered."""
         if self.on_dropped is not None:
             self.on_dropped()
 

@@ -378,7 +378,7 @@ class Server:
     @property
     def busy(self) -> bool:
         """Whether a call is being worked on: one that waits, or that runs on a thread."""
-        return any(service.in_flight > 0 for service in self._services())
+        return any(service.calls.count > 0 for service in self._services())
 
     def _services(self) -> list[Service]:
         """The serving halves of this server, if it is served, and of those where it is mounted."""

@@ -1,9 +1,11 @@
-"""What every test may use: the helpers beside this file by their bare names, the test data, and fixtures that
+"""What every test may use: the helpers of the package `support`, the test data, and fixtures that
 several files want.
 
-That this file exists puts `tests/` on the import path, so a test writes `from stdio import serve`. Behind
-every test stands the recorder: a line of a server's that its version's schema does not allow fails the
-test during which it came, wherever the schemas are at hand.
+That this file exists puts `tests/` on the import path, so a test writes
+`from support.stdio import serve`. Behind every test stands the recorder: a line of a server's that its
+version's schema does not allow fails the test during which it came. Where the recorder cannot run, for want
+of the schemas or of jsonschema-rs, a run fails before its first test; outside of CI FASTRPC_UNRECORDED=1 has
+it go on, and say so.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from chromium import Loop, Reader
-    from remote_server import Remote
-    from web import Web
+    from support.chromium import Loop, Reader
+    from support.remote_server import Remote
+    from support.schema_recorder import Recorder
+    from support.web_server import Web
+    from support.wire_conversation import Conversation
 
 # A machine that is busy must not fail a test: nothing here is about the time that one example takes.
 settings.register_profile("fastrpc", deadline=None)
@@ -31,8 +35,26 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DATA = os.environ.get("FASTRPC_DATA_DIR") or os.path.join(os.path.dirname(REPOSITORY), "shared", "data")
-RECORDER = pytest.StashKey[Any]()
-pytest_plugins = ["skips", "command_line"]
+RECORDER = pytest.StashKey["Recorder"]()
+UNRECORDED = pytest.StashKey[str]()  # why nothing is recorded, where somebody has said that it need not be
+pytest_plugins = ["support.skips", "support.command_line"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the recorder, or fail: a run that records nothing must not pass as one that found nothing."""
+    try:
+        from support.schema_recorder import Recorder
+
+        config.stash[RECORDER] = Recorder(os.path.join(DATA, "mcp-schema"))
+    except (ImportError, FileNotFoundError) as error:
+        from support.skips import in_ci
+
+        if in_ci() or os.environ.get("FASTRPC_UNRECORDED") != "1":
+            raise pytest.UsageError(
+                f"the recorder cannot run: {error}. FASTRPC_DATA_DIR names the folder with mcp-schema, "
+                f"the extra 'schema' brings the library; outside of CI FASTRPC_UNRECORDED=1 goes without."
+            ) from None
+        config.stash[UNRECORDED] = str(error)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -50,33 +72,49 @@ def data_folder() -> str:
 
 
 @pytest.fixture(scope="session")
-def recorder(request: pytest.FixtureRequest) -> Any:
-    """The recorder that sees every line of every server; None without schemas or jsonschema-rs."""
-    folder = os.path.join(DATA, "mcp-schema")
-    try:
-        from recorder import Recorder
-    except ImportError:
-        return None
-    if not os.path.isdir(folder):
-        return None
-    import stdio
+def recorder(request: pytest.FixtureRequest) -> Recorder:
+    """The recorder that sees every line of every server."""
+    recorder = request.config.stash.get(RECORDER, None)
+    if recorder is None:
+        pytest.skip(f"nothing is recorded: {request.config.stash[UNRECORDED]}")
+    from support import stdio
 
     from fastrpc.testing import Client
 
-    recorder = Recorder(folder)
-    request.config.stash[RECORDER] = recorder
     stdio.Process.watch = staticmethod(lambda: recorder.conversation("process"))
     Client.watch = staticmethod(lambda client: recorder.conversation(f"Client({client.version})"))
     return recorder
 
 
 @pytest.fixture(autouse=True)
-def every_line_is_valid(recorder: Any) -> Iterator[None]:
+def every_line_is_valid(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test to whose client a server has sent a line that is not valid in its version."""
+    if RECORDER not in request.config.stash:
+        yield
+        return
+    recorder: Recorder = request.getfixturevalue("recorder")
     yield
-    if recorder is not None:
-        violations = recorder.take_violations()
-        assert not violations, "invalid by the version's schema:\n" + "\n".join(violations)
+    violations = recorder.take_violations()
+    assert not violations, "invalid by the version's schema:\n" + "\n".join(violations)
+
+
+# --- a server, line by line -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shared_wire() -> Iterator[Conversation]:
+    """The server of the tests of the wire, which a whole file talks to."""
+    from support.wire_conversation import talk
+
+    with talk() as conversation:
+        yield conversation
+
+
+@pytest.fixture
+def wire(shared_wire: Conversation) -> Conversation:
+    """The same, with nothing unread that a test before has left."""
+    shared_wire.settle()
+    return shared_wire
 
 
 # --- servers behind others --------------------------------------------------------------------------------
@@ -85,7 +123,7 @@ def every_line_is_valid(recorder: Any) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def shared_remote() -> Iterator[Remote]:
     """A server over HTTP in a process of its own, for tests that leave it as it is."""
-    from remote_server import Remote
+    from support.remote_server import Remote
 
     with Remote() as remote:
         yield remote
@@ -94,7 +132,7 @@ def shared_remote() -> Iterator[Remote]:
 @pytest.fixture
 def own_remote() -> Iterator[Remote]:
     """One that a test may change, end and start again."""
-    from remote_server import Remote
+    from support.remote_server import Remote
 
     with Remote() as remote:
         yield remote
@@ -106,7 +144,7 @@ def own_remote() -> Iterator[Remote]:
 @pytest.fixture
 def web() -> Iterator[Web]:
     """A web server on the loopback address, still without pages."""
-    from web import serve
+    from support.web_server import serve
 
     with serve() as server:
         yield server
@@ -115,7 +153,7 @@ def web() -> Iterator[Web]:
 @pytest.fixture(scope="module")
 def shelter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A folder for all that the tests of a file write: state and temporary files, the browser's too."""
-    import chromium
+    from support import chromium
 
     with chromium.shelter(tmp_path_factory) as path:
         yield path
@@ -124,7 +162,7 @@ def shelter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def browser_loop(shelter: str) -> Iterator[Loop]:
     """The loop of the browser that the tests of a file share; without Chromium they are skipped."""
-    import chromium
+    from support import chromium
 
     chromium.need()
     loop = chromium.Loop()
@@ -135,8 +173,8 @@ def browser_loop(shelter: str) -> Iterator[Loop]:
 @pytest.fixture
 def read(browser_loop: Loop, monkeypatch: pytest.MonkeyPatch) -> Reader:
     """ReadDocs, with no page in its memory."""
-    from chromium import Reader
     from fastrpc.tools.agent import _page_cache
+    from support.chromium import Reader
 
     monkeypatch.setattr(_page_cache, "_pages", {})
     return Reader(browser_loop)
@@ -145,7 +183,22 @@ def read(browser_loop: Loop, monkeypatch: pytest.MonkeyPatch) -> Reader:
 # --- the end ----------------------------------------------------------------------------------------------
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A worker of pytest-xdist has ended: add the lines that its recorder has judged."""
+    if RECORDER in node.config.stash:
+        node.config.stash[RECORDER].lines += getattr(node, "workeroutput", {}).get("recorded_lines", 0)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput") and RECORDER in session.config.stash:
+        session.config.workeroutput["recorded_lines"] = session.config.stash[RECORDER].lines
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    recorder = terminalreporter.config.stash.get(RECORDER, None)
-    if recorder is not None and recorder.lines:
-        terminalreporter.write_line(f"{recorder.lines} lines of servers were held against their schemas")
+    stash = terminalreporter.config.stash
+    if UNRECORDED in stash:
+        words = f"lines of servers were NOT held against their schemas: {stash[UNRECORDED]}"
+        terminalreporter.write_line(words, yellow=True)
+    elif lines := stash[RECORDER].lines:
+        terminalreporter.write_line(f"{lines} lines of servers were held against their schemas")

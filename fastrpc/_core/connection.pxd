@@ -10,6 +10,20 @@ from fastrpc._core.encode cimport Output
 from fastrpc._core.message cimport Message
 from fastrpc._core.plan cimport MOST_PARAMETERS, Plan
 
+cdef extern from "clock.h":
+    int64_t c_clock "fastrpc_clock"() noexcept nogil
+    int64_t ticks "fastrpc_ticks"() noexcept nogil
+
+# What the first step of a coroutine has come to.
+cdef enum:
+    CALL_ENDED
+    CALL_RAISED
+    CALL_WAITS
+
+cdef class CallsInFlight:
+    cdef public Py_ssize_t count
+    cdef public Py_ssize_t limit
+
 # A call that is being served, on the stack.
 cdef struct Steps:
     PyObject** values          # bound, as Plan.invoke() takes them
@@ -45,6 +59,7 @@ cdef class Connection:
     cdef public object loop              # the event loop that serves the connection, or None
     cdef public bint shared              # by all callers, and answers at once: no Context, no coroutine
     cdef public object call_in_loop      # calls a function on the event loop, as soon as there is one
+    cdef public CallsInFlight calls      # of the server
     cdef public str principal            # the authenticated principal, or ""
     cdef PyObject* context               # the Context of the call that is being served, or NULL
     cdef str outcome                     # of the call that was answered last (`recorder.OUTCOMES`)
@@ -88,6 +103,7 @@ cdef class Connection:
     cdef int finish(
         self, Plan plan, Steps* steps, CallContext context, object result, object error
     ) except -1
+    cdef int drop(self, Plan plan, Steps* steps) except -1
     cdef int record(self, Plan plan, Steps* steps, int64_t returned, Py_ssize_t size) except -1
     cdef int keep_context(self) except -1
     cdef int fail_call_with(
@@ -95,6 +111,8 @@ cdef class Connection:
     ) except -1
     cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern) except -1
     cdef str complaint(self, Plan plan, object error)
+    cpdef double seconds_since(self, int64_t began)
+    cpdef wrote(self)
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept
 
 cdef int64_t clock() noexcept

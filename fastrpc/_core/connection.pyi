@@ -8,6 +8,13 @@ from fastrpc._core.encode import Output
 from fastrpc._core.message import Message
 from fastrpc._core.plan import Plan
 
+class CallsInFlight:
+    """How many calls a server works on that are not answered at once, and how many it may."""
+
+    count: int
+    limit: int
+    def __init__(self, limit: int) -> None: ...
+
 class Connection:
     """What a transport feeds and the dispatcher answers through.
 
@@ -32,6 +39,7 @@ class Connection:
     tell: Callable[[bytes], object] | None
     loop: AbstractEventLoop | None
     principal: str
+    calls: CallsInFlight
     shared: bool
     call_in_loop: Callable[[Callable[[], object]], object]
     def __init__(self, legacy_tails: tuple[bytes, ...], modern_tails: tuple[bytes, ...]) -> None: ...

@@ -13,6 +13,7 @@ transport feeds lines and sends the output.
 
 from cpython.dict cimport PyDict_Contains, PyDict_GetItem
 from cpython.object cimport PyObject
+from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.ref cimport Py_DECREF, Py_REFCNT
 from libc.string cimport memchr, memcmp, memcpy
 
@@ -28,10 +29,6 @@ from time import monotonic
 
 from fastrpc import forks
 from fastrpc.errors import FastrpcError, ToolError
-
-cdef extern from "clock.h":
-    int64_t c_clock "fastrpc_clock"() noexcept nogil
-    int64_t ticks "fastrpc_ticks"() noexcept nogil
 
 cdef extern from "raised.h":
     object take_raised "fastrpc_take_raised"()
@@ -90,23 +87,34 @@ cdef int count_failure(Plan plan, object error) except -1:
     return 0
 
 
-cdef object begun = None         # of `fastrpc._core.task`, which needs asyncio: a coroutine has been called
+# What begins coroutines needs asyncio: the dispatcher has it (`fastrpc._core.pending`), once there is one.
+ctypedef int (*Begin)(
+    Connection connection, Plan plan, Steps* steps, CallContext context, object awaitable, PyObject** value
+) except -1
+
+cdef Begin begin = NULL
 cdef object running_loop = None
 
 
-cdef int prepare_for_coroutines() except -1:
-    global begun, running_loop
+cdef int prepare_for_coroutines(object dispatcher) except -1:
+    global begin, running_loop
     from asyncio import _get_running_loop
 
-    from fastrpc._core import task
-
-    begun, running_loop = task.begun, _get_running_loop
+    begin = <Begin> PyCapsule_GetPointer(dispatcher.coroutine_entry(), "fastrpc._core.pending.begin")
+    running_loop = _get_running_loop
     return 0
 
 
 cdef int64_t clock() noexcept:
     """Return a monotonic time in nanoseconds."""
     return c_clock()
+
+
+cdef class CallsInFlight:
+    """How many calls a server works on that are not answered at once, and how many it may."""
+
+    def __init__(self, Py_ssize_t limit):
+        self.limit = limit
 
 
 cdef class Connection:
@@ -119,6 +127,7 @@ cdef class Connection:
         self.output = Output()
         self.message = Message()
         self.principal = ""
+        self.calls = CallsInFlight(0)
         self.plans = {}
         self.in_flight = {}
         self.listening = {}
@@ -341,19 +350,15 @@ cdef class Connection:
     cdef bint may_begin(self, Plan plan) except -1:
         """May the call be begun here, now? For a coroutine the loop has to run, and the server must not be
         overloaded. A connection that all callers share knows none of them."""
-        cdef object service
         if self.shared:
             return False
         if plan.inline:
             return True
-        if not plan.stepped or self.loop is None:
+        if not plan.stepped or self.loop is None or self.calls.count >= self.calls.limit:
             return False
-        if begun is None:
-            prepare_for_coroutines()
-        if not self.pumping and running_loop() is not self.loop:  # a pump is called by the loop alone
-            return False
-        service = self.dispatcher.service
-        return service.in_flight < service.max_in_flight
+        if begin == NULL:
+            prepare_for_coroutines(self.dispatcher)
+        return self.pumping or running_loop() is self.loop  # a pump is called by the loop alone
 
     cdef int serve(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known
@@ -469,25 +474,17 @@ cdef class Connection:
         self, Plan plan, Steps* steps, CallContext context, object result, object error
     ) except -1:
         """The function has returned, or a step has raised: answer now, or when the coroutine has ended."""
-        cdef object task
+        cdef PyObject* value = NULL
+        cdef int outcome
         if plan.stepped and error is None:
-            task = begun(result, self.loop)
-            if self.generation is not None and self.generation != forks.generation:
-                self.dispatcher.leave_if_forked(task.value if task.failed else None)
-            if not task.done():
+            outcome = begin(self, plan, steps, context, result, &value)
+            if outcome == CALL_WAITS:
                 self.now = 0
-                if context is not None:
-                    context.keep()
-                self.dispatcher.call_waits(
-                    steps.id[: steps.id_size], plan, task, steps.modern, steps.began, context
-                )
                 return 0
-            if task.cancelled():
-                error = ToolError("the call was cancelled")
-            elif task.failed:
-                error = task.value
-            else:
-                result = task.value
+            result = <object> value
+            Py_DECREF(result)
+            if outcome == CALL_RAISED:
+                error = result
         if plan.judged:
             self.now = steps.began
             self.judge(plan)
@@ -522,6 +519,13 @@ cdef class Connection:
             if steps.refused:
                 self.outcome = "refused"
             self.record(plan, steps, returned, self.output.written() - before)
+        return 0
+
+    cdef int drop(self, Plan plan, Steps* steps) except -1:
+        """Record a call that its client wants no more."""
+        self.outcome = "cancelled"
+        if plan.recorder is not None:
+            self.record(plan, steps, ticks(), 0)
         return 0
 
     cdef int record(self, Plan plan, Steps* steps, int64_t returned, Py_ssize_t size) except -1:
@@ -562,11 +566,11 @@ cdef class Connection:
         self.output.text(id, text, self.tail_texts[FORMS * modern])
         self.wrote()
 
-    def seconds_since(self, int64_t began):
+    cpdef double seconds_since(self, int64_t began):
         """Return how many seconds ago a tick was."""
         return self.nanoseconds_of(ticks() - began) / 1e9
 
-    def wrote(self):
+    cpdef wrote(self):
         """Say that an answer was written outside of a pump, so that somebody sends it."""
         if not self.pumping and self.flush is not None:
             self.flush()

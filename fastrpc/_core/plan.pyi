@@ -18,6 +18,9 @@ class Plan:
     @property
     def inline(self) -> bool: ...
     @property
+    def straight(self) -> bool:
+        """Whether a call may be its function alone, on the loop's thread, now."""
+    @property
     def judged(self) -> bool: ...
     @property
     def stepped(self) -> bool: ...

@@ -62,6 +62,3 @@ def task_of(
 ) -> CallTask:
     """Return a task that has not begun, of what an asynchronous function has returned: a coroutine or, as
     some decorators leave it, something else that may be awaited."""
-
-def begun(awaitable: Awaitable[Any], loop: AbstractEventLoop) -> CallTask:
-    """Return a task that has taken its first step, and has ended unless the coroutine waits."""

@@ -15,7 +15,16 @@ import sys
 from asyncio import CancelledError, InvalidStateError, iscoroutine, tasks
 
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
+from cpython.ref cimport Py_DECREF, Py_REFCNT
+
+cdef extern from *:
+    """
+    /* Is there a weak reference to this object, whose type has room for some? */
+    static inline int fastrpc_is_referred(PyObject* object) {
+        return *(PyObject**)((char*)object + Py_TYPE(object)->tp_weaklistoffset) != NULL;
+    }
+    """
+    bint is_referred "fastrpc_is_referred"(object value) noexcept
 
 cdef extern from "Python.h":
     ctypedef enum PySendResult:
@@ -24,24 +33,67 @@ cdef extern from "Python.h":
         PYGEN_NEXT
     PySendResult PyIter_Send(object iterator, object value, PyObject** result)
     object PyContext_CopyCurrent()
+    bint PyCoro_CheckExact(object candidate)
     int PyContext_Enter(object context) except -1
     int PyContext_Exit(object context) except -1
 
 cdef object enter_task = tasks._enter_task
 cdef object leave_task = tasks._leave_task
 cdef object current_task = tasks.current_task
+cdef dict current_tasks = None   # what these keep, where that is a dict by loop: cheaper than calling them
 cdef object register_task = tasks._register_task
 cdef object unregister_task = tasks._unregister_task
 
 # What has not been raised yet is forgotten with the last request for it, from Python 3.13 on.
 cdef bint UNCANCEL_FORGETS = sys.version_info >= (3, 13)
 
-cdef enum:
-    PENDING = 0
-    CANCELLED = 1
-    FINISHED = 2
+cdef int look_for_current_tasks() except -1:
+    """Find the dict that enter_task and leave_task keep, in CPythons up to 3.13, by what they do to it."""
+    global current_tasks
+    found = getattr(tasks, "_current_tasks", None)
+    if type(found) is not dict:
+        return 0
+    loop = object()
+    task = object()
+    enter_task(loop, task)
+    if found.get(loop) is task:
+        current_tasks = found
+    leave_task(loop, task)
+    if current_tasks is not None and loop in found:
+        current_tasks = None
+    return 0
+
+
+look_for_current_tasks()
+
+
+cdef inline object current_task_of(object loop):
+    """Return the task that is running in a loop, or None."""
+    if current_tasks is not None:
+        return current_tasks.get(loop)
+    return current_task(loop)
+
+
+cdef inline int set_current(object loop, CallTask task) except -1:
+    """enter_task(), which raises where a task is running."""
+    if current_tasks is not None and loop not in current_tasks:
+        current_tasks[loop] = task
+    else:
+        enter_task(loop, task)
+    return 0
+
+
+cdef inline int unset_current(object loop, CallTask task) except -1:
+    """leave_task(), which raises where another task is running."""
+    if current_tasks is not None and current_tasks.get(loop) is task:
+        del current_tasks[loop]
+    else:
+        leave_task(loop, task)
+    return 0
+
 
 cdef long long count = 0
+cdef CallTask spare = None       # one that has ended in its first step, and that nobody has kept
 
 
 cdef class CallTask:
@@ -49,23 +101,6 @@ cdef class CallTask:
 
     Nothing runs before `begin`. Like `asyncio.Task` it is bound to its loop's thread.
     """
-
-    cdef object __weakref__
-    cdef object coroutine
-    cdef object loop
-    cdef object context
-    cdef public object on_done
-    cdef object waiter                   # the future that the coroutine waits for
-    cdef readonly object value           # the result, or the exception
-    cdef object cancel_message
-    cdef object name
-    cdef list callbacks                  # of others: (function, context), or None
-    cdef readonly int state
-    cdef int cancel_requests
-    cdef bint must_cancel
-    cdef readonly bint failed            # `value` is an exception
-    cdef bint registered                 # it is among asyncio.all_tasks()
-    cdef public object _asyncio_future_blocking
 
     def __init__(self, coroutine, loop, on_done):
         self.coroutine = coroutine
@@ -76,7 +111,10 @@ cdef class CallTask:
 
     def begin(self):
         """Take the first step now, inside of whatever task is running."""
-        cdef object outer = current_task(self.loop)
+        self.run()
+
+    cdef int run(self) except -1:
+        cdef object outer = current_task_of(self.loop)
         if outer is not None:
             leave_task(self.loop, outer)
         PyContext_Enter(self.context)
@@ -86,6 +124,7 @@ cdef class CallTask:
             PyContext_Exit(self.context)
             if outer is not None:
                 enter_task(self.loop, outer)
+        return 0
 
     # --- steps ------------------------------------------------------------------------------------------
 
@@ -102,7 +141,7 @@ cdef class CallTask:
                 error = self.cancellation()
             self.must_cancel = False
         self.waiter = None
-        enter_task(self.loop, self)
+        set_current(self.loop, self)
         try:
             if error is None:
                 outcome = PyIter_Send(self.coroutine, None, &sent)
@@ -118,7 +157,7 @@ cdef class CallTask:
         except BaseException as problem:
             raised = problem
         finally:
-            leave_task(self.loop, self)
+            unset_current(self.loop, self)
         if raised is not None:
             if isinstance(raised, CancelledError):
                 self.end(CANCELLED, raised, True)
@@ -339,17 +378,44 @@ cdef class CallTask:
 def task_of(awaitable, loop, on_done):
     """Return a task that has not begun, of what an asynchronous function has returned: a coroutine or, as
     some decorators leave it, something else that may be awaited."""
-    return CallTask(awaitable if iscoroutine(awaitable) else awaited(awaitable), loop, on_done)
+    return CallTask(awaitable if is_coroutine(awaitable) else _awaited(awaitable), loop, on_done)
 
 
-def begun(awaitable, loop):
-    """Return a task that has taken its first step, and has ended unless the coroutine waits."""
-    cdef CallTask task = task_of(awaitable, loop, None)
-    task.begin()
+cdef CallTask begun(object awaitable, object loop):
+    """Return a task that has taken its first step, and has ended unless the coroutine waits.
+
+    forget() takes one back that has ended.
+    """
+    global spare
+    cdef CallTask task = spare
+    spare = None
+    if task is None:
+        task = CallTask.__new__(CallTask)
+        task._asyncio_future_blocking = False
+    task.coroutine = awaitable if is_coroutine(awaitable) else _awaited(awaitable)
+    task.loop = loop
+    task.context = PyContext_CopyCurrent()
+    task.run()
     return task
 
 
-async def awaited(awaitable):
+cdef int forget(CallTask task) except -1:
+    """Keep a task that has ended in its first step for the next call, unless somebody else knows it."""
+    global spare
+    if Py_REFCNT(task) == 1 and not is_referred(task):
+        task.coroutine = task.loop = task.context = task.value = task.name = task.cancel_message = None
+        task.state = PENDING
+        task.cancel_requests = 0
+        task.must_cancel = task.failed = False
+        spare = task
+    return 0
+
+
+cdef inline bint is_coroutine(object awaitable) except -1:
+    return PyCoro_CheckExact(awaitable) or iscoroutine(awaitable)
+
+
+async def _awaited(awaitable):
     return await awaitable
 
 

@@ -180,7 +180,7 @@ class Call:
         from fastrpc._core.task import task_of
 
         if self.state == ENDED:  # cancelled meanwhile
-            self.dispatcher.service.in_flight -= 1
+            self.dispatcher.service.calls.count -= 1
             return
         self.thread = get_ident()
         self.task = task_of(decision, asyncio.get_running_loop(), self._decided)
@@ -198,7 +198,7 @@ class Call:
         except BaseException as refusal:
             error = ToolError("the call was cancelled") if task.cancelled() else refusal
         if self.state == ENDED or error is not None:
-            service.in_flight -= 1
+            service.calls.count -= 1
             if error is not None:
                 self.request.outcome = self.request.outcome or "refused"
                 self.failed(error)

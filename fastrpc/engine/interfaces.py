@@ -9,7 +9,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from fastrpc._core.connection import Connection
+from fastrpc._core.connection import CallsInFlight, Connection
 from fastrpc._core.message import Message
 from fastrpc._core.plan import Plan
 from fastrpc._core.recorder import Recorder
@@ -38,7 +38,7 @@ class Runtime(Protocol):
     """What all connections of a server share, as its calls and features use it."""
 
     state: Any
-    in_flight: int
+    calls: CallsInFlight
     secret: bytes | None
 
     @property

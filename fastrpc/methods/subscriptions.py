@@ -98,7 +98,7 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
         raise InvalidRequest("subscriptions/listen: not allowed in a batch")
     wanted = _filter_of(request.params)
     uris = frozenset(wanted.get("resourceSubscriptions", ()))
-    if len(dispatcher.listening) >= dispatcher.service.max_in_flight:
+    if len(dispatcher.listening) >= dispatcher.service.calls.limit:
         raise Overloaded(f"Server busy: {len(dispatcher.listening)} streams are open")
     quota = _quota_for(dispatcher, request, uris)
     tell(dispatcher)  # what has changed before is no news for this stream

@@ -8,6 +8,7 @@ every client that may know of a change is told of it.
 from __future__ import annotations
 
 from fastrpc import log
+from fastrpc._core.connection import CallsInFlight
 from fastrpc._core.plan import REQUIRED, Plan
 from fastrpc.catalogue.paging import page_of
 from fastrpc.errors import Overloaded
@@ -105,14 +106,12 @@ class Service:
             self.lifespan = Lifespan(lifespan, self)
         self.results = Results(self.server_info)
         self.page_size = page_size
-        self.max_in_flight = max_in_flight
+        self.calls = CallsInFlight(max_in_flight)
         self.max_batch = max_batch
         self.threads = threads
         self.dispatchers: set[Dispatcher] = set()
         self.share_update: Callable[[str], object] | None = None
         """Tells the other processes that serve the same clients that a resource has changed."""
-        self.in_flight = 0
-        """Calls that are being worked on, of all connections."""
         self._running: dict[Handler, int] = {}  # calls of one with a `max_running`
         self._queues: dict[Handler, list[Call]] = {}  # and those that wait for a place
         self._load = load
@@ -165,11 +164,10 @@ class Service:
 
     def count_in(self) -> None:
         """Count a call among those that are worked on. Raises Overloaded if they are too many."""
-        if self.in_flight >= self.max_in_flight:
-            raise Overloaded(
-                f"Server busy: {self.in_flight} calls are in flight", {"maxInFlight": self.max_in_flight}
-            )
-        self.in_flight += 1
+        calls = self.calls
+        if calls.count >= calls.limit:
+            raise Overloaded(f"Server busy: {calls.count} calls are in flight", {"maxInFlight": calls.limit})
+        calls.count += 1
 
     def place(self, call: Call) -> None:
         """Begin a call that is admitted, or have it wait for what it needs."""
@@ -188,7 +186,7 @@ class Service:
 
     def release(self, call: Call) -> None:
         """A call's function has ended: its place goes to the next that waits for one."""
-        self.in_flight -= 1
+        self.calls.count -= 1
         handler = call.plan.tool
         if handler.max_running is None:
             return
@@ -208,7 +206,7 @@ class Service:
         queue = self._queues.get(call.plan.tool)
         if queue and call in queue:
             queue.remove(call)
-            self.in_flight -= 1
+            self.calls.count -= 1
 
     # --- lifespans and sources ------------------------------------------------------------------------
 
@@ -252,7 +250,7 @@ class Service:
             import asyncio
 
             for _ in range(60):  # what was cancelled may still use it
-                if self.in_flight == 0:
+                if self.calls.count == 0:
                     break
                 await asyncio.sleep(0.005)
             await asyncio.gather(*(thing.leave() for thing in live))

@@ -96,7 +96,7 @@ class Lifespan:
         for call in held:
             service = call.dispatcher.service
             if call.state == ENDED:
-                service.in_flight -= 1
+                service.calls.count -= 1
             else:
                 service.place(call)
 
@@ -119,7 +119,7 @@ class Lifespan:
     def _refuse(self) -> None:
         held, self._held = self._held, []
         for call in held:
-            call.dispatcher.service.in_flight -= 1
+            call.dispatcher.service.calls.count -= 1
             call.failed(ToolError(f"the server could not start, its lifespan failed: {self._failure}"))
 
     async def leave(self) -> None:
@@ -136,4 +136,4 @@ class Lifespan:
         self._asked = False
         held, self._held = self._held, []  # cancelled while they waited
         for call in held:
-            call.dispatcher.service.in_flight -= 1
+            call.dispatcher.service.calls.count -= 1

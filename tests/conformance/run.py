@@ -27,13 +27,16 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+
+from support.http_server import HttpProcess  # noqa: E402
+
 REPOSITORY = os.path.dirname(os.path.dirname(HERE))
 FIXTURE = os.path.join(HERE, "server.py")
 CACHE = os.path.join(REPOSITORY, ".cache")
@@ -41,7 +44,6 @@ RECORD = os.path.join(REPOSITORY, "docs", "conformance-results.md")
 SUITE = "@modelcontextprotocol/conformance"
 
 INSTALL_SECONDS = 300
-START_SECONDS = 20
 STOP_SECONDS = 15
 RUN_SECONDS = 120
 SCENARIO_MS = 15_000
@@ -215,71 +217,43 @@ def finished(command: list[str], seconds: float, cwd: str | None = None) -> subp
 # ----------------------------------------------------------------------------------------- the server
 
 
-class Fixture:
+class Fixture(HttpProcess):
     """The fixture server in a process of its own."""
 
-    def __init__(self, name: str, errors: Any) -> None:
-        self._errors = errors
+    def __init__(self, name: str) -> None:
         self._name = name
         environment = {key: value for key, value in os.environ.items() if not key.startswith("FASTRPC_")}
         environment["PYTHONPATH"] = REPOSITORY
-        self.process = subprocess.Popen(
-            [sys.executable, *SERVERS[name]],
-            stdin=subprocess.DEVNULL,
-            stdout=errors,
-            stderr=errors,
-            env=environment,
-            start_new_session=True,
-        )
-        self.url = self._announced()
+        super().__init__(command=(sys.executable, *SERVERS[name]), environment=environment)
+        # By name: what the suite tests of DNS rebinding is for `localhost`.
+        self.url = f"http://localhost:{self.port}/mcp"
 
-    def said(self) -> str:
-        with open(self._errors.name, encoding="utf-8", errors="replace") as file:
-            return file.read()
-
-    def _announced(self) -> str:
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline and self.process.poll() is None:
-            found = re.search(r"serving at http://127\.0\.0\.1:(\d+)", self.said())
-            if found:
-                # By name: what the suite tests of DNS rebinding is for `localhost`.
-                return f"http://localhost:{found[1]}/mcp"
-            time.sleep(0.02)
-        self.kill()
-        raise Broken(f"the server did not start:\n{self.said()}")
-
-    def stop(self) -> list[str]:
+    def faults_at_end(self) -> list[str]:
         """Ask it to end; return what is wrong with how it did."""
-        self.process.send_signal(signal.SIGTERM)
         try:
-            code = self.process.wait(STOP_SECONDS)
+            code = self.stop(seconds=STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            self.kill()
+            self.close()
             return [f"the server did not end within {STOP_SECONDS} s"]
-        said = self.said()
+        said = self.stdout + self.stderr
         orderly = PLAIN_ENDS if self._name == "plain ASGI" else (0,)
         faults = [] if code in orderly else [f"the server ended with {code}:\n{said[-2000:]}"]
         if "Traceback" in said:
             faults.append(f"the server has written a traceback:\n{said[-4000:]}")
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+            os.killpg(self.pid, signal.SIGKILL)
             faults.append("the server has left processes behind")
         return faults
-
-    def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
 
 
 @contextlib.contextmanager
 def fixture(name: str) -> Iterator[Fixture]:
-    with tempfile.NamedTemporaryFile(prefix="fastrpc-conformance-") as errors:
-        server = Fixture(name, errors)
-        try:
-            yield server
-        finally:
-            server.kill()
+    try:
+        server = Fixture(name)
+    except AssertionError as error:
+        raise Broken(f"the server did not start: {error}") from None
+    with server:
+        yield server
 
 
 def serve_plain_asgi() -> None:
@@ -316,7 +290,7 @@ def outcome_of(run: Run, suite: Suite) -> Outcome:
         selection = [*run.selection, "--timeout", str(SCENARIO_MS), "-o", results]
         done = suite.call("server", "--url", server.url, *selection)
         seconds = time.monotonic() - began
-        faults = server.stop()
+        faults = server.faults_at_end()
     with open(os.path.join(results, "output.txt"), "w", encoding="utf-8") as file:
         file.write(done.stdout + done.stderr)
     for folder in sorted(os.listdir(results)):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from generate import TOKENS, Generator
+from support.message_generator import TOKENS, Generator
 
 MODERN = b'"io.modelcontextprotocol/protocolVersion":"2026-07-28"'
 CAPABILITIES = b'"io.modelcontextprotocol/clientCapabilities":{}'

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-import twin
+from support import twin
 
 from fastrpc import Server
 from fastrpc._core.connection import Connection

@@ -16,7 +16,7 @@ import conversations
 import fuzz
 import judges
 import pytest
-import twin
+from support import twin
 
 PROGRAM = fuzz.PROGRAM[1]
 ABORTING = """

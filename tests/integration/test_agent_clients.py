@@ -17,12 +17,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import images
 import pytest
-import web
 from fastrpc.tools.agent._contract import CONTRACT
-from search_engines import search_engines
-from stdio import LEGACY, MODERN
+from support import images, web_server
+from support.protocol import LEGACY, MODERN
+from support.search_engines import search_engines
 from test_typescript_client import SOURCE, folder  # noqa: F401 - a fixture
 
 FORMS = (*LEGACY[2:], MODERN)  # versions in which a client can be asked
@@ -59,7 +58,7 @@ def session(tmp_path: Any) -> Iterator[dict[str, Any]]:
         "FASTRPC_STATE_DIR": str(tmp_path / "state"),
     }
     environment.pop("ASK_TERMINAL", None)
-    with web.serve() as pages, search_engines() as engines:
+    with web_server.serve() as pages, search_engines() as engines:
         pages.page("/guide", PAGE + SCRIPT, title="Guide")
         environment["FASTRPC_SEARCH_ADDRESS"] = engines.address
         calls = [
@@ -158,10 +157,9 @@ def check(session: dict[str, Any], came: dict[str, Any], version: str) -> None:
 
 
 def replay(recorder: Any, tmp_path: Any) -> None:
-    if recorder is not None:
-        before = recorder.lines
-        recorder.replay(str(tmp_path / "trace"))
-        assert recorder.lines > before
+    before = recorder.lines
+    recorder.replay(str(tmp_path / "trace"))
+    assert recorder.lines > before
 
 
 # --- Python ---------------------------------------------------------------------------------------------
@@ -172,6 +170,9 @@ def replay(recorder: Any, tmp_path: Any) -> None:
 def test_the_python_client_uses_all_thirteen_tools(
     session: dict[str, Any], version: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, recorder: Any
 ) -> None:
+    """AskUserQuestion: the official Python client drives a whole session of all thirteen tools, questions
+    among them.
+    """
     mcp = pytest.importorskip("mcp", reason="the official client is not installed: pip install mcp")
     if not hasattr(mcp, "Client"):
         pytest.skip("this version of the official client has no high-level Client")
@@ -229,6 +230,7 @@ def test_the_typescript_client_uses_all_thirteen_tools(
     tmp_path: Any,
     recorder: Any,
 ) -> None:
+    """AskUserQuestion: the TypeScript client drives a whole session of all thirteen tools, too."""
     shutil.copy(os.path.join(SOURCE, "agent.mjs"), folder)
     command = ["node", "agent.mjs", line, version, sys.executable, str(tmp_path)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=90)

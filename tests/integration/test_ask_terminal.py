@@ -25,7 +25,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from stdio import SECONDS, Process, encode, serve
+from support.skips import in_ci
+from support.stdio import SECONDS, Process, encode, serve
 
 QUESTIONS = {
     "questions": [
@@ -185,6 +186,7 @@ def selected(text: str) -> list[str]:
 
 
 def test_arrow_keys_and_numbers_answer_and_the_terminal_is_as_before(tmp_path: Any) -> None:
+    """AskUserQuestion: at a person's terminal arrow keys and numbers answer."""
     with terminal(tmp_path) as here:
         before = here.mode()
         request = ask(here)
@@ -215,6 +217,7 @@ def test_arrow_keys_and_numbers_answer_and_the_terminal_is_as_before(tmp_path: A
     ],
 )
 def test_a_no_at_the_terminal_is_said_plainly(tmp_path: Any, key: bytes, action: str, sentence: str) -> None:
+    """AskUserQuestion: Ctrl-C at the terminal declines."""
     with terminal(tmp_path) as here:
         before = here.mode()
         request = ask(here)
@@ -239,6 +242,7 @@ def test_what_was_typed_before_the_question_is_no_answer(tmp_path: Any) -> None:
 
 
 def test_the_server_serves_on_while_a_person_thinks_and_hears_only_its_client(tmp_path: Any) -> None:
+    """AskUserQuestion: while a person is asked at the terminal descriptors 0 and 1 serve the client."""
     with terminal(tmp_path) as here:
         request = ask(here)
         here.until(LAST)
@@ -310,6 +314,9 @@ def test_any_loop_will_do(tmp_path: Any, source: str) -> None:
 
 @pytest.mark.parametrize("end", ["cancelled", "timeout", "SIGTERM", "SIGHUP", "end of input"])
 def test_the_terminal_is_as_before_however_the_asking_ends(tmp_path: Any, end: str) -> None:
+    """AskUserQuestion: the terminal's mode comes back after cancel, time-out, SIGTERM, SIGHUP and end of
+    input.
+    """
     limit = "1" if end == "timeout" else None
     with terminal(tmp_path, FASTRPC_ASK_SECONDS=limit) as here:
         before = here.mode()
@@ -373,6 +380,7 @@ def test_a_terminal_that_goes_away_leaves_the_question_unasked(tmp_path: Any) ->
 
 
 def test_a_server_in_the_background_does_not_take_the_screen(tmp_path: Any) -> None:
+    """AskUserQuestion: the terminal is used only while the server is in its foreground group."""
     with terminal(tmp_path, "back") as here:
         before = here.mode()
         facts, text = outcome(here, ask(here))
@@ -384,6 +392,7 @@ def test_a_server_in_the_background_does_not_take_the_screen(tmp_path: Any) -> N
 
 @pytest.mark.parametrize("value", ["", "0", "off", "perhaps", None])
 def test_a_terminal_is_used_only_if_the_person_wants_it(tmp_path: Any, value: str | None) -> None:
+    """AskUserQuestion: the terminal is used only with `ASK_TERMINAL=1`."""
     with terminal(tmp_path, ASK_TERMINAL=value) as here:
         facts, text = outcome(here, ask(here))
         assert facts == {"how": "none", "action": "unasked"}
@@ -392,6 +401,7 @@ def test_a_terminal_is_used_only_if_the_person_wants_it(tmp_path: Any, value: st
 
 
 def test_a_client_that_can_be_asked_is_asked_first(tmp_path: Any) -> None:
+    """AskUserQuestion: a client that can be asked is asked before the terminal."""
     with terminal(tmp_path) as here:
         here.server.initialize(elicitation={})
         request = ask(here)
@@ -575,8 +585,9 @@ sys.stdin.readline()
 
 
 def test_in_tmux_a_person_answers_and_finds_the_screen_as_it_was(tmp_path: Any) -> None:
+    """AskUserQuestion: a person in tmux can answer and finds the screen as it was."""
     if shutil.which("tmux") is None:
-        if os.environ.get("CI"):
+        if in_ci():
             pytest.fail("CI must have tmux")
         pytest.skip("tmux is not installed")
     (tmp_path / "client.py").write_text(CLIENT)

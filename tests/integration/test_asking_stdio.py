@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from stdio import MODERN, MODERN_META, serve
+from support.protocol import MODERN
+from support.stdio import MODERN_META, serve
 
 SERVER = '''
 """Asks."""

@@ -84,6 +84,13 @@ def test_only_a_loss_in_every_repetition_and_in_the_best_rounds_of_all_fails(
     assert guard.guard([ROW], peers, None, {ROW.name: FAST}) is passes
 
 
+def test_a_shell_command_has_a_bar_that_is_guarded() -> None:
+    """Bash: the round trip of `true` takes at most 1.3 times the C reference's (`make bench-guard`)."""
+    (row,) = (row for row in guard.ROWS if row.name == "W7")
+    assert "W7" in guard.GUARDED
+    assert row.bar == 1.3
+
+
 @pytest.mark.skipif(not BUILT, reason="the load client is not built: python benchmarks/build.py")
 @pytest.mark.parametrize("row", ["W2", "W11-cpu"])
 def test_a_planted_slowdown_makes_the_guard_fail(row: str) -> None:

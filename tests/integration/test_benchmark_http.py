@@ -11,12 +11,12 @@ import http.client
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.http_server import HttpProcess
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BENCHMARKS = os.path.join(REPOSITORY, "benchmarks")
@@ -252,16 +252,10 @@ def test_a_server_without_sessions_is_void_where_they_are_asked_for() -> None:
 def address(fastrpc: Any) -> Iterator[tuple[str, int]]:
     """Fastrpc's server of W11, as it stands there."""
     command = [word.replace(roster.PORT, "0") for word in fastrpc.commands[roster.HTTP]]
-    process = subprocess.Popen(command, env=fastrpc.environment, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        found = re.search(r"//(.+):(\d+)/mcp", line)
-        assert found, line
-        yield found[1], int(found[2])
-    finally:
-        process.terminate()
-        process.communicate(timeout=10)
+    with HttpProcess(command=command, environment=fastrpc.environment) as server:
+        found = re.search(r"//(.+):\d+/mcp", server.place)
+        assert found, server.place
+        yield found[1], server.port
 
 
 def test_the_measured_server_has_all_its_checks_in_place(address: tuple[str, int]) -> None:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from ports import free_port
-from remote_server import OFFICIAL, REPOSITORY, TOKEN, Remote
-from stdio import LEGACY, MODERN, Process, serve
+from support.ports import free_port
+from support.protocol import LEGACY, MODERN
+from support.remote_server import OFFICIAL, REPOSITORY, TOKEN, Remote
+from support.stdio import Process, serve
 
 pytest.importorskip("httpx", reason="the bridge stands on it: pip install httpx")
 
@@ -63,10 +64,9 @@ def connect(tmp_path: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch) -> It
 
     yield connected
     assert TOKEN not in trace.read_text()
-    if recorder is not None:
-        before = recorder.lines
-        recorder.replay(str(trace))
-        assert recorder.lines > before
+    before = recorder.lines
+    recorder.replay(str(trace))
+    assert recorder.lines > before
 
 
 @pytest.mark.parametrize("version", [*LEGACY, MODERN])

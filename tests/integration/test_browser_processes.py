@@ -10,15 +10,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import chromium
 import pytest
-import stdio
-from chromium import ARTICLE, Reader, facts_of
 from fastrpc.tools.agent import _browser
 from fastrpc.tools.agent._browser import folder as browser_folder
 from fastrpc.tools.agent.read_docs import read_docs
-from programs import reaper_below, reapers
-from web import Visit, Web
+from support import chromium, stdio
+from support.child_processes import reaper_below, reapers
+from support.chromium import ARTICLE, Reader, facts_of
+from support.web_server import Visit, Web
 
 from fastrpc import Context, ToolError
 
@@ -55,6 +54,7 @@ def endless(gone: list[float]) -> Callable[[Visit], None]:
 def test_the_browser_stays_warm_and_pages_share_it(
     browser_loop: chromium.Loop, web: Web, shelter: str
 ) -> None:
+    """ReadDocs: the browser starts on first use and is kept warm."""
     url = web.page("/", f"<main>{ARTICLE}</main>")
 
     async def many() -> list[Any]:
@@ -172,6 +172,7 @@ def test_the_profile_is_for_the_users_eyes_only(read: Reader, web: Web, shelter:
 def test_an_idle_browser_is_closed_with_all_that_it_wrote(
     browser_loop: chromium.Loop, web: Web, shelter: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """ReadDocs: an idle browser is closed."""
     monkeypatch.setenv("FASTRPC_BROWSER_IDLE_SECONDS", "1.5")
     browser_loop.run(read_docs(web.page("/", ARTICLE), Context()))
     assert browsers(shelter)
@@ -206,6 +207,7 @@ def profiles(home: str) -> list[str]:
 @pytest.mark.parametrize("when", ["idle", "reading"])
 @pytest.mark.parametrize("end", ["end of input", "SIGTERM", "SIGKILL"])
 def test_nothing_outlives_the_server(home: str, web: Web, end: str, when: str) -> None:
+    """ReadDocs: the browser is gone with the server, in whatever way that ends."""
     url = web.page("/", ARTICLE, "Tides")
     slow = web.answer("/slow", lambda visit: visit.web.over.wait(20))
     with serve(home) as server:
@@ -270,6 +272,7 @@ def test_a_server_that_ends_while_the_browser_starts_leaves_nothing(home: str, w
 
 @pytest.mark.alone
 def test_a_first_call_reports_progress_and_delays_nobody(home: str, web: Web) -> None:
+    """ReadDocs: a first call, which starts the browser, reports progress."""
     with serve(home) as server:
         server.initialize()
         arguments = {"url": web.page("/", ARTICLE, "Tides")}
@@ -290,6 +293,7 @@ def test_a_first_call_reports_progress_and_delays_nobody(home: str, web: Web) ->
 
 
 def test_a_cancelled_call_is_not_answered_and_its_page_is_closed(home: str, web: Web) -> None:
+    """ReadDocs: a cancelled call closes its page."""
     gone: list[float] = []
     with serve(home) as server:
         server.initialize()
@@ -304,6 +308,7 @@ def test_a_cancelled_call_is_not_answered_and_its_page_is_closed(home: str, web:
 
 
 def test_what_the_browser_lacks_of_its_sandbox_is_said_once(home: str, web: Web) -> None:
+    """ReadDocs: that the browser runs without its sandbox is said once, on stderr."""
     url = web.page("/", ARTICLE)
     with serve(home, FASTRPC_BROWSER_SANDBOX="0", FASTRPC_BROWSER_IDLE_SECONDS="0") as server:
         server.initialize()
@@ -315,6 +320,7 @@ def test_what_the_browser_lacks_of_its_sandbox_is_said_once(home: str, web: Web)
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused the sandbox everywhere")
 def test_the_sandbox_gives_way_for_root_unless_it_must_be_on(home: str, web: Web) -> None:
+    """ReadDocs: the browser's sandbox is on; it runs without one only where the system refuses it."""
     url = web.page("/", ARTICLE)
     with serve(home) as server:
         server.initialize()

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
-from stdio import Process, serve
+from support.stdio import Process, serve
 
 Start = Callable[[], AbstractContextManager[Process]]
 
@@ -67,6 +67,9 @@ def seconds_ago(note: str, text: str) -> int:
 
 
 def test_an_idle_client_hears_of_it_and_the_next_result_tells_it_once(server: Process) -> None:
+    """SetCallback: an idle client gets a log notification of logger `callback` and level info, and the next
+    result, an error as well, a second text block.
+    """
     listen(server)
     began = time.monotonic()
     assert put(server, "حان الوقت", 1) == "Callback scheduled: fires once in 1s."
@@ -91,6 +94,7 @@ def test_who_set_no_level_hears_nothing_before_the_next_result(server: Process) 
 
 
 def test_it_waits_for_the_end_of_the_call_in_flight(server: Process) -> None:
+    """SetCallback: it fires only while no call is in flight."""
     listen(server)
     began = time.monotonic()
     put(server, "later", 1)
@@ -105,6 +109,7 @@ def test_it_waits_for_the_end_of_the_call_in_flight(server: Process) -> None:
 @pytest.mark.alone
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_timers_survive_the_server_and_what_is_overdue_fires_once(start: Start, number: int) -> None:
+    """SetCallback: timers survive a restart, and overdue ones fire once at start."""
     with start() as first:
         first.initialize()
         put(first, "every two seconds", 2, repeats=30)
@@ -127,6 +132,7 @@ def test_timers_survive_the_server_and_what_is_overdue_fires_once(start: Start, 
 
 
 def test_what_no_result_told_of_is_told_after_sigkill(start: Start) -> None:
+    """SetCallback: a fire that no result told of survives SIGKILL."""
     with start() as first:
         first.initialize()
         listen(first)
@@ -151,6 +157,7 @@ def test_what_no_result_told_of_is_told_after_sigkill(start: Start) -> None:
 
 
 def test_two_servers_of_one_project_have_slots_of_their_own(start: Start) -> None:
+    """SetCallback: callbacks belong to the server that made them."""
     with start() as first, start() as second:
         first.initialize()
         second.initialize()
@@ -164,6 +171,7 @@ def test_two_servers_of_one_project_have_slots_of_their_own(start: Start) -> Non
 
 @pytest.mark.parametrize("end", ["end of input", "SIGTERM", "broken pipe"])
 def test_armed_timers_do_not_hold_the_end_back(server: Process, end: str) -> None:
+    """SetCallback: armed timers do not hold back the end of the server."""
     for slot in range(8):
         put(server, f"{slot}", 1 if slot < 4 else 3600, repeats=-1)
     if end == "SIGTERM":
@@ -179,6 +187,7 @@ def test_armed_timers_do_not_hold_the_end_back(server: Process, end: str) -> Non
 
 @pytest.mark.alone
 def test_armed_timers_cost_nothing_while_they_wait(server: Process) -> None:
+    """SetCallback: armed timers cost nothing while they wait."""
     for _ in range(8):
         put(server, "in an hour", 3600)
     time.sleep(0.3)

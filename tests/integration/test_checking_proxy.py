@@ -20,6 +20,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 import pytest
+from support.skips import in_ci
 
 from fastrpc import checking_proxy
 from fastrpc.checking_proxy import SPECIAL_V4, CheckingProxy, is_public
@@ -309,7 +310,7 @@ def test_a_real_name_server_whose_answers_change_leads_nowhere_else() -> None:
     script = os.path.join(os.path.dirname(__file__), "..", "soak", "attack_names.py")
     command = ["unshare", "--map-root-user", "--net", "--mount", "--pid", "--fork"]
     if shutil.which("unshare") is None or subprocess.run([*command, "true"], capture_output=True).returncode:
-        if os.environ.get("CI") and os.geteuid() == 0:
+        if in_ci() and os.geteuid() == 0:
             pytest.fail("CI has to have namespaces: a name server of the test's has port 53 in one")
         pytest.skip("no namespaces here: a name server of the test's needs port 53 in one")
     done = subprocess.run(
@@ -593,7 +594,7 @@ def find_chromium() -> str:
     names = ("chromium", "chromium-browser", "google-chrome")
     found = next(filter(None, map(shutil.which, names)), None)
     if find_spec("playwright") is None or found is None:
-        if os.environ.get("CI"):
+        if in_ci():
             pytest.fail("CI has to have Chromium and playwright: this test guards what pages can reach")
         pytest.skip("no Chromium, or no playwright")
     return found

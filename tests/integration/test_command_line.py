@@ -14,7 +14,7 @@ import textwrap
 import time
 
 import pytest
-from command_line import SECONDS, names, run, session
+from support.command_line import SECONDS, names, run, session
 
 from fastrpc.cli.call import typed
 from fastrpc.errors import UsageError
@@ -85,6 +85,7 @@ def test_without_a_target_the_configured_toolset_is_served(place, toolset):
 
 
 def test_a_switch_removes_a_tool_from_the_list_and_from_the_calls(place, toolset):
+    """Every tool: `TOOL_<NAME>=0` removes a tool from the list and from the calls."""
     call = ("tools/call", {"name": "Second-One", "arguments": {"count": 1}})
     answers, said = session(place, [], ("tools/list", {}), call, TOOL_SECOND_ONE="Off")
     assert names(answers[1]) == ["First"]
@@ -106,6 +107,7 @@ def test_a_switch_that_fits_no_tool_is_a_warning_unless_the_tool_was_published(p
 
 @pytest.mark.parametrize("with_target", [False, True])
 def test_tools_false_empties_the_list_and_keeps_the_capability(place, toolset, words, with_target):
+    """Every tool: `TOOLS=false` empties the list, and the capability `tools` stays."""
     answers, _ = session(place, [words] if with_target else [], ("tools/list", {}), TOOLS="false")
     assert names(answers[1]) == []
     assert "tools" in answers[0]["result"]["capabilities"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from command_line import assert_mistake, run
+from support.command_line import assert_mistake, run
 
 from fastrpc.cli import COMMANDS
 

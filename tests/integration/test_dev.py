@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from stdio import MODERN_META, Process, decode, encode, serve
+from support.stdio import MODERN_META, Process, decode, encode, serve
 
 SERVER = """
 from fastrpc import Context, Server

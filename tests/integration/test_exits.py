@@ -10,8 +10,8 @@ import sys
 from typing import Any
 
 import pytest
-from http_processes import TOKEN, Serving
-from stdio import MODERN_META, Process, serve
+from support.http_client import TOKEN, Serving
+from support.stdio import MODERN_META, Process, serve
 
 SERVER = """
 import argparse, asyncio, os, sys, threading

@@ -12,11 +12,11 @@ import socket
 import ssl
 from typing import Any
 
-import certificates
 import pytest
-from http_processes import TOKEN, Serving
-from programs import gone, is_alive
-from stdio import Process, encode, serve
+from support import certificates
+from support.child_processes import gone, is_alive
+from support.http_client import TOKEN, Serving
+from support.stdio import Process, encode, serve
 
 SERVER = """
 import asyncio, os, signal, subprocess, sys, time
@@ -331,7 +331,7 @@ def test_over_http_calls_that_came_with_the_one_that_forks_run_once(served: Serv
 
 
 def request_of(served: Serving, tool: str, arguments: dict[str, Any]) -> bytes:
-    from http_processes import modern
+    from support.http_client import modern
 
     message, more = modern("tools/call", {"name": tool, "arguments": arguments})
     body = encode(message)

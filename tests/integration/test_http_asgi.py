@@ -19,18 +19,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from http_processes import (
+from support.child_processes import is_alive
+from support.http_client import (
     ECHO_AND_WAIT,
     Serving,
     Stream,
     answer_of,
     children,
-    eventually,
     handshake,
     modern,
     request,
 )
-from programs import is_alive
+from support.skips import in_ci
+from support.waiting import eventually
 
 TOOLS = (
     """
@@ -122,7 +123,7 @@ def begin(name: str, folder: Any, target: str = "tools:asgi", *more: str, path: 
     """Start a server by its own command line."""
     for library in (name, *(("starlette", "fastapi") if target.startswith("mounted") else ())):
         if importlib.util.find_spec(library) is None:
-            if os.environ.get("CI"):
+            if in_ci():
                 pytest.fail(f"CI has to have {library}")
             pytest.skip(f"{library} is not installed")
     options, ready = SERVERS[name]

@@ -13,11 +13,10 @@ import shutil
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-import chromium
 import pytest
-import web as web_server
-from guarded import TOKEN, Running
-from web import Web
+from support import chromium, web_server
+from support.access_control import TOKEN, GuardedServer
+from support.web_server import Web
 
 PAGE = "<!doctype html><title>A page</title><body>"
 NEEDED = 40
@@ -273,12 +272,12 @@ class Browser:
             assert found["left"] == 0, "the page has not come to an end"
         return attack
 
-    def attack_rebound(self, server: Running, token: str = "", ms: int = 8000) -> Attack:
+    def attack_rebound(self, server: GuardedServer, token: str = "", ms: int = 8000) -> Attack:
         """The same by a page whose name has come to mean the server since it was loaded."""
         attack: Attack = self.loop.run(self._attack_rebound(server, token, ms), 90.0)
         return attack
 
-    async def _attack_rebound(self, server: Running, token: str, ms: int) -> Attack:
+    async def _attack_rebound(self, server: GuardedServer, token: str, ms: int) -> Attack:
         relay = await asyncio.start_server(lambda *ends: rebind(server.port, *ends), "127.0.0.1", 0)
         base = f"http://rebound.test:{relay.sockets[0].getsockname()[1]}"
         try:
@@ -333,10 +332,10 @@ def web() -> Iterator[Web]:
 
 
 @pytest.fixture(scope="module", params=["token", "open"])
-def server(request: pytest.FixtureRequest, web: Web) -> Iterator[Running]:
+def server(request: pytest.FixtureRequest, web: Web) -> Iterator[GuardedServer]:
     """One that wants a token, and one on loopback that wants none."""
-    options: dict[str, Any] = {"token": TOKEN} if request.param == "token" else {"open": True}
-    with Running(origins=[at("app.test", web)], **options) as server:
+    options: dict[str, Any] = {"token": TOKEN} if request.param == "token" else {"is_open": True}
+    with GuardedServer(origins=[at("app.test", web)], **options) as server:
         yield server
 
 
@@ -346,7 +345,7 @@ def at(name: str, web: Web) -> str:
 
 
 def test_a_page_from_elsewhere_reads_nothing_and_runs_nothing(
-    browser: Browser, web: Web, server: Running
+    browser: Browser, web: Web, server: GuardedServer
 ) -> None:
     before = server.count()
     attack = browser.attack(at("evil.test", web) + "/", f"http://127.0.0.1:{server.port}")
@@ -357,7 +356,7 @@ def test_a_page_from_elsewhere_reads_nothing_and_runs_nothing(
 
 
 def test_a_page_from_elsewhere_that_knows_the_token_gets_nothing_either(
-    browser: Browser, web: Web, server: Running
+    browser: Browser, web: Web, server: GuardedServer
 ) -> None:
     before = server.count()
     base = f"http://localhost:{server.port}"
@@ -368,7 +367,7 @@ def test_a_page_from_elsewhere_that_knows_the_token_gets_nothing_either(
 
 
 def test_a_page_whose_name_has_come_to_mean_the_server_reads_its_refusal_at_most(
-    browser: Browser, server: Running
+    browser: Browser, server: GuardedServer
 ) -> None:
     """DNS rebinding: for the browser it is one origin, so that the page may read what is answered."""
     before = server.count()
@@ -384,7 +383,7 @@ def test_the_page_does_reach_a_server_that_does_not_look_where_requests_come_fro
     browser: Browser, web: Web
 ) -> None:
     """That these tests can fail: the same page, the same browser, and a guard that has been taken away."""
-    with Running(unguarded=True, open=True) as server:
+    with GuardedServer(unguarded=True, is_open=True) as server:
         before = server.count()
         # Streams have no end by themselves: little patience.
         attack = browser.attack(at("evil.test", web) + "/", f"http://127.0.0.1:{server.port}", ms=500)
@@ -448,7 +447,9 @@ async ({base, token}) => {
 
 
 @pytest.mark.parametrize("name", ["app.test", "localhost", "127.0.0.1"])
-def test_a_page_of_an_allowed_origin_works(browser: Browser, web: Web, server: Running, name: str) -> None:
+def test_a_page_of_an_allowed_origin_works(
+    browser: Browser, web: Web, server: GuardedServer, name: str
+) -> None:
     """One that was named, and those of this machine: sessions, streams and both eras."""
     before = server.count()
     base = f"http://127.0.0.1:{server.port}"

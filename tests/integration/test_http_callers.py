@@ -6,20 +6,31 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from guarded import BOTH, CALL, INITIALIZE, METHODS, MODERN, OTHER, TOKEN, Answer, Running
-from http_processes import Serving
+from support.access_control import (
+    BOTH,
+    CALL,
+    INITIALIZE,
+    METHODS,
+    MODERN,
+    OTHER,
+    TOKEN,
+    Caller,
+    GuardedServer,
+)
+from support.http_client import Serving
+from support.http_server import HttpProcess
+from support.raw_http import Answer, Socket
 
 
 @pytest.fixture(scope="module")
-def local() -> Iterator[Running]:
-    with Running(token=[TOKEN, OTHER]) as server:
+def local() -> Iterator[GuardedServer]:
+    with GuardedServer(token=[TOKEN, OTHER]) as server:
         yield server
 
 
@@ -44,7 +55,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_token_is_answered_at_once_with_the_body_unread(local: Running, name: str) -> None:
+def test_a_wrong_token_is_answered_at_once_with_the_body_unread(local: GuardedServer, name: str) -> None:
     """16 MiB are announced and never sent: whoever waited for them would wait for ever."""
     headers, is_given = WRONG[name]
     answer = local.ask("POST", "/mcp", *headers, *MODERN, "Content-Length: 16777216")
@@ -57,25 +68,25 @@ def test_a_wrong_token_is_answered_at_once_with_the_body_unread(local: Running, 
         assert TOKEN[:8] not in text
 
 
-def test_a_token_of_a_megabyte_is_refused(local: Running) -> None:
+def test_a_token_of_a_megabyte_is_refused(local: GuardedServer) -> None:
     answer = local.ask("POST", "/mcp", f"Authorization: Bearer {'x' * 1_000_000}")
     assert answer.status in (400, 401, 431)
 
 
-def test_a_token_in_the_query_opens_nothing(local: Running) -> None:
+def test_a_token_in_the_query_opens_nothing(local: GuardedServer) -> None:
     for name in ("token", "access_token", "authorization"):
         answer = local.ask("POST", f"/mcp?{name}={TOKEN}", *MODERN, "Mcp-Name: count", body=CALL)
         assert answer.status == 401
         assert TOKEN.encode() not in answer.body
 
 
-def test_the_scheme_is_taken_in_any_case(local: Running) -> None:
+def test_the_scheme_is_taken_in_any_case(local: GuardedServer) -> None:
     """RFC 9110, 11.1: the name of a scheme has no case."""
     for scheme in ("Bearer", "bearer", "BEARER"):
         assert local.call("count", f"Authorization: {scheme} {TOKEN}").status == 200
 
 
-def test_a_refused_call_is_not_made_and_the_connection_is_not_used_on(local: Running) -> None:
+def test_a_refused_call_is_not_made_and_the_connection_is_not_used_on(local: GuardedServer) -> None:
     """A second request behind the refused one's head is no request: it would be that one's body."""
     before = local.count()
     body = CALL.replace(b"TOOL", b"count").replace(b"ARGUMENTS", b"{}")
@@ -88,10 +99,10 @@ def test_a_refused_call_is_not_made_and_the_connection_is_not_used_on(local: Run
     ]
     inner = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
     outer = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(inner)}\r\n\r\n".encode()
-    with socket.create_connection(("127.0.0.1", local.port), timeout=10) as connection:
-        connection.sendall(outer + inner)
-        assert Answer(connection, "POST").status == 401
-        assert connection.recv(1000) == b""
+    with Socket(local.port) as connection:
+        connection.send(outer + inner)
+        assert connection.answer().status == 401
+        assert connection.is_closed()
     assert local.count() == before + 1
 
 
@@ -113,7 +124,7 @@ def test_a_token_file_that_is_none_starts_no_server(
         path.write_text(content)
         path.chmod(mode)
     with pytest.raises(AssertionError, match=complaint) as caught:
-        Running(token_file=str(path))
+        GuardedServer(token_file=str(path))
     assert TOKEN not in str(caught.value)
 
 
@@ -123,21 +134,21 @@ def test_a_token_file_that_is_none_starts_no_server(
         ({}, "give token=…, or auth=None"),
         ({"token": []}, "token: expected at least one"),
         ({"token": "two words"}, "expected a text of visible ASCII characters"),
-        ({"token": TOKEN, "open": True}, "exclude each other"),
+        ({"token": TOKEN, "is_open": True}, "exclude each other"),
         ({"token": TOKEN, "origins": ["*"]}, "--allow-origin: expected scheme://host"),
         ({"token": TOKEN, "hosts": ["http://mcp.test"]}, "--allow-host: expected a name"),
     ],
 )
 def test_who_may_come_in_has_to_be_said_and_to_make_sense(options: dict[str, Any], complaint: str) -> None:
     with pytest.raises(AssertionError, match=complaint) as caught:
-        Running(**options)
+        GuardedServer(**options)
     assert TOKEN not in str(caught.value)
 
 
 # --- one caller's handles are nothing to another ----------------------------------------------------------
 
 
-def test_another_callers_session_looks_like_an_unknown_one(local: Running) -> None:
+def test_another_callers_session_looks_like_an_unknown_one(local: GuardedServer) -> None:
     mine, theirs = f"Authorization: Bearer {TOKEN}", f"Authorization: Bearer {OTHER}"
     opened = local.ask("POST", "/mcp", mine, *BOTH, body=INITIALIZE)
     session = opened.headers["mcp-session-id"]
@@ -164,7 +175,7 @@ def test_another_callers_session_looks_like_an_unknown_one(local: Running) -> No
     assert local.ask("POST", "/mcp", mine, *BOTH, f"Mcp-Session-Id: {session}", body=ping).status == 200
 
 
-def test_another_callers_stream_of_http_sse_looks_like_an_unknown_one(local: Running) -> None:
+def test_another_callers_stream_of_http_sse_looks_like_an_unknown_one(local: GuardedServer) -> None:
     ping = b'{"jsonrpc":"2.0","id":2,"method":"ping"}'
     with socket.create_connection(("127.0.0.1", local.port), timeout=10) as stream:
         head = f"GET /sse HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
@@ -188,7 +199,7 @@ def test_another_callers_stream_of_http_sse_looks_like_an_unknown_one(local: Run
         assert mine.status == 202
 
 
-def test_what_a_request_has_carried_away_is_no_good_to_another_caller(local: Running) -> None:
+def test_what_a_request_has_carried_away_is_no_good_to_another_caller(local: GuardedServer) -> None:
     """2026-07-28, requestState: it has what was answered, and says that somebody has agreed to it."""
     mine, theirs = f"Authorization: Bearer {TOKEN}", f"Authorization: Bearer {OTHER}"
     state = local.call("ask", mine).json["result"]["requestState"]
@@ -220,7 +231,7 @@ def test_the_token_of_the_environment_goes_to_no_child_log_or_error() -> None:
         "FASTRPC_LOG_LEVEL": "debug",
         "PYTHONASYNCIODEBUG": "1",
     }
-    with Running(environment, from_environment=True) as server:
+    with GuardedServer(environment, from_environment=True) as server:
         right = f"Authorization: Bearer {secret}"
         shown = server.call("variables", right)
         assert shown.status == 200
@@ -236,15 +247,15 @@ def test_the_token_of_the_environment_goes_to_no_child_log_or_error() -> None:
         command = subprocess.run(
             ["ps", "-o", "args=", "-p", str(server.process.pid)], capture_output=True, check=False
         ).stdout
-        server.process.terminate()
-        out, err = server.process.communicate(timeout=20)
-    assert b"it failed" in err
-    for place in (*(each.body + repr(each.headers).encode() for each in answers), command, out, err):
+        server.stop()
+    assert "it failed" in server.stderr
+    said = [server.stdout.encode(), server.stderr.encode()]
+    for place in (*(each.body + repr(each.headers).encode() for each in answers), command, *said):
         assert secret.encode() not in place
         assert guess.encode() not in place
 
 
-def test_a_token_that_a_tools_error_has_in_it_is_masked(local: Running) -> None:
+def test_a_token_that_a_tools_error_has_in_it_is_masked(local: GuardedServer) -> None:
     """One caller's error must not show another's token, however the tool has come by it."""
     answer = local.call("fail", arguments=json.dumps({"text": f"it failed for {OTHER}, oh"}))
     assert "it failed for ****, oh" in answer.text
@@ -252,12 +263,12 @@ def test_a_token_that_a_tools_error_has_in_it_is_masked(local: Running) -> None:
 
 def test_a_function_that_fails_over_a_token_does_not_tell_it() -> None:
     """A dict's look-up raises KeyError, whose words are the token."""
-    with Running(asked={TOKEN: "ada"}) as server:
+    with GuardedServer(asked={TOKEN: "ada"}) as server:
         assert server.call("count").status == 200
         answer = server.call("count", f"Authorization: Bearer {OTHER}")
         assert (answer.status, answer.code) == (500, -32603)
-        server.process.terminate()
-        said = server.process.communicate(timeout=20)[1].decode()
+        server.stop()
+    said = server.stderr
     assert "KeyError" in said
     assert OTHER not in said + answer.body.decode()
 
@@ -266,7 +277,7 @@ def test_a_token_file_is_read_again_when_it_changes(tmp_path: Any) -> None:
     path = tmp_path / "tokens"
     path.write_text(f"# callers\n{TOKEN}\n")
     path.chmod(0o600)
-    with Running(token_file=str(path)) as server:
+    with GuardedServer(token_file=str(path)) as server:
         failed = server.call("fail", arguments=json.dumps({"text": f"it failed for {TOKEN}"}))
         assert "it failed for ****" in failed.text
         for _ in range(3):  # the straight way knows the head by now
@@ -288,8 +299,8 @@ def test_a_token_file_that_can_be_used_no_more_lets_nobody_in_until_it_is_right_
     path = tmp_path / "tokens"
     path.write_text(f"{TOKEN}\n")
     path.chmod(0o600)
-    constants = {"fastrpc.transports.http.auth": {"LOOK_SECONDS": 0.1, "FILE_GRACE_SECONDS": 0.2}}
-    with Running(token=OTHER, token_file=str(path), constants=constants) as server:
+    patch = {"transports.http.auth.LOOK_SECONDS": 0.1, "transports.http.auth.FILE_GRACE_SECONDS": 0.2}
+    with GuardedServer(token=OTHER, token_file=str(path), patch=patch) as server:
         assert server.call("count").status == 200
         if how == "gone":
             path.unlink()
@@ -305,8 +316,8 @@ def test_a_token_file_that_can_be_used_no_more_lets_nobody_in_until_it_is_right_
         path.write_text(f"{TOKEN}\n")
         path.chmod(0o600)
         wait_until(lambda: server.call("count").status == 200)
-        server.process.terminate()
-        said = server.process.communicate(timeout=20)[1].decode()
+        server.stop()
+    said = server.stderr
     assert "its tokens open nothing until it is right again" in said
     assert said.endswith("is right again\n")
     assert TOKEN not in said
@@ -335,22 +346,16 @@ def test_a_shell_of_the_tools_cannot_see_what_opens_the_server(tmp_path: Any) ->
     """Bash looks at its own environment and at those of all processes that it comes from, as they began."""
     token, secret = "planted-token-for-the-shell", "planted-secret-for-the-shell-to-look-for"
     environment = {**os.environ, "FASTRPC_TOKEN": token, "FASTRPC_SECRET": secret, "HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "fastrpc", "serve", "--http", "127.0.0.1:0"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, cwd=tmp_path)
-    assert process.stderr is not None
-    try:
-        said = process.stderr.readline().decode()
-        server = Running.at(int(said.partition("127.0.0.1:")[2].partition("/")[0]), process)
+    with HttpProcess("serve", "--http", "127.0.0.1:0", folder=tmp_path, environment=environment) as server:
+        caller = Caller(server.port)
         arguments = json.dumps({"command": ANCESTORS})
-        assert server.call("Bash", arguments=arguments).status == 401
-        answer = server.call("Bash", f"Authorization: Bearer {token}", arguments=arguments)
-    finally:
-        process.terminate()
-        rest = process.communicate(timeout=20)[1].decode()
+        assert caller.call("Bash", arguments=arguments).status == 401
+        answer = caller.call("Bash", f"Authorization: Bearer {token}", arguments=arguments)
+        server.stop()
     assert answer.status == 200
     assert "LOOKED" in answer.text
     assert "FASTRPC_TOKEN" in answer.text  # of the process itself: the name has stayed, the value has not
-    for text in (answer.text, said, rest):
+    for text in (answer.text, server.stdout, server.stderr):
         assert token not in text
         assert secret not in text
 

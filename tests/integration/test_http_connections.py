@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from raw_http import Answer, Server, Socket, call, head_of
+from support.raw_http import Answer, Server, Socket, call, head_of
 
 from fastrpc.transports.http.connections import BEGUN, IDLE, ByAddress, Connections, address_of
 from fastrpc.transports.http.limits import Limits
@@ -224,7 +224,7 @@ def test_places_and_refusals_fit_the_limit_of_open_files(crowd: list[Socket]) ->
             crowd[-1].send((b"P", HEALTH, UNTOKENED)[number % 3])
         assert server.ask(call()).text == "hello"
         assert server.ask(call("give", {"what": "dict"})).status == 200
-        assert "Too many open files" not in server.log()
+        assert "Too many open files" not in server.stderr
 
 
 # --- the bookkeeping --------------------------------------------------------------------------------------

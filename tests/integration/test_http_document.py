@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_processes import SECONDS, TOKEN, Serving, environment
-from reverse_proxies import HOST, Front, printed, replaced
+from support.http_client import TOKEN, Serving, environment
+from support.reverse_proxies import HOST, Front, printed, replaced
+from support.waiting import SECONDS
 
 TOOLS = '''
 from fastrpc import Server

@@ -10,32 +10,33 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from guarded import CALL, METHODS, MODERN, OTHER, TOKEN, Running
+from support.access_control import CALL, METHODS, MODERN, OTHER, TOKEN, Caller, GuardedServer
+from support.http_server import in_process
 
 from fastrpc import Server
 from fastrpc.transports.http.app import HttpApp
 
 
 @pytest.fixture(scope="module")
-def local() -> Iterator[Running]:
+def local() -> Iterator[GuardedServer]:
     """Bound to loopback, with one origin and one host besides."""
-    with Running(token=[TOKEN, OTHER], hosts=["mcp.test:8443"], origins=["https://app.test"]) as server:
+    with GuardedServer(token=[TOKEN, OTHER], hosts=["mcp.test:8443"], origins=["https://app.test"]) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def public() -> Iterator[Running]:
+def public() -> Iterator[GuardedServer]:
     """Bound to somewhere else, for named hosts and one origin."""
     hosts = ["mcp.test", "[2001:DB8:0::1]:80", "secure.test:443"]
     options: dict[str, Any] = {"hosts": hosts, "origins": ["https://app.test:8443", "https://plain.test:443"]}
-    with Running(token=TOKEN, loopback=False, **options) as server:
+    with GuardedServer(token=TOKEN, loopback=False, **options) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def anywhere() -> Iterator[Running]:
+def anywhere() -> Iterator[GuardedServer]:
     """Bound to somewhere else, for every host and no origin."""
-    with Running(token=TOKEN, loopback=False) as server:
+    with GuardedServer(token=TOKEN, loopback=False) as server:
         yield server
 
 
@@ -156,8 +157,8 @@ PLACES_PUBLIC: list[tuple[tuple[str, ...], int | None]] = [
 
 def application() -> HttpApp:
     async def make() -> HttpApp:
-        app: HttpApp = Server("routes").asgi(auth=None).here()
-        return app
+        async with in_process(Server("routes"), auth=None) as server:
+            return server.application
 
     return asyncio.run(make())
 
@@ -168,7 +169,7 @@ def routes() -> list[str]:
     return [*app.routes, *app.open_routes, "/", "/nowhere", "//mcp", "/mcp/"]
 
 
-def check_everywhere(server: Running, place: tuple[str, ...], expected: int | None) -> None:
+def check_everywhere(server: Caller, place: tuple[str, ...], expected: int | None) -> None:
     for path in routes():
         for method in METHODS:
             answer = server.ask(method, path, *place, "Content-Length: 0", host=None)
@@ -187,26 +188,28 @@ def check_everywhere(server: Running, place: tuple[str, ...], expected: int | No
 
 @pytest.mark.parametrize(("host", "expected"), HOSTS_LOCAL)
 def test_on_loopback_only_loopback_hosts_are_answered_to(
-    local: Running, host: str | None, expected: int | None
+    local: Caller, host: str | None, expected: int | None
 ) -> None:
     check_everywhere(local, () if host is None else (f"Host: {host}",), expected)
 
 
 @pytest.mark.parametrize(("origin", "expected"), ORIGINS_LOCAL)
 def test_on_loopback_only_loopback_origins_are_let_in(
-    local: Running, origin: str, expected: int | None
+    local: Caller, origin: str, expected: int | None
 ) -> None:
     check_everywhere(local, ("Host: localhost", f"Origin: {origin}"), expected)
 
 
 @pytest.mark.parametrize(("place", "expected"), PLACES_PUBLIC)
 def test_elsewhere_only_named_hosts_and_origins_are(
-    public: Running, place: tuple[str, ...], expected: int | None
+    public: Caller, place: tuple[str, ...], expected: int | None
 ) -> None:
     check_everywhere(public, place, expected)
 
 
-def test_elsewhere_without_named_hosts_every_host_is_answered_to_but_no_origin(anywhere: Running) -> None:
+def test_elsewhere_without_named_hosts_every_host_is_answered_to_but_no_origin(
+    anywhere: Caller,
+) -> None:
     for host in ("mcp.test", "localhost", "10.0.0.1:80", "[::1]"):
         check_everywhere(anywhere, (f"Host: {host}",), IN)
     for origin in ("http://localhost", "https://mcp.test", "null"):
@@ -214,7 +217,7 @@ def test_elsewhere_without_named_hosts_every_host_is_answered_to_but_no_origin(a
     check_everywhere(anywhere, ("Host: mcp.test/x",), 400)
 
 
-def test_a_call_that_the_straight_way_would_answer_is_checked_as_well(local: Running) -> None:
+def test_a_call_that_the_straight_way_would_answer_is_checked_as_well(local: Caller) -> None:
     assert local.call("count").status == 200
     before = local.count()
     for host, expected in HOSTS_LOCAL:
@@ -249,14 +252,14 @@ def _is_docstring(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def test_every_route_but_the_open_ones_needs_a_token(local: Running) -> None:
+def test_every_route_but_the_open_ones_needs_a_token(local: Caller) -> None:
     for path in application().routes:
         for method in METHODS:
             answer = local.ask(method, path)
             assert answer.status == 401, (method, path, answer.status)
 
 
-def test_where_there_is_nothing_no_token_is_asked_for(local: Running) -> None:
+def test_where_there_is_nothing_no_token_is_asked_for(local: Caller) -> None:
     """A client that looks for a way to sign in takes 401 for an answer about that, and reports nonsense."""
     for path in ("/nowhere", "/", "/mcp/", "/mcp/sse/", *SIGN_IN):
         for method in METHODS:
@@ -280,18 +283,18 @@ SIGN_IN = (
 """Where clients look for an authorization server, and where the versions before 2025-06-18 have one."""
 
 
-def test_who_looks_for_a_way_to_sign_in_is_told_what_there_is(local: Running) -> None:
+def test_who_looks_for_a_way_to_sign_in_is_told_what_there_is(local: Caller) -> None:
     """Clients show the body of the answer to a registration that has failed."""
     for method, path in (("POST", "/register"), ("GET", "/authorize?x=y"), ("GET", SIGN_IN[3])):
         said = local.ask(method, path).json["error"]["message"]
         assert said.startswith(f"There is nothing at {path.partition('?')[0]}: ")
         assert "a token that its operator gives out" in said
     assert local.ask("GET", "/nowhere").json["error"]["message"] == "There is nothing at /nowhere"
-    with Running(open=True) as server:
+    with GuardedServer(is_open=True) as server:
         assert "needs no token" in server.ask("POST", "/register").json["error"]["message"]
 
 
-def test_a_client_without_a_token_is_told_that_one_is_needed_and_where_it_goes(local: Running) -> None:
+def test_a_client_without_a_token_is_told_that_one_is_needed_and_where_it_goes(local: Caller) -> None:
     """RFC 6750, 3.1: no error code for a request without any authentication information."""
     for given in ((), (f"Authorization: Basic {TOKEN}",)):
         answer = local.ask("POST", "/mcp", *given, body=b"{}")
@@ -335,7 +338,7 @@ TARGETS: list[tuple[str, str, int]] = [
 
 @pytest.mark.parametrize(("target", "host", "expected"), TARGETS)
 def test_a_target_with_a_host_of_its_own_is_judged_by_that(
-    local: Running, target: str, host: str, expected: int
+    local: Caller, target: str, host: str, expected: int
 ) -> None:
     before = local.count()
     body = CALL.replace(b"TOOL", b"count").replace(b"ARGUMENTS", b"{}")
@@ -347,12 +350,14 @@ def test_a_target_with_a_host_of_its_own_is_judged_by_that(
         assert local.ask("GET", f"{root}/healthz", host=host).status == expected
 
 
-def test_a_target_in_absolute_form_frees_nobody_from_sending_one_host(local: Running) -> None:
+def test_a_target_in_absolute_form_frees_nobody_from_sending_one_host(local: Caller) -> None:
     for hosts in ((), ("Host: localhost", "Host: localhost")):
         assert local.ask("GET", "http://localhost/healthz", *hosts, host=None).status == 400
 
 
-def test_only_options_has_a_target_for_the_whole_server_and_nobody_is_given_a_tunnel(local: Running) -> None:
+def test_only_options_has_a_target_for_the_whole_server_and_nobody_is_given_a_tunnel(
+    local: Caller,
+) -> None:
     assert local.ask("OPTIONS", "*").status == 404
     assert local.ask("OPTIONS", "*", host="evil.test").status == 421
     assert local.ask("GET", "*").status == 400
@@ -364,7 +369,7 @@ def test_only_options_has_a_target_for_the_whole_server_and_nobody_is_given_a_tu
 # --- CORS -------------------------------------------------------------------------------------------------
 
 
-def test_a_preflight_of_a_known_origin_is_answered_without_a_token(local: Running) -> None:
+def test_a_preflight_of_a_known_origin_is_answered_without_a_token(local: Caller) -> None:
     asked = "content-type, mcp-param-region, x-evil, mcp-param-\xe4, authorization"
     answer = local.ask(
         "OPTIONS",
@@ -384,7 +389,7 @@ def test_a_preflight_of_a_known_origin_is_answered_without_a_token(local: Runnin
     assert answer.headers["vary"] == "Origin"
 
 
-def test_a_known_origin_may_read_answers_and_errors(local: Running) -> None:
+def test_a_known_origin_may_read_answers_and_errors(local: Caller) -> None:
     origin = "Origin: https://app.test"
     for given, status in (((f"Authorization: Bearer {TOKEN}", origin), 200), ((origin,), 401)):
         answer = local.call("count", *given)
@@ -394,7 +399,7 @@ def test_a_known_origin_may_read_answers_and_errors(local: Running) -> None:
 
 
 def test_without_authentication_the_place_is_checked_all_the_same() -> None:
-    with Running(open=True) as server:
+    with GuardedServer(is_open=True) as server:
         assert (
             server.ask(
                 "POST",

@@ -14,22 +14,21 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import pytest
-from http_server import (
-    LEGACY,
-    MODERN,
+from support.http_server import in_process
+from support.http_sessions import (
     OTHER_TOKEN,
     TOKEN,
     Server,
     Session,
     calling,
     http,
-    message,
     modern,
     refused,
     text_of,
-    until,
 )
-from raw_http import Socket
+from support.protocol import LEGACY, MODERN, message
+from support.raw_http import Socket
+from support.waiting import eventually as until
 
 from fastrpc import Context
 from fastrpc import Server as App
@@ -380,11 +379,11 @@ def test_a_call_that_waits_when_the_server_ends_is_answered(kind: str, ends: str
         with Socket(server.port) as connection:
             connection.send(request)
             until(lambda: server.counts()["running"] > 0)
-            server.process.send_signal(signal.SIGTERM)
+            server.kill(signal.SIGTERM)
             answer = connection.answer()
             assert answer.headers["connection"] == "close"
             assert connection.is_closed()
-        assert server.wait()[0] == 0
+        assert server.wait() == 0
         return answer.raw
 
     found = both(scene)
@@ -443,14 +442,15 @@ def straight(scene: Callable[[Straight], Any]) -> None:
         return "later"
 
     async def serve() -> None:
-        application = app.asgi(token=TOKEN).here()
-        path = HotPath(application, asyncio.get_running_loop())
-        known = path.head(modern("tools/call", {"name": "echo", "arguments": {}}).partition(b"\r\n\r\n")[0])
-        assert known is not None
-        done = scene(Straight(path, application, known.principal))
-        if asyncio.iscoroutine(done):
-            await done
-        await application.stop(0.0)
+        async with in_process(app, token=TOKEN) as server:
+            application = server.application
+            path = HotPath(application, asyncio.get_running_loop())
+            request = modern("tools/call", {"name": "echo", "arguments": {}})
+            known = path.head(request.partition(b"\r\n\r\n")[0])
+            assert known is not None
+            done = scene(Straight(path, application, known.principal))
+            if asyncio.iscoroutine(done):
+                await done
         assert not app.service.dispatchers
 
     asyncio.run(serve())

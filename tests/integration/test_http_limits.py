@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from raw_http import Answer, Closed, Server, Socket, call, call_body, head_of, headers
+from support.raw_http import Answer, Closed, Server, Socket, call, call_body, head_of, headers
 
 SHORT = {"head_seconds": 0.6, "body_seconds": 0.6, "read_seconds": 0.6, "idle_seconds": 0.8}
 LATE = 1.0  # a shared machine may be that late

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_processes import SECONDS, TOKEN, Serving, eventually, handshake, modern
+from support.http_client import TOKEN, Serving, handshake, modern
+from support.waiting import SECONDS, eventually
 
 TOOLS = """
 import os

@@ -9,25 +9,22 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from http_server import (
+from support.http_sessions import (
     ANSWERS,
     ASKED,
-    EVERYTHING,
     GIVEN_UP,
-    LEGACY,
     META,
-    MODERN,
     OTHER_TOKEN,
     Server,
     Session,
     calling,
     http,
-    message,
     modern,
     peak_memory,
     refused,
-    until,
 )
+from support.protocol import EVERYTHING, LEGACY, MODERN, message
+from support.waiting import eventually as until
 
 LOG = "io.modelcontextprotocol/logLevel"
 VERSION = "io.modelcontextprotocol/protocolVersion"

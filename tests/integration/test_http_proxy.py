@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from behind import every_feature_passes
-from in_memory import with_client
-from remote_server import TOKEN, Asked, Remote, Saying, Scripted
+from support.in_memory import with_client
+from support.remote_server import TOKEN, Remote
+from support.scripted_server import Asked, Saying, Scripted
+from support.upstream import every_feature_passes
 
 from fastrpc import Server
 from fastrpc.proxy.remote import session as session_way

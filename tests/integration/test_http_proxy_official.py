@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from remote_server import OFFICIAL, Remote
+from support.remote_server import OFFICIAL, Remote
 
 from fastrpc import Server
 from fastrpc.testing import Client

@@ -8,10 +8,11 @@ import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import certificates
 import pytest
-from remote_server import TOKEN, Asked, Saying, Scripted
-from remote_server import Remote as Process
+from support import certificates
+from support.remote_server import TOKEN
+from support.remote_server import Remote as Process
+from support.scripted_server import Asked, Saying, Scripted
 
 from fastrpc import DefinitionError, Server
 from fastrpc.proxy.remote import stateless, wire

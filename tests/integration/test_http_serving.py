@@ -16,23 +16,12 @@ import sys
 import time
 from typing import Any
 
-import certificates
 import pytest
-import stdio
-from http_processes import (
-    ECHO_AND_WAIT,
-    FASTRPC,
-    SECONDS,
-    TOKEN,
-    Answer,
-    Serving,
-    Stream,
-    answer_of,
-    environment,
-    eventually,
-    modern,
-)
-from programs import gone, is_alive
+from support import certificates, stdio
+from support.child_processes import gone, is_alive
+from support.http_client import ECHO_AND_WAIT, TOKEN, Answer, Serving, Stream, answer_of, environment, modern
+from support.http_server import FASTRPC
+from support.waiting import SECONDS, eventually
 
 TOOLS = (
     """

@@ -6,21 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from http_server import (
-    LEGACY,
-    OTHER_TOKEN,
-    TOKEN,
-    Server,
-    Session,
-    Stream,
-    calling,
-    http,
-    message,
-    modern,
-    refused,
-    until,
-)
-from raw_http import Answer
+from support.http_sessions import OTHER_TOKEN, TOKEN, Server, Session, Stream, calling, http, modern, refused
+from support.protocol import LEGACY, message
+from support.raw_http import Answer
+from support.waiting import eventually as until
 
 MEGABYTE = 1024 * 1024
 

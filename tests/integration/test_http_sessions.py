@@ -9,24 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_server import (
+from support.http_sessions import (
     ANSWERS,
     ASKED,
-    EVERYTHING,
-    LEGACY,
-    MODERN,
     OTHER_TOKEN,
     Server,
     Session,
     Stream,
     calling,
     http,
-    message,
     refused,
     text_of,
-    until,
 )
-from raw_http import Answer
+from support.protocol import EVERYTHING, LEGACY, MODERN, message
+from support.raw_http import Answer
+from support.waiting import eventually as until
 
 UNKNOWN = "A" * 43
 IDLE_SECONDS = 0.3

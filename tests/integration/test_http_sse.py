@@ -7,21 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from http_server import (
-    ANSWERS,
-    LEGACY,
-    OTHER_TOKEN,
-    TOKEN,
-    Server,
-    Stream,
-    calling,
-    http,
-    message,
-    refused,
-    text_of,
-    until,
-)
-from raw_http import Answer, Socket
+from support.http_sessions import ANSWERS, OTHER_TOKEN, TOKEN, Server, Stream, calling, http, refused, text_of
+from support.protocol import LEGACY, message
+from support.raw_http import Answer, Socket
+from support.waiting import eventually as until
 
 ADDRESSES = (("/sse", "/messages"), ("/mcp/sse", "/mcp/sse/message"))
 

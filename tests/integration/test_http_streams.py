@@ -10,25 +10,23 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from http_server import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.http_sessions import (
     GIVEN_UP,
-    LEGACY,
-    MODERN,
     Server,
     Session,
     Stream,
     calling,
     http,
-    message,
     modern,
     peak_memory,
     refused,
     text_of,
-    until,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from raw_http import Closed
+from support.protocol import LEGACY, MODERN, message
+from support.raw_http import Closed
+from support.waiting import eventually as until
 
 from fastrpc.transports.http.streams import Store
 from fastrpc.transports.http.streams import Stream as Kept
@@ -488,7 +486,7 @@ def test_calls_in_flight_end_within_the_grace_time_and_streams_end_with_an_event
         with pytest.raises(ConnectionRefusedError):
             Stream(server.port)
         new.close()  # which would have waited for ten seconds
-        code, errors = server.wait()
+        code, errors = server.ended()
         assert (code, errors) == (0, "")
         for stream in (changes, listening, old, said, releasing):
             stream.close()

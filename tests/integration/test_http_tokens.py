@@ -11,8 +11,6 @@ import contextlib
 import hashlib
 import hmac
 import json
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,13 +21,19 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from guarded import BOTH, INITIALIZE, MODERN, TOKEN, Answer, Running
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
+from support.access_control import BOTH, INITIALIZE, MODERN, TOKEN, Caller, GuardedServer
+from support.http_server import HttpProcess
+from support.raw_http import Answer
 
 RESOURCE = "https://mcp.test/mcp"
-ISSUERS = "fastrpc.transports.http.issuers"
 QUICK = {"FETCH_SECONDS": 1.0, "ALL_FETCHES_SECONDS": 1.5, "AGAIN_SECONDS": 0.3, "AFTER_FAILURE": 0.3}
 CLASSIC, OPENID = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
+
+
+def for_issuers(**values: float) -> dict[str, float]:
+    """What to patch for constants of the module that fetches the keys of issuers."""
+    return {f"transports.http.issuers.{name}": value for name, value in values.items()}
 
 
 class Key:
@@ -124,13 +128,13 @@ def issuing() -> Iterator[AuthorizationServer]:
 
 
 @pytest.fixture(scope="module")
-def guarded(issuing: AuthorizationServer) -> Iterator[Running]:
+def guarded(issuing: AuthorizationServer) -> Iterator[GuardedServer]:
     options: dict[str, Any] = {"resource": RESOURCE, "hosts": ["mcp.test"], "origins": ["https://app.test"]}
-    with Running(auth_servers=[issuing.issuer], token=TOKEN, **options) as server:
+    with GuardedServer(auth_servers=[issuing.issuer], token=TOKEN, **options) as server:
         yield server
 
 
-def call(server: Running, token: str, tool: str = "count") -> Answer:
+def call(server: Caller, token: str, tool: str = "count") -> Answer:
     return server.call(tool, f"Authorization: Bearer {token}")
 
 
@@ -148,7 +152,7 @@ def check_refused(answer: Answer, status: int = 401, error: str = "invalid_token
 
 
 @pytest.mark.parametrize("key", [RSA, PSS, CURVE, EDWARDS], ids=lambda key: key.algorithm)
-def test_a_token_of_the_named_issuer_opens(guarded: Running, issuing: AuthorizationServer, key: Key) -> None:
+def test_a_token_of_the_named_issuer_opens(guarded: Caller, issuing: AuthorizationServer, key: Key) -> None:
     for _ in range(3):
         assert call(guarded, issuing.token(key)).status == 200
     assert issuing.asked.count(issuing.place) == 1
@@ -168,13 +172,13 @@ RIGHT: dict[str, Callable[[AuthorizationServer], str]] = {
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_token_that_is_right_in_an_unusual_way_opens(
-    guarded: Running, issuing: AuthorizationServer, name: str
+    guarded: Caller, issuing: AuthorizationServer, name: str
 ) -> None:
     answer = call(guarded, RIGHT[name](issuing))
     assert answer.status == 200, answer.body
 
 
-def test_a_fixed_token_opens_besides(guarded: Running) -> None:
+def test_a_fixed_token_opens_besides(guarded: Caller) -> None:
     assert call(guarded, TOKEN).status == 200
     assert call(guarded, TOKEN[:-1]).status == 401
 
@@ -182,8 +186,8 @@ def test_a_fixed_token_opens_besides(guarded: Running) -> None:
 def test_a_token_that_has_expired_opens_no_more_though_its_head_is_known(
     issuing: AuthorizationServer,
 ) -> None:
-    constants = {ISSUERS: {"LEEWAY_SECONDS": 0}}
-    with Running(auth_servers=[issuing.issuer], resource=RESOURCE, constants=constants) as server:
+    patch = for_issuers(LEEWAY_SECONDS=0)
+    with GuardedServer(auth_servers=[issuing.issuer], resource=RESOURCE, patch=patch) as server:
         assert call(server, issuing.token()).status == 200
         life, answers = 0.8, [401]
         while answers != [200] * 3:  # the straight way has it then
@@ -270,7 +274,7 @@ WRONG: dict[str, Callable[[AuthorizationServer], str]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_token_is_refused_with_the_body_unread(
-    guarded: Running, issuing: AuthorizationServer, name: str
+    guarded: Caller, issuing: AuthorizationServer, name: str
 ) -> None:
     assert call(guarded, issuing.token()).status == 200
     token = WRONG[name](issuing)
@@ -284,7 +288,7 @@ def test_a_wrong_token_is_refused_with_the_body_unread(
     assert guarded.count() == guarded_calls + 1
 
 
-def test_nothing_is_fetched_from_where_a_token_says(guarded: Running, issuing: AuthorizationServer) -> None:
+def test_nothing_is_fetched_from_where_a_token_says(guarded: Caller, issuing: AuthorizationServer) -> None:
     with AuthorizationServer(STRANGER) as evil:
         places = {"jku": f"{evil.origin}/keys?of=all", "x5u": f"{evil.origin}/certificate", "kid": None}
         for kid in ("c", "unknown", f"{evil.origin}/keys?of=all", "../../../../etc/passwd"):
@@ -295,7 +299,7 @@ def test_nothing_is_fetched_from_where_a_token_says(guarded: Running, issuing: A
 
 
 def test_made_up_keys_do_not_make_us_ask_the_issuer_again_and_again(
-    guarded: Running, issuing: AuthorizationServer
+    guarded: Caller, issuing: AuthorizationServer
 ) -> None:
     assert call(guarded, issuing.token()).status == 200
     before = len(issuing.asked)
@@ -306,7 +310,7 @@ def test_made_up_keys_do_not_make_us_ask_the_issuer_again_and_again(
 
 def test_a_token_without_the_scopes_is_forbidden(issuing: AuthorizationServer) -> None:
     scopes = ["tools:call", "offline_access"]
-    with Running(auth_servers=[issuing.issuer], resource=RESOURCE, scopes=scopes) as server:
+    with GuardedServer(auth_servers=[issuing.issuer], resource=RESOURCE, scopes=scopes) as server:
         for given in (None, "", "tools", "tools:call", "tools:calls offline_access", 5):
             answer = call(server, issuing.token(scope=given))
             check_refused(answer, 403, "insufficient_scope")
@@ -320,7 +324,7 @@ def test_a_token_without_the_scopes_is_forbidden(issuing: AuthorizationServer) -
 
 
 def test_a_session_belongs_to_the_subject_and_not_to_the_token(
-    guarded: Running, issuing: AuthorizationServer
+    guarded: Caller, issuing: AuthorizationServer
 ) -> None:
     def lines(token: str, *more: str) -> tuple[str, ...]:
         return (f"Authorization: Bearer {token}", *BOTH, *more)
@@ -338,7 +342,7 @@ def test_a_session_belongs_to_the_subject_and_not_to_the_token(
 
 
 def test_the_challenge_leads_to_metadata_that_leads_to_the_issuer(
-    guarded: Running, issuing: AuthorizationServer
+    guarded: Caller, issuing: AuthorizationServer
 ) -> None:
     challenge = guarded.ask("POST", "/mcp").headers["www-authenticate"]
     address = challenge.partition('resource_metadata="')[2].partition('"')[0]
@@ -355,7 +359,7 @@ def test_the_challenge_leads_to_metadata_that_leads_to_the_issuer(
 
 def test_metadata_lies_where_the_resources_address_says(issuing: AuthorizationServer) -> None:
     resource = "https://mcp.test/team/tools/mcp"
-    with Running(auth_servers=[issuing.issuer], resource=resource) as server:
+    with GuardedServer(auth_servers=[issuing.issuer], resource=resource) as server:
         place = "/.well-known/oauth-protected-resource/team/tools/mcp"
         assert f'"https://mcp.test{place}"' in server.ask("POST", "/mcp").headers["www-authenticate"]
         assert server.ask("GET", place).json["resource"] == resource
@@ -363,7 +367,7 @@ def test_metadata_lies_where_the_resources_address_says(issuing: AuthorizationSe
 
 def test_who_looks_for_the_issuer_here_is_told_where_it_is(issuing: AuthorizationServer) -> None:
     """Clients of 2025-03-26 take the server itself for the one that issues tokens."""
-    with Running(auth_servers=[issuing.issuer], resource=RESOURCE) as server:
+    with GuardedServer(auth_servers=[issuing.issuer], resource=RESOURCE) as server:
         for method, path in (("POST", "/register"), ("GET", "/authorize"), ("GET", CLASSIC), ("GET", OPENID)):
             answer = server.ask(method, path)
             assert answer.status == 404
@@ -375,7 +379,7 @@ def test_who_looks_for_the_issuer_here_is_told_where_it_is(issuing: Authorizatio
 
 
 def test_without_an_authorization_server_there_is_no_metadata() -> None:
-    with Running(token=TOKEN) as server:
+    with GuardedServer(token=TOKEN) as server:
         assert "resource_metadata" not in server.ask("POST", "/mcp").headers["www-authenticate"]
         assert server.ask("GET", "/.well-known/oauth-protected-resource").status == 404
 
@@ -389,17 +393,17 @@ def test_without_an_authorization_server_there_is_no_metadata() -> None:
 def test_keys_are_found_wherever_a_standard_puts_the_metadata(path: str, document: str) -> None:
     with (
         AuthorizationServer(path=path, document=document) as at,
-        Running(auth_servers=[at.issuer], resource=RESOURCE) as server,
+        GuardedServer(auth_servers=[at.issuer], resource=RESOURCE) as server,
     ):
         assert call(server, at.token()).status == 200
 
 
 def test_keys_may_change() -> None:
-    constants = {ISSUERS: {**QUICK, "KEPT_SECONDS": 0.0, "KEYS_SECONDS": 0.3}}
+    patch = for_issuers(**QUICK, KEPT_SECONDS=0.0, KEYS_SECONDS=0.3)
     following = Key("next", "ES256")
     with (
         AuthorizationServer(CURVE) as at,
-        Running(auth_servers=[at.issuer], resource=RESOURCE, constants=constants) as server,
+        GuardedServer(auth_servers=[at.issuer], resource=RESOURCE, patch=patch) as server,
     ):
         assert call(server, at.token()).status == 200
         at.keys = [CURVE.shown, following.shown]
@@ -465,19 +469,19 @@ FAILING = [(name, what) for name in FAILURES for what in ("metadata", "keys")]
 
 
 @pytest.fixture(scope="module")
-def failing() -> Iterator[tuple[Running, list[AuthorizationServer]]]:
+def failing() -> Iterator[tuple[GuardedServer, list[AuthorizationServer]]]:
     """One server, and an issuer for each way to fail."""
-    constants = {ISSUERS: {**QUICK, "AFTER_FAILURE": 0.1}}
+    patch = for_issuers(**{**QUICK, "AFTER_FAILURE": 0.1})
     with contextlib.ExitStack() as stack:
         issuers = [stack.enter_context(AuthorizationServer()) for _ in FAILING]
-        options: dict[str, Any] = {"resource": RESOURCE, "token": TOKEN, "constants": constants}
-        server = Running(auth_servers=[at.issuer for at in issuers], **options)
+        options: dict[str, Any] = {"resource": RESOURCE, "token": TOKEN, "patch": patch}
+        server = GuardedServer(auth_servers=[at.issuer for at in issuers], **options)
         yield stack.enter_context(server), issuers
 
 
 @pytest.mark.parametrize("number", range(len(FAILING)), ids=[f"{name}-{what}" for name, what in FAILING])
 def test_an_issuer_that_answers_badly_lets_nobody_in_and_holds_nothing_up(
-    failing: tuple[Running, list[AuthorizationServer]], number: int
+    failing: tuple[GuardedServer, list[AuthorizationServer]], number: int
 ) -> None:
     server, at, (name, what) = failing[0], failing[1][number], FAILING[number]
     place = at.place if what == "metadata" else "/keys?of=all"
@@ -501,12 +505,12 @@ def test_an_issuer_that_answers_badly_lets_nobody_in_and_holds_nothing_up(
 def test_an_issuer_that_is_not_there_is_said_once_for_each_attempt() -> None:
     with AuthorizationServer() as at:
         issuer, token = at.issuer, at.token()
-    with Running(auth_servers=[issuer], resource=RESOURCE) as server:
+    with GuardedServer(auth_servers=[issuer], resource=RESOURCE) as server:
         for _ in range(5):
             assert call(server, token).status == 503
         assert call(server, "nonsense").status == 401
-        server.process.terminate()
-        said = server.process.communicate(timeout=20)[1].decode()
+        server.stop()
+    said = server.stderr
     assert said.count("keys cannot be fetched") == 1
     assert issuer in said
     assert not [part for part in token.split(".") if part in said]
@@ -514,10 +518,10 @@ def test_an_issuer_that_is_not_there_is_said_once_for_each_attempt() -> None:
 
 def test_known_keys_are_good_while_their_issuer_is_down_but_not_for_ever() -> None:
     times = {"KEPT_SECONDS": 0.0, "KEYS_SECONDS": 0.1, "LONGEST_KEYS_SECONDS": 2.5}
-    constants = {ISSUERS: {**QUICK, **times}}
+    patch = for_issuers(**QUICK, **times)
     with (
         AuthorizationServer() as at,
-        Running(auth_servers=[at.issuer], resource=RESOURCE, constants=constants) as server,
+        GuardedServer(auth_servers=[at.issuer], resource=RESOURCE, patch=patch) as server,
     ):
         assert call(server, at.token()).status == 200
         at.answers[at.place] = lambda handler: send(handler, b"", status=503)
@@ -538,23 +542,18 @@ def test_the_command_line_names_the_issuer_and_what_its_tokens_need(
     """The address at which it serves is what tokens have to be for, unless something else is said."""
     path = tmp_path / "counting.py"
     path.write_text("from fastrpc import tool\n\n@tool\ndef count() -> str:\n    return '1'\n")
-    command = [*(sys.executable, "-m", "fastrpc", "serve", str(path), "--http", "127.0.0.1:0")]
-    command += ["--auth-server", issuing.issuer, "--scope", "a", "--scope", "b"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE)
-    assert process.stderr is not None
-    try:
-        said = process.stderr.readline().decode()
-        address = "http://" + said.partition("http://")[2].strip()
-        server = Running.at(int(address.split(":")[2].partition("/")[0]), process)
+    arguments = ["serve", str(path), "--http", "127.0.0.1:0"]
+    arguments += ["--auth-server", issuing.issuer, "--scope", "a", "--scope", "b"]
+    with HttpProcess(*arguments) as server:
+        address, caller = server.place, Caller(server.port)
         assert address.endswith("/mcp")
-        assert call(server, issuing.token(aud=address, scope="b a c")).text == "1"
-        assert call(server, issuing.token(aud=address, scope="a")).status == 403
-        assert call(server, issuing.token(scope="a b")).status == 401
-        metadata = server.ask("GET", "/.well-known/oauth-protected-resource/mcp").json
+        assert call(caller, issuing.token(aud=address, scope="b a c")).text == "1"
+        assert call(caller, issuing.token(aud=address, scope="a")).status == 403
+        assert call(caller, issuing.token(scope="a b")).status == 401
+        metadata = caller.ask("GET", "/.well-known/oauth-protected-resource/mcp").json
         assert (metadata["resource"], metadata["scopes_supported"]) == (address, ["a", "b"])
-    finally:
-        process.terminate()
-        assert process.communicate(timeout=20)[1] == b""
+        server.stop()
+        assert server.stderr == f"fastrpc: serving at {address}\n"
 
 
 # --- what is no authorization server ----------------------------------------------------------------------
@@ -565,4 +564,4 @@ def test_the_command_line_names_the_issuer_and_what_its_tokens_need(
 )
 def test_an_issuer_must_be_reached_by_https_or_be_on_this_machine(address: str) -> None:
     with pytest.raises(AssertionError, match="--auth-server: expected an https address"):
-        Running(auth_servers=[address], resource=RESOURCE)
+        GuardedServer(auth_servers=[address], resource=RESOURCE)

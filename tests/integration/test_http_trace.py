@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_processes import TOKEN, Serving, Stream, modern
+from support.http_client import TOKEN, Serving, Stream, modern
 
 TOOLS = """
 import asyncio

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from http_processes import (
+from support.child_processes import is_alive
+from support.http_client import (
     ECHO_AND_WAIT,
-    SECONDS,
     TOKEN,
     Serving,
     Session,
@@ -27,12 +27,11 @@ from http_processes import (
     ask,
     children,
     environment,
-    eventually,
     handshake,
     modern,
     request,
 )
-from programs import is_alive
+from support.waiting import SECONDS, eventually
 
 TOOLS = (
     """

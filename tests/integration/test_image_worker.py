@@ -15,14 +15,15 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import images
 import pytest
 from fastrpc.tools.agent._image import pool as image_pool
 from fastrpc.tools.agent.read_image import read_image
-from image_calls import run
 from PIL import Image
-from programs import gone, reaper_below, reapers
-from stdio import LEGACY, MODERN, MODERN_META, Process, serve
+from support import images
+from support.child_processes import gone, reaper_below, reapers
+from support.image_calls import run
+from support.protocol import LEGACY, MODERN
+from support.stdio import MODERN_META, Process, serve
 
 from fastrpc import ToolError
 
@@ -116,6 +117,9 @@ def idle_worker() -> int:
 
 @pytest.mark.parametrize("version", [*LEGACY, MODERN])
 def test_an_image_goes_over_the_wire_in_every_version(version: str, tmp_path: Any, small_image: str) -> None:
+    """ReadImage: a result is an image block with the right MIME type and a line with format, size in pixels,
+    bytes and what was done.
+    """
     with serve(environment={"FASTRPC_STATE_DIR": str(tmp_path)}, folder=str(tmp_path)) as server:
         asked: dict[str, Any] = {"name": "ReadImage", "arguments": {"file_path": small_image}}
         if version == MODERN:
@@ -136,6 +140,8 @@ def test_an_image_goes_over_the_wire_in_every_version(version: str, tmp_path: An
 def test_the_server_survives_a_sweep_of_hostile_files(
     server: Process, tmp_path: Any, small_image: str
 ) -> None:
+    """ReadImage: the server's memory stays bounded under a sweep of hostile files."""
+
     def highest() -> int:
         return int(status(server.pid)["VmHWM"].split()[0]) // 1024
 
@@ -154,6 +160,7 @@ def test_the_server_survives_a_sweep_of_hostile_files(
 
 
 def test_the_server_itself_never_loads_pillow(tmp_path: Any, small_image: str) -> None:
+    """ReadImage: the server itself never loads Pillow."""
     source = f"""
 import asyncio, sys
 from fastrpc import processes
@@ -175,6 +182,7 @@ asyncio.run(main())
 
 
 def test_a_worker_can_take_little_and_sees_nothing(small_image: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ReadImage: images are decoded in a process that can take little and sees nothing."""
     monkeypatch.setenv("PLANTED_SECRET", "s3cret")
 
     async def look() -> tuple[dict[str, str], set[str], bytes, str]:
@@ -198,6 +206,7 @@ def test_a_worker_can_take_little_and_sees_nothing(small_image: str, monkeypatch
 
 
 def test_too_much_memory_is_refused(tmp_path: Any, small_image: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ReadImage: an image that wants too much memory is refused."""
     (tmp_path / "large.png").write_bytes(images.png(9000, 9000, 2))
     monkeypatch.setenv("FASTRPC_IMAGE_MEMORY_BYTES", str(150 * 1024**2))
 
@@ -213,6 +222,7 @@ def test_too_much_memory_is_refused(tmp_path: Any, small_image: str, monkeypatch
 def test_too_much_processor_time_is_refused(
     slow_image: str, small_image: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """ReadImage: an image that wants too much processor time is refused."""
     monkeypatch.setenv("FASTRPC_IMAGE_SECONDS", "1")
 
     async def look() -> str:
@@ -384,6 +394,7 @@ def test_at_most_two_at_a_time_and_the_rest_wait_their_turn(
 
 
 def test_a_cancelled_call_ends_its_worker(server: Process, slow_image: str) -> None:
+    """ReadImage: a cancelled call ends its process."""
     request = server.ask("tools/call", {"name": "ReadImage", "arguments": {"file_path": slow_image}})
     (pid,) = wait_for(lambda: workers(server.pid))
     server.notify("notifications/cancelled", {"requestId": request})
@@ -397,6 +408,7 @@ def test_a_cancelled_call_ends_its_worker(server: Process, slow_image: str) -> N
 def test_no_worker_outlives_the_server(
     server: Process, slow_image: str, small_image: str, end: str, busy: bool
 ) -> None:
+    """ReadImage: no process of it outlives the server."""
     server.call("ReadImage", file_path=small_image)
     if busy:
         server.ask("tools/call", {"name": "ReadImage", "arguments": {"file_path": slow_image}})
@@ -413,6 +425,7 @@ def test_no_worker_outlives_the_server(
 
 
 def test_no_call_outlasts_the_clients_patience(slow_image: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ReadImage: no call outlasts the client's patience."""
     monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "0.5")
 
     async def look() -> None:
@@ -442,6 +455,7 @@ def test_nothing_stays_open_after_many_calls(small_image: str, tmp_path: Any) ->
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs a browser")
 def test_a_drawing_is_painted_by_the_browser(server: Process, tmp_path: Any) -> None:
+    """ReadImage: an SVG becomes a PNG through the browser."""
     drawing = """<svg xmlns="http://www.w3.org/2000/svg" width="900" height="600" viewBox="0 0 3 2">
     <rect width="3" height="2" fill="lime"/><text x="1" y="1" font-size=".4">مرحبا 👩‍👩‍👧</text></svg>"""
     (tmp_path / "drawing.svg").write_text(drawing, encoding="utf-8")

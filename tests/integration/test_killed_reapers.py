@@ -14,7 +14,16 @@ import pytest
 from fastrpc.tools.agent import _tasks
 from fastrpc.tools.agent.background_bash import background_bash
 from fastrpc.tools.agent.bash import bash as bash_tool
-from programs import bash, children_of, environment, gone, marked, on_asyncio, reaper_below, reapers
+from support.child_processes import (
+    bash,
+    children_of,
+    environment,
+    gone,
+    marked,
+    on_asyncio,
+    reaper_below,
+    reapers,
+)
 from test_processes import LEAVING, SHAPES, all_running, mark
 
 from fastrpc import Context, ToolError, processes

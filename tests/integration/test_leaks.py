@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from stdio import MODERN_META, Process, decode, encode, serve
+from support.stdio import MODERN_META, Process, decode, encode, serve
 
 MESSAGES = int(os.environ.get("FASTRPC_LEAK_MESSAGES", "100000"))
 SEED = int(os.environ.get("FASTRPC_SEED", "1"))
@@ -124,7 +124,9 @@ def census() -> dict:
         "references": [sys.getrefcount(found) for found in shared],
         "all_references": getattr(sys, "gettotalrefcount", int)(),
         "resident_kb": resident,
-        "in_flight": [service.in_flight, *(len(dispatcher.in_flight) for dispatcher in service.dispatchers)],
+        "in_flight": [
+            service.calls.count, *(len(dispatcher.in_flight) for dispatcher in service.dispatchers)
+        ],
     }
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from command_line import assert_mistake, run, session
+from support.command_line import assert_mistake, run, session
 
 
 def test_the_log_goes_to_the_file_that_is_named(place, words):

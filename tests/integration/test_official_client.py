@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
-from features import FEATURES
-from stdio import LEGACY, MODERN
+from support.features import FEATURES
+from support.protocol import LEGACY, MODERN
 
 mcp = pytest.importorskip("mcp", reason="the official client is not installed: pip install mcp")
 pytestmark = pytest.mark.filterwarnings("ignore:.* as of 2026-07-28")  # what we test is what it deprecates
@@ -114,10 +114,9 @@ def start(tmp_path: Any, recorder: Any) -> Iterator[Callable[[str], Any]]:
         return StdioServerParameters(command=sys.executable, args=serve, env=dict(os.environ))
 
     yield parameters_for
-    if recorder is not None:
-        before = recorder.lines
-        recorder.replay(str(trace))
-        assert recorder.lines > before
+    before = recorder.lines
+    recorder.replay(str(trace))
+    assert recorder.lines > before
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import test_agent_clients as agents
 import test_official_client as piped
-from features import FEATURES
-from served_http import ServedHttp, recording_client, serve_http
-from stdio import LEGACY, MODERN
+from support.features import FEATURES
+from support.official_client import ServedHttp, recording_client, serve_http
+from support.protocol import LEGACY, MODERN
 from test_official_client import SERVER, connecting, each_version, run, until
 from test_typescript_client import PLAIN
 
@@ -258,7 +258,7 @@ def test_without_the_token_there_is_no_session(kind: str, headers: Any, servers:
 
     async def conversation() -> None:
         hooks = {"response": [on_response]}
-        streams = transport(kind, servers(SERVER), None, headers=headers, event_hooks=hooks)
+        streams = transport(kind, servers(SERVER), recorder, headers=headers, event_hooks=hooks)
         with pytest.raises(Exception) as caught:  # noqa: PT011 - HTTP+SSE: a group of errors
             async with mcp.Client(streams, mode="legacy", cache=None):
                 raise AssertionError("it came in")

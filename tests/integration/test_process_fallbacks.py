@@ -25,8 +25,8 @@ from typing import Any
 import pytest
 import test_process_output as output
 import test_processes as whole
-from programs import SECONDS, bash, environment, marked, none_left, on_asyncio, reapers
-from stdio import encode, serve
+from support.child_processes import SECONDS, bash, environment, marked, none_left, on_asyncio, reapers
+from support.stdio import encode, serve
 from test_processes import mark, run
 from test_stdio import INITIALIZE, SERVER, call
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from programs import bash, on_asyncio, runner
+from support.child_processes import bash, on_asyncio, runner
 
 from fastrpc import processes
 from fastrpc.processes import output as process_output
@@ -67,6 +67,7 @@ def kept_in(tmp_path: Any, limit: int = processes.FILE_LIMIT) -> Callable[[], pr
 def test_a_flood_is_bounded_in_memory_and_does_not_hold_up_the_loop(
     run: Any, tmp_path: Any, command: str, options: Any
 ) -> None:
+    """Every tool: memory is bounded while output is read, not afterwards."""
     limit = 1024 * 1024
     highest = 0
 

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
-from programs import (
+from support.child_processes import (
     GONE_SECONDS,
     SECONDS,
     bash,
@@ -91,6 +91,8 @@ async def all_running(mark: str) -> None:
 
 
 def test_a_timeout_leaves_nobody_behind(run: Any, mark: str) -> None:
+    """Bash: a time-out ends every process of the call, one that called `setsid` as well."""
+
     async def shapes() -> list[processes.Process]:
         calls = [bash(command, mark, timeout_ms=1500) for command, _ in SHAPES.values()]
         return list(await asyncio.gather(*calls))  # on a busy machine some are not all there by then
@@ -151,6 +153,9 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("end", ["SIGKILL", "SIGTERM", "a fork holds the sockets"])
 def test_the_death_of_the_server_leaves_nobody_behind(mark: str, end: str) -> None:
+    """Every tool: when the client goes away, or the server ends in any other way, no process of a call lives
+    on.
+    """
     variables = {**os.environ, "FASTRPC_TEST_MARK": mark}
     if end.startswith("a fork"):
         # The fork has no FASTRPC_TEST_MARK of its own to hide: it is counted out below.
@@ -239,6 +244,8 @@ def test_a_stopped_program_gets_to_act_on_SIGTERM(mark: str) -> None:
 
 
 def test_a_child_in_the_background_delays_nothing(run: Any, mark: str) -> None:
+    """Bash: a child in the background delays the answer by the draining of at most 100 ms."""
+
     async def hi() -> processes.Process:
         process = await bash("sleep 600 & echo hi", mark)
         assert marked(mark)
@@ -285,6 +292,7 @@ def test_every_exit_code_is_reported() -> None:
 
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGSEGV", "SIGPIPE", "SIGHUP"])
 def test_a_signal_that_ends_a_program_is_named(name: str) -> None:
+    """Bash: a signal that ends a command is named."""
     process = on_asyncio(bash(f"kill -{name[3:]} $$"))
     assert (process.exit_code, process.signal) == (None, name)
 
@@ -404,6 +412,7 @@ def test_a_program_sees_three_descriptors_its_own_session_and_default_signals() 
     ],
 )  # fmt: skip
 def test_programs_that_read_standard_input_take_nothing_of_the_servers(command: str) -> None:
+    """Bash: the command runs as `bash -c` in a session of its own whose standard input is empty."""
     reading, writing = os.pipe()
     kept = os.dup(0)
     os.write(writing, b"the wire\n")
@@ -433,6 +442,7 @@ def test_arguments_of_any_bytes_and_environment_come_through() -> None:
 
 
 def test_the_servers_secrets_are_not_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bash: the server's own secrets are not in the environment of a command."""
     for name in ("FASTRPC_TOKEN", "FASTRPC_DB_PASSWORD", "FASTRPC_SECRET_1", "FASTRPC_SIGNING_KEY"):
         monkeypatch.setenv(name, "planted")
     monkeypatch.setenv("MY_TOKEN", "mine")
@@ -446,6 +456,8 @@ def test_the_servers_secrets_are_not_in_the_environment(monkeypatch: pytest.Monk
 def test_the_working_directory_is_the_servers_present_one(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Bash: the command runs in the working directory that the server has at that time."""
+
     async def where() -> list[bytes]:
         first = await processes.run(["pwd"])
         monkeypatch.chdir(tmp_path)  # the reaper is older than this

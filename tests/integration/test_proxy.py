@@ -8,10 +8,10 @@ import sys
 from typing import Any
 
 import pytest
-from behind import OFFERS, every_feature_passes
-from in_memory import with_client
-from programs import gone, is_alive
-from stdio import serve
+from support.child_processes import gone, is_alive
+from support.in_memory import with_client
+from support.stdio import serve
+from support.upstream import UPSTREAM, every_feature_passes
 
 from fastrpc import DefinitionError, Server
 from fastrpc.testing import Client, RemoteError
@@ -20,7 +20,7 @@ from fastrpc.versions import LATEST_LEGACY, MODERN, VERSIONS
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 BEHIND = (
-    OFFERS
+    UPSTREAM
     + """
 app.run()
 if "STUBBORN" in os.environ:

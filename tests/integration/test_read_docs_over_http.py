@@ -1,7 +1,7 @@
 """What ReadDocs reaches for callers over HTTP: public addresses, whatever a page tries; over stdio, all.
 
 Real servers, the real Chromium. What stands for the Internet is 127.0.0.2, by a rule of the test's
-(`reach_rules`); canaries on loopback must hear nothing, on TCP and UDP.
+(`support.fake_dns`); canaries on loopback must hear nothing, on TCP and UDP.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -21,12 +20,10 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha1
 from typing import Any
 
-import chromium
 import pytest
-import raw_http
-import stdio
-import web as web_server
-from web import Visit, Web
+from support import chromium, raw_http, stdio, web_server
+from support.http_server import HttpProcess
+from support.web_server import Visit, Web
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is an address on Linux alone")
 
@@ -34,13 +31,14 @@ OUTSIDE = "127.0.0.2"
 INSIDE = "127.0.0.1"
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = """
-import json, os, reach_rules
+import json, os
 import fastrpc.tools.agent
 from fastrpc import Server
 from fastrpc.tools.agent import _browser
+from support import fake_dns
 
-reach_rules.install(json.loads(os.environ[reach_rules.VARIABLE]))
-_browser.WORKER = "reach_rules"
+fake_dns.install(json.loads(os.environ[fake_dns.VARIABLE]))
+_browser.WORKER = "support.fake_dns"
 app = Server("reach")
 app.include(fastrpc.tools.agent)
 app.run(http="127.0.0.1:0", token=os.environ.pop("TOKEN_OF_THE_TEST"))
@@ -94,8 +92,8 @@ class Canary:
             each.close()
 
 
-class Server:
-    """A server over HTTP in a process of its own."""
+class Server(HttpProcess):
+    """A server over HTTP in a process of its own, whose folder holds all that it writes."""
 
     def __init__(self, command: list[str], folder: str, **environment: str) -> None:
         self.folder = folder
@@ -107,24 +105,10 @@ class Server:
             "TMPDIR": folder,
             "FASTRPC_STATE_DIR": os.path.join(folder, "state"),
             "PYTHONPATH": os.pathsep.join(filter(None, (TESTS, os.environ.get("PYTHONPATH")))),
-            "REACH_RULES": json.dumps(RULES),
+            "FAKE_DNS": json.dumps(RULES),
         }
-        self.process = subprocess.Popen(
-            [sys.executable, *command],
-            env=variables | environment,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stderr is not None
-        self.said = []
-        for line in self.process.stderr:
-            self.said.append(line)
-            if "serving at http://" in line:
-                break
-        assert "serving at" in "".join(self.said[-1:]), self.said
-        self.port = int(self.said[-1].rpartition(":")[2].partition("/")[0])
+        command = [sys.executable, *command]
+        super().__init__(command=command, folder=folder, environment=variables | environment)
 
     def read(self, url: str, tool: str = "ReadDocs", **arguments: Any) -> tuple[bool, str]:
         """Call ReadDocs: whether it is an error, and the text."""
@@ -140,25 +124,13 @@ class Server:
         assert len(text) < 400
         return text
 
-    def end(self) -> None:
-        self.process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(10)
-        self.process.kill()
-        assert self.process.stderr is not None
-        self.said.append(self.process.stderr.read())
-        self.process.stderr.close()
-        self.process.wait()
-
 
 @contextlib.contextmanager
 def served(*command: str, **environment: str) -> Iterator[Server]:
-    with chromium.temporary_folder() as folder:
-        server = Server(list(command), folder, **environment)
-        try:
-            yield server
-        finally:
-            server.end()
+    with chromium.temporary_folder() as folder, Server(list(command), folder, **environment) as server:
+        yield server
+        if server.process.poll() is None:
+            server.stop()
 
 
 @pytest.fixture(scope="module")

@@ -7,16 +7,16 @@ import os
 import re
 import time
 
-import chromium
 import pytest
-import web as web_server
-from chromium import ARTICLE, PARAGRAPH, Reader, facts_of, text_of
-from web import Visit, Web
+from support import chromium, web_server
+from support.chromium import ARTICLE, PARAGRAPH, Reader, facts_of, text_of
+from support.web_server import Visit, Web
 
 # --- the result -----------------------------------------------------------------------------------------
 
 
 def test_a_result_is_title_final_address_and_main_content(read: Reader, web: Web) -> None:
+    """ReadDocs: a result is title, final URL and main content."""
     web.page("/new", f"<nav>Home About</nav><main>{ARTICLE}</main><footer>(c) nobody</footer>", "Tides")
     web.redirect("/old", "/new#top")
     result = read(web.url("/old"))
@@ -41,6 +41,7 @@ def test_a_result_is_title_final_address_and_main_content(read: Reader, web: Web
 
 
 def test_markdown_is_the_default_and_text_and_html_are_there(read: Reader, web: Web) -> None:
+    """ReadDocs: `format` is markdown unless given, else text or html."""
     url = web.page(
         "/x", f"<main><h2>Deep</h2><p>{PARAGRAPH}<b>bold</b> <a href='a/b'>link</a></p></main>", "T"
     )
@@ -56,6 +57,7 @@ def test_markdown_is_the_default_and_text_and_html_are_there(read: Reader, web: 
 
 
 def test_a_page_that_renders_by_script_comes_back_rendered(read: Reader, web: Web) -> None:
+    """ReadDocs: a page that renders by script comes back rendered."""
     web.answer(
         "/data.json",
         lambda visit: (time.sleep(0.4), visit.respond('["Amsel", "Drossel"]', "application/json")),
@@ -86,6 +88,7 @@ def test_what_hangs_in_shadow_roots_shows_where_it_stands(read: Reader, web: Web
 
 
 def test_arabic_combining_marks_and_emoji_pass_unchanged(read: Reader, web: Web) -> None:
+    """ReadDocs: any Unicode passes unchanged through the browser."""
     words = "السَّلامُ عليكم é e\u0301 👩‍👩‍👧‍👦 \u202bيمين\u202c"
     assert words in text_of(
         read(web.page("/ar", f'<main dir="rtl"><p>{words} {PARAGRAPH}</p></main>', words))
@@ -101,6 +104,8 @@ def test_arabic_combining_marks_and_emoji_pass_unchanged(read: Reader, web: Web)
 
 
 def test_no_cookies_and_no_storage_carry_over(read: Reader, web: Web) -> None:
+    """ReadDocs: each call has a fresh context: no cookies and no storage carry over."""
+
     def answer(visit: Visit) -> None:
         visit.respond(
             f"<main><p>sent: {visit.headers.get('Cookie')}</p><p id=s></p></main><script>"
@@ -157,6 +162,7 @@ def test_large_text_arrives_whole(read: Reader, web: Web) -> None:
 
 
 def test_a_pdf_is_read_as_text(read: Reader, web: Web) -> None:
+    """ReadDocs: a PDF is read as text."""
     result = read(web.add("/paper.pdf", chromium.pdf("High water at noon"), "application/pdf"))
     assert "High water at noon" in text_of(result)
     assert facts_of(result)["content_type"] == "application/pdf"
@@ -185,6 +191,7 @@ def test_downloads_are_errors(
     headers: dict[str, str],
     says: str,
 ) -> None:
+    """ReadDocs: a download is an error."""
     if via == "http":
         monkeypatch.setenv("FASTRPC_BROWSER", "/no/such/browser")
     assert f"{web.url('/file')} {says}" in read.refused(web.add("/file", body, media, **headers))
@@ -208,6 +215,7 @@ def test_a_page_that_starts_a_download_stays_a_page(read: Reader, web: Web, shel
 def test_an_http_error_names_its_status(
     read: Reader, web: Web, monkeypatch: pytest.MonkeyPatch, via: str, status: int, phrase: str
 ) -> None:
+    """ReadDocs: an HTTP error is an error that names its status."""
     if via == "http":
         monkeypatch.setenv("FASTRPC_BROWSER", "/no/such/browser")
     url = web.add("/x", f"<p>{ARTICLE}", status=status, www_authenticate='Basic realm="x"')
@@ -245,6 +253,7 @@ CHALLENGES = {
 @pytest.mark.parametrize("name", CHALLENGES)
 @pytest.mark.parametrize("format", ["markdown", "html"])
 def test_a_challenge_page_is_an_error(read: Reader, web: Web, name: str, format: str) -> None:
+    """ReadDocs: a challenge page is an error and never returned as content."""
     status, title, body = CHALLENGES[name]
     page = f"<title>{title}</title><body>{body}</body>"
     url = web.add("/", page, status=status, server="cloudflare")
@@ -289,6 +298,7 @@ SECRET = "root:x:0"
 def test_a_redirect_to_another_scheme_is_refused(
     read: Reader, web: Web, monkeypatch: pytest.MonkeyPatch, target: str, via: str
 ) -> None:
+    """ReadDocs: a redirect to another scheme is refused."""
     if via == "http":
         monkeypatch.setenv("FASTRPC_BROWSER", "/no/such/browser")
     scheme = target.partition(":")[0]
@@ -318,6 +328,7 @@ def test_a_redirect_to_another_scheme_is_refused(
     ],
 )
 def test_nothing_of_other_schemes_comes_in_through_a_page(read: Reader, web: Web, body: str) -> None:
+    """ReadDocs: nothing of other schemes comes in through frames and what a page loads."""
     web.redirect("/to-file", "file:///etc/passwd")
     shown = text_of(read(web.page("/", f"<main>{ARTICLE}{body}</main>", "Tides")))
     assert shown.startswith(f"Tides\n{web.url('/')}\n")
@@ -429,6 +440,7 @@ def test_a_document_that_grows_too_large_by_script_is_an_error(read: Reader, web
 def test_what_does_not_end_is_a_time_out_before_the_client_loses_patience(
     read: Reader, web: Web, monkeypatch: pytest.MonkeyPatch, via: str, kind: str
 ) -> None:
+    """ReadDocs: a page that does not end is a time-out before the client loses patience."""
     if via == "http":
         monkeypatch.setenv("FASTRPC_BROWSER", "/no/such/browser")
     monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "4")
@@ -459,6 +471,7 @@ def test_what_a_page_loads_besides_cannot_hold_it_up_for_ever(
 
 
 def test_wait_ms_is_how_long_the_page_has(read: Reader, web: Web) -> None:
+    """ReadDocs: `wait_ms` is how long the page has; without it, until the page is quiet."""
     url = web.page(
         "/", f"{ARTICLE}<p id=p>early</p><script>setTimeout(() => p.textContent = 'late', 1500)</script>"
     )

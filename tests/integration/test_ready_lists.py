@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from http_processes import Serving, request
-from stdio import LEGACY, MODERN, MODERN_META, SECONDS, Process, serve
+from support.http_client import Serving, request
+from support.protocol import LEGACY, MODERN
+from support.stdio import MODERN_META, SECONDS, Process, serve
 
 LISTS = 200
 NOTED = """
@@ -99,6 +100,7 @@ def lister(server: Process, version: str) -> Callable[[], Any]:
 def test_a_list_asks_neither_the_file_system_nor_the_dispatcher(
     server: Process, notes: Notes, version: str
 ) -> None:
+    """InvokeSkill: a list itself looks at no folder."""
     ask = lister(server, version)
     tools = ask()
     assert len(tools) == 13

@@ -18,12 +18,13 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import twin
 from conftest import REPOSITORY
-from json_cases import BLANK, cases, is_accepted
-from stdio import LEGACY, Process, decode, encode, serve
+from support import twin
+from support.json_cases import BLANK, cases, is_accepted
+from support.protocol import LEGACY
+from support.stdio import Process, decode, encode, serve
+from support.wire_conversation import Conversation, error_of, id_text
 from test_wire_envelopes import malformed
-from wire import Conversation, error_of, id_text
 
 BENCHMARKS = os.path.join(REPOSITORY, "benchmarks")
 SANITIZE = os.environ.get("SANITIZE") == "1"

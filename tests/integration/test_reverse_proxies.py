@@ -13,19 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gates import GATES
-from http_processes import (
-    SECONDS,
-    Serving,
-    Stream,
-    answer_of,
-    ask,
-    eventually,
-    handshake,
-    modern,
-    request,
-)
-from reverse_proxies import HOST, PROXIES, Front, Http2, reverse_proxy
+from support.held_calls import GATES
+from support.http_client import Serving, Stream, answer_of, ask, handshake, modern, request
+from support.reverse_proxies import HOST, PROXIES, Front, Http2, reverse_proxy
+from support.waiting import SECONDS, eventually
 
 TOOLS = """
 import asyncio, os

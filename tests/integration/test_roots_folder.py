@@ -7,7 +7,8 @@ import time
 from typing import Any
 
 import pytest
-from stdio import LEGACY, MODERN_META, Process, serve
+from support.protocol import LEGACY
+from support.stdio import MODERN_META, Process, serve
 
 HANDSHAKES = LEGACY[1:]
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
@@ -88,6 +89,7 @@ def place(client: Any) -> str:
 
 @pytest.mark.parametrize("client_of", CLIENTS)
 def test_the_clients_single_root_is_where_the_tools_work(folders: Any, client_of: Any) -> None:
+    """Every tool: without `--cwd` they work in the client's root, if it has a single one."""
     with started(folders) as server:
         client = client_of(server, uris(folders / "root"))
         assert place(client) == str(folders / "root")
@@ -107,6 +109,7 @@ def test_every_version_with_sessions_is_asked(folders: Any, version: str) -> Non
     "roots", ["none declared", "empty", "two", "no folder", "a file", "http", "/", "odd"]
 )
 def test_without_a_single_root_the_home_folder_is(folders: Any, client_of: Any, roots: str) -> None:
+    """Every tool: without `--cwd` and a single root they work in the home folder."""
     (folders / "file").touch()
     given = {
         "none declared": None,
@@ -142,6 +145,7 @@ def test_a_root_with_blanks_and_arabic_in_its_name(folders: Any, client_of: Any)
 
 @pytest.mark.parametrize("client_of", CLIENTS)
 def test_a_client_is_not_asked_when_the_folder_is_known(folders: Any, client_of: Any) -> None:
+    """Every tool: desktop clients start servers in `/`, so that `--cwd` decides first where tools work."""
     with started(folders, "--cwd", str(folders / "other")) as server:
         client = client_of(server, uris(folders / "root"))
         assert place(client) == str(folders / "other")
@@ -154,6 +158,7 @@ def test_a_client_is_not_asked_when_the_folder_is_known(folders: Any, client_of:
 
 @pytest.mark.parametrize("client_of", CLIENTS)
 def test_the_roots_settings_may_switch_off_and_never_back_on(folders: Any, client_of: Any) -> None:
+    """Every tool: settings that lie in the client's root may switch things off and never back on."""
     (folders / "home" / ".claude").mkdir()
     (folders / "home" / ".claude" / "scorpiox-env.txt").write_text(
         "TOOL_KILLBGTASK=0\nSTREAMING=1\nNONSENSE=1\n"

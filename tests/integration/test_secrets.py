@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 import pytest
-from stdio import Process, encode, serve
+from support.stdio import Process, encode, serve
 
 PLACES = (
     "signing key in the environment",
@@ -155,6 +155,7 @@ def shown(seen: dict[str, bytes]) -> list[str]:
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks at processes through /proc")
 @pytest.mark.timeout(180)
 def test_planted_secrets_show_nowhere(folders: Any) -> None:
+    """Configuration: a planted secret shows in no log, answer, trace, state, list of processes or child."""
     trace = folders / "trace"
     options = ["--trace", str(trace), "--log-level", "debug"]
     with serve(
@@ -210,6 +211,7 @@ def without_environment_of_others(answers: bytes) -> bytes:
 
 
 def test_the_settings_are_printed_without_secrets(folders: Any) -> None:
+    """Configuration: `fastrpc config` prints no secret."""
     seen = {}
     for arguments in (["config"], ["config", "--json"], ["tools"]):
         done = subprocess.run(

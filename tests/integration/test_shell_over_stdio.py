@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from programs import gone
-from stdio import Process, serve
+from support.child_processes import gone
+from support.stdio import Process, serve
 
 
 @pytest.fixture
@@ -50,6 +50,7 @@ def test_a_shell_command_over_the_wire(server: Process) -> None:
 
 
 def test_a_cancelled_call_is_not_answered_and_its_processes_are_gone(server: Process, tmp_path: Any) -> None:
+    """Every tool: the processes of a cancelled call are gone within 2 s."""
     request = server.ask("tools/call", {"name": "Bash", "arguments": {"command": RUNNING}})
     found = pids(str(tmp_path / "pids"), 2)
     server.notify("notifications/cancelled", {"requestId": request})
@@ -61,6 +62,7 @@ def test_a_cancelled_call_is_not_answered_and_its_processes_are_gone(server: Pro
 @pytest.mark.alone
 @pytest.mark.parametrize("end", ["end of input", "SIGTERM", "SIGKILL"])
 def test_no_task_and_no_call_outlives_the_server(server: Process, tmp_path: Any, end: str) -> None:
+    """KillBgTask: no task outlives the server, in whatever way that ends."""
     server.call(
         "BackgroundBash", command="setsid sleep 60 & echo $! > task; echo $$ >> task; trap '' TERM; wait"
     )
@@ -84,6 +86,7 @@ def test_no_task_and_no_call_outlives_the_server(server: Process, tmp_path: Any,
 
 
 def test_output_comes_as_progress_before_the_result(server: Process) -> None:
+    """Every tool: what a command prints comes as progress, if the call has a `progressToken`."""
     params = {
         "name": "Bash",
         "arguments": {"command": "echo one; sleep 0.5; echo two"},

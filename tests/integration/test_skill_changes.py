@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from http_processes import Serving, request
-from stdio import MODERN_META, SECONDS, Process, serve
+from support.http_client import Serving, request
+from support.stdio import MODERN_META, SECONDS, Process, serve
 
 TOLD = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 
@@ -45,6 +45,9 @@ def catalogue(server: Process) -> str:
 
 
 def test_a_client_that_says_nothing_is_told_within_a_few_seconds(server: Process, folders: Any) -> None:
+    """InvokeSkill: folders are looked at while a client is connected, and `notifications/tools/list_changed`
+    follows a change.
+    """
     server.initialize()
     assert "create-skill" in catalogue(server)
     time.sleep(0.5)  # the loop begins to run in a quiet moment
@@ -70,6 +73,7 @@ def listed(ask: Callable[[], str], text: str) -> None:
 
 
 def test_the_first_list_is_no_older_than_the_folder(server: Process, folders: Any) -> None:
+    """InvokeSkill: the first list is as new as the folders."""
     server.initialize()
     put(folders, "first", "New.")
     assert catalogue(server).endswith("- first: New.")
@@ -132,6 +136,7 @@ def test_a_list_over_http_has_a_new_skill(folders: Any) -> None:
 
 
 def test_what_reads_as_before_is_not_announced(server: Process, folders: Any) -> None:
+    """InvokeSkill: nothing is announced when nothing reads differently."""
     skill = put(folders, "steady", "Same.")
     server.initialize()
     assert "steady" in catalogue(server)
@@ -142,6 +147,7 @@ def test_what_reads_as_before_is_not_announced(server: Process, folders: Any) ->
 
 
 def test_the_description_follows_the_mtime_alone(server: Process, folders: Any) -> None:
+    """InvokeSkill: the description changes only when the mtime of a folder or of a `SKILL.md` does."""
     skill = put(folders, "steady", "First.")
     stamp = os.stat(skill / "SKILL.md").st_mtime_ns
     server.initialize()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stdio import Process, decode, serve
+from support.stdio import Process, decode, serve
 
 SERVERS = 8
 CHANGES = int(os.environ.get("FASTRPC_E2_CHANGES", "40"))
@@ -117,6 +117,7 @@ def project(tmp_path: Path) -> tuple[dict[str, str], str]:
 
 @pytest.mark.timeout(LONGEST_SECONDS)
 def test_servers_that_are_killed_at_random_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    """State: eight servers share it and are killed at random, and none meets "database is locked"."""
     environment, folder = project(tmp_path)
     workers = [Worker(number, environment, folder) for number in range(SERVERS)]
     threads = [threading.Thread(target=worker.run, daemon=True) for worker in workers]
@@ -158,6 +159,7 @@ def test_servers_that_are_killed_at_random_lose_nothing_that_was_acknowledged(tm
 
 
 def test_a_change_is_there_when_the_server_is_killed_right_after_its_answer(tmp_path: Path) -> None:
+    """State: SIGKILL loses nothing that was acknowledged."""
     environment, folder = project(tmp_path)
     with serve(environment=environment, folder=folder) as server:
         server.initialize()
@@ -173,6 +175,7 @@ def test_a_change_is_there_when_the_server_is_killed_right_after_its_answer(tmp_
 
 
 def test_a_task_list_survives_a_restart_and_belongs_to_its_project(tmp_path: Path) -> None:
+    """State: tasks belong to the project and survive a restart."""
     environment, folder = project(tmp_path)
     with serve(environment=environment, folder=folder) as server:
         server.initialize()
@@ -194,6 +197,7 @@ def test_a_task_list_survives_a_restart_and_belongs_to_its_project(tmp_path: Pat
 
 
 def test_listing_the_tools_touches_no_state(tmp_path: Path) -> None:
+    """State: listing the tools opens no state."""
     environment, folder = project(tmp_path)
     with serve(environment=environment, folder=folder) as server:
         server.initialize()

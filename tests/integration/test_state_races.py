@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import odd_files
+from support import special_files
 
 SWAPS = 1200
 USE = """
@@ -68,13 +68,13 @@ os._exit(0)  # what waits for a FIFO is left behind
 SWAP = """
 import os, random, shutil, stat, sys, time
 sys.path.insert(0, sys.argv[1])
-import odd_files
+from support import special_files
 state, outside, number, swaps = sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5])
 random.seed(int(number))
 names = ["state.sqlite3"] * 4 + ["state.sqlite3-wal"] * 2 + ["state.sqlite3-shm", "state.sqlite3-journal"]
 names += ["instances", "output"]
 links = ["letter", "empty", "database", "folder", "nowhere"]
-kinds = [kind for kind in odd_files.KINDS if not kind.startswith("link")]
+kinds = [kind for kind in special_files.KINDS if not kind.startswith("link")]
 done = 0
 while done < swaps:
     path, aside = os.path.join(state, random.choice(names)), f"{state}-{number}-{done}"
@@ -82,7 +82,7 @@ while done < swaps:
     if kind in links:
         os.symlink(os.path.join(outside, kind), aside + ".new")
     else:
-        odd_files.make(kind, aside + ".new")
+        special_files.make(kind, aside + ".new")
     try:
         os.rename(path, aside)
         os.rename(aside + ".new", path)
@@ -127,7 +127,7 @@ def test_what_is_swapped_in_the_state_folder_harms_nothing_outside_and_holds_nob
         )
         for number in range(3)
     ]
-    folder = os.path.dirname(odd_files.__file__)
+    folder = os.path.dirname(os.path.dirname(special_files.__file__))
     swappers = [
         subprocess.Popen(
             [sys.executable, "-c", SWAP, folder, str(state), str(outside), str(number), str(SWAPS // 2)],

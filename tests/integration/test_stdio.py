@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 import pytest
-from stdio import decode, encode, serve
+from support.stdio import decode, encode, serve
 
 SERVER = """
 import asyncio

@@ -8,7 +8,7 @@ import textwrap
 from typing import Any
 
 import pytest
-from command_line import assert_mistake, names, run, session
+from support.command_line import assert_mistake, names, run, session
 
 DECLARED = """
     from fastrpc.settings import Setting

@@ -17,8 +17,9 @@ import sys
 from typing import Any
 
 import pytest
-from features import FEATURES
-from stdio import LEGACY, MODERN
+from support.features import FEATURES
+from support.protocol import LEGACY, MODERN
+from support.skips import in_ci
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCE = os.path.join(TESTS, "typescript")
@@ -154,7 +155,7 @@ MODERN_CHECKS = {"a request without a level brings no log messages"}
 def folder() -> str:
     """A folder with the client script and its packages."""
     if shutil.which("node") is None or shutil.which("npm") is None:
-        if os.environ.get("CI"):
+        if in_ci():
             pytest.fail("CI must have Node and npm")
         pytest.skip("Node and npm are not installed")
     with open(os.path.join(SOURCE, "package.json"), "rb") as file:
@@ -166,7 +167,7 @@ def folder() -> str:
     if not os.path.isdir(os.path.join(folder, "node_modules", "@modelcontextprotocol", "client")):
         command = ["npm", "install", "--no-audit", "--no-fund", "--silent"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
-        if done.returncode != 0 and not os.environ.get("CI"):
+        if done.returncode != 0 and not in_ci():
             pytest.skip("npm could not install the TypeScript client")
         assert done.returncode == 0, done.stderr
     return folder
@@ -195,7 +196,7 @@ def test_the_typescript_client_is_served_every_feature(
     for name, source in SERVERS.items():
         (tmp_path / name).write_text(source)
     all_pass(folder, line, version, str(tmp_path))
-    for name in SERVERS if recorder is not None else ():
+    for name in SERVERS:
         before = recorder.lines
         recorder.replay(str(tmp_path / f"{name}.trace"))
         assert recorder.lines > before, f"{name} has written no trace"

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from served_http import serve_http
-from stdio import LEGACY, MODERN
+from support.official_client import serve_http
+from support.protocol import LEGACY, MODERN
 from test_typescript_client import (
     SERVERS,
     all_pass,
@@ -49,7 +49,7 @@ def test_the_typescript_client_is_served_every_feature_over_http(
         all_pass(folder, line, version, str(tmp_path), over)
     traces = glob.glob(str(tmp_path / "*.trace"))
     assert len(traces) == len(SERVERS) + 1  # one has two clients
-    for trace in traces if recorder is not None else ():
+    for trace in traces:
         before = recorder.lines
         recorder.replay(trace)
         assert recorder.lines > before, f"{trace} has nothing of the server's"

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from search_engines import StandIn, search_engines
-from stdio import serve
+from support.search_engines import StandIn, search_engines
+from support.stdio import serve
 
 
 @pytest.fixture
@@ -41,6 +41,7 @@ SEARCH = {"name": "WebSearch", "arguments": {"query": "كتب"}}
 
 
 def test_a_search_over_the_wire(tmp_path: Any, engines: StandIn) -> None:
+    """WebSearch: `query` is required; name, description and annotations are the published ones."""
     with serve(environment=environment(tmp_path, engines), folder=str(tmp_path)) as server:
         server.initialize()
         (tool,) = [
@@ -64,6 +65,7 @@ def test_a_search_over_the_wire(tmp_path: Any, engines: StandIn) -> None:
 
 
 def test_a_cancelled_search_ends_at_once_and_the_next_one_works(tmp_path: Any, engines: StandIn) -> None:
+    """WebSearch: a cancelled search ends at once."""
     engines.modes = dict.fromkeys(("bing", "google", "qwant"), "hang")
     chosen = {"FASTRPC_SEARCH_ENGINES": "bing,google,qwant"}
     with serve(environment=environment(tmp_path, engines, **chosen), folder=str(tmp_path)) as server:
@@ -82,6 +84,7 @@ def test_a_cancelled_search_ends_at_once_and_the_next_one_works(tmp_path: Any, e
 def test_engines_that_hang_do_not_hold_the_end_of_the_server(
     tmp_path: Any, engines: StandIn, end: str, mode: str
 ) -> None:
+    """WebSearch: engines that hang do not hold back the end of the server."""
     engines.modes = {"bing": mode, "google": mode, "mojeek": mode}
     with serve(environment=environment(tmp_path, engines), folder=str(tmp_path)) as server:
         server.initialize()
@@ -99,7 +102,10 @@ def test_engines_that_hang_do_not_hold_the_end_of_the_server(
 
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 def test_a_silent_name_server_does_not_hold_the_end_of_the_server(tmp_path: Any, loop: str) -> None:
-    """Names are never looked up here: a module that Python imports at its start makes that hang."""
+    """Names are never looked up here: a module that Python imports at its start makes that hang.
+
+    WebSearch: a silent name server does not hold back the end of the server.
+    """
     (tmp_path / "sitecustomize.py").write_text(
         "import socket, sys, time\n"
         + ("sys.modules['uvloop'] = None\n" if loop == "asyncio" else "")
@@ -123,6 +129,7 @@ def test_a_silent_name_server_does_not_hold_the_end_of_the_server(tmp_path: Any,
 
 
 def test_a_repository_cannot_send_searches_elsewhere(tmp_path: Any, engines: StandIn) -> None:
+    """WebSearch: a cloned repository cannot send searches elsewhere."""
     folder = tmp_path / "repository"
     (folder / ".scorpiox").mkdir(parents=True)
     (folder / ".scorpiox" / "scorpiox-env.txt").write_text(
@@ -138,6 +145,7 @@ def test_a_repository_cannot_send_searches_elsewhere(tmp_path: Any, engines: Sta
 
 
 def test_search_check_is_a_command_with_an_exit_code(tmp_path: Any, engines: StandIn) -> None:
+    """WebSearch: `fastrpc search-check` exits with 1 when no engine works."""
     for modes, code in (({}, 0), (dict.fromkeys(("bing", "mojeek"), "failing"), 1)):
         engines.modes = modes
         run = subprocess.run(

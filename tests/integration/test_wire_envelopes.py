@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from stdio import LEGACY, MODERN, decode, encode, serve
-from wire import SERVER, VERSIONS, Conversation, error_of, id_text, talk
+from support.protocol import LEGACY, MODERN
+from support.stdio import decode, encode, serve
+from support.wire_conversation import SERVER, VERSIONS, Conversation, error_of, id_text, talk
 
 INVALID, PARAMS, PARSE = -32600, -32602, -32700
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
 
 import pytest
-import twin
-from stdio import LEGACY, decode, encode, serve
-from wire import SERVER, Conversation, echo_line, echoed, error_of, id_text, talk
+from support import twin
+from support.protocol import LEGACY
+from support.stdio import decode, encode, serve
+from support.wire_conversation import SERVER, Conversation, echo_line, echoed, error_of, id_text
 
 framer = pytest.importorskip("fastrpc._core.framer", reason="the compiled core is not built")
 
@@ -121,18 +121,6 @@ def test_what_json_does_not_call_white_space_makes_no_blank_line(not_blank: byte
 
 
 # --- the server --------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Conversation]:
-    with talk() as conversation:
-        yield conversation
-
-
-@pytest.fixture
-def wire(shared: Conversation) -> Conversation:
-    shared.settle()  # what a failed test has left unread
-    return shared
 
 
 def test_1000_random_chunkings_of_a_stream_get_the_same_answers(wire: Conversation) -> None:

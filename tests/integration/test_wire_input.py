@@ -8,28 +8,15 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import twin
-from json_cases import ACCEPTED_OF_UNDEFINED, BLANK, cases, is_accepted
-from stdio import decode
-from wire import Conversation, echo_line, echoed, error_of, id_text, talk
+from support import twin
+from support.json_cases import ACCEPTED_OF_UNDEFINED, BLANK, cases, is_accepted
+from support.stdio import decode
+from support.wire_conversation import Conversation, echo_line, echoed, error_of, id_text
 
 PARSE_ERROR = (-32700, b"null")
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Conversation]:
-    with talk() as conversation:
-        yield conversation
-
-
-@pytest.fixture
-def wire(shared: Conversation) -> Conversation:
-    shared.settle()  # what a failed test has left unread
-    return shared
 
 
 def identical(left: Any, right: Any) -> bool:

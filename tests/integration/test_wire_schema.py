@@ -10,13 +10,13 @@ import json
 import os
 from typing import Any
 
+import jsonschema_rs
 import pytest
-from features import FEATURES
-from stdio import LEGACY, MODERN, MODERN_META, Process, encode, serve
-from wire import VERSIONS
-
-jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="needs the extra 'schema'")
-Schema = pytest.importorskip("recorder").Schema
+from support.features import FEATURES
+from support.protocol import LEGACY, MODERN
+from support.schema_recorder import Schema
+from support.stdio import MODERN_META, Process, encode, serve
+from support.wire_conversation import VERSIONS
 
 SERVER = '''
 import asyncio

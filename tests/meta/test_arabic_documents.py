@@ -23,6 +23,7 @@ def text_of(*path: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=os.path.basename)
 def test_the_code_is_that_of_the_english_pages(page: str) -> None:
+    """Every tool: the Arabic documents have the code blocks of the English ones."""
     english = {path: text_of(path) for path in glob.glob(os.path.join(REPOSITORY, "docs", "*.md"))}
     known = {block for text in (text_of("README.md"), *english.values()) for block in FENCED.findall(text)}
     text = text_of(page)

@@ -50,6 +50,7 @@ LAYERS = {
     "fastrpc._core.call_info": 1,
     "fastrpc._core.recorder": 1,
     "fastrpc._core.task": 1,
+    "fastrpc._core.pending": 1,
     "fastrpc._core.connection": 1,
     "fastrpc._core.stream": 2,
     "fastrpc.schema": 3,

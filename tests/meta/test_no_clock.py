@@ -126,7 +126,7 @@ def found_in(source: str) -> list[str]:
     found, tree = [], ast.parse(source)
     constants = constants_of(tree)
     for name in (node.module for node in tree.body if isinstance(node, ast.ImportFrom)):
-        if (helper := TESTS / f"{name}.py").exists():
+        if (helper := TESTS / f"{(name or '').replace('.', '/')}.py").exists():
             constants = {**constants_of(ast.parse(helper.read_text(encoding="utf-8"))), **constants}
     for function in functions(tree):
         clocked = Clocked(function, constants)

@@ -1,22 +1,24 @@
-"""The recorder sees what a version's schema does not allow, and nothing else."""
+"""The recorder sees what a version's schema does not allow, and nothing else; a run without it is no run."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+import re
+import shutil
+import subprocess
+import sys
 import time
 from typing import Any
 
 import pytest
-from stdio import LEGACY, MODERN, MODERN_META, encode, serve
+from support.protocol import LEGACY, MODERN
+from support.schema_recorder import Recorder
+from support.stdio import MODERN_META, encode, serve
 
 from fastrpc import Server
 from fastrpc.testing import Client
-
-pytest.importorskip("jsonschema_rs", reason="needs the extra 'schema'")
-
-from recorder import Recorder
 
 OLDEST, SECOND, THIRD, FOURTH = LEGACY
 SERVER_INFO = {"name": "s", "version": "1"}
@@ -156,8 +158,6 @@ def test_a_line_is_judged_in_little_time(own: Recorder) -> None:
 
 
 def test_it_sees_what_a_real_process_sends(recorder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    if recorder is None:
-        pytest.skip("no schemas")
     before = recorder.lines
     with serve("from fastrpc import Server\napp = Server('t')\n") as server:
         server.initialize(OLDEST)
@@ -167,8 +167,6 @@ def test_it_sees_what_a_real_process_sends(recorder: Any, monkeypatch: pytest.Mo
 
 def test_it_sees_what_a_server_in_memory_sends(recorder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A result that lacks what the schema requires is a violation of the test that caused it."""
-    if recorder is None:
-        pytest.skip("no schemas")
     from fastrpc.methods import METHODS, Method
 
     monkeypatch.setitem(METHODS, "tools/list", Method((FOURTH,), lambda dispatcher, request: b'{"tool":[]}'))
@@ -181,3 +179,64 @@ def test_it_sees_what_a_server_in_memory_sends(recorder: Any, monkeypatch: pytes
     (violation,) = recorder.take_violations()
     assert "tools" in violation
     assert json.dumps({"tool": []}).replace(" ", "") in violation
+
+
+# --- where it cannot run, nothing passes ---
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ONE_TEST = "unit/test_lifespan.py"
+
+
+def run_of_a_test(folder: Any, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run one test of this suite in a pytest of its own, whose cache is in a folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-o", f"cache_dir={folder}", *options, ONE_TEST],
+        cwd=TESTS,
+        env={**os.environ, "CI": "", "FASTRPC_UNRECORDED": "", **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_run_without_the_schemas_fails_before_its_first_test(tmp_path: Any) -> None:
+    done = run_of_a_test(tmp_path, FASTRPC_DATA_DIR=str(tmp_path))
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "the recorder cannot run: no mcp-schema in" in done.stderr
+    assert "FASTRPC_DATA_DIR" in done.stderr
+    assert "passed" not in done.stdout
+
+
+def test_a_run_without_a_versions_schema_fails(tmp_path: Any, data_folder: str) -> None:
+    shutil.copytree(os.path.join(data_folder, "mcp-schema"), tmp_path / "mcp-schema")
+    (tmp_path / "mcp-schema" / f"{THIRD}.json").unlink()
+    done = run_of_a_test(tmp_path, FASTRPC_DATA_DIR=str(tmp_path))
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert f"{THIRD}.json" in done.stderr
+
+
+def test_a_run_without_the_library_fails(tmp_path: Any) -> None:
+    (tmp_path / "jsonschema_rs.py").write_text("raise ImportError('taken away by a test')")
+    done = run_of_a_test(tmp_path, PYTHONPATH=str(tmp_path))
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "the recorder cannot run: taken away by a test" in done.stderr
+
+
+def test_who_says_so_runs_without_and_is_told(tmp_path: Any) -> None:
+    done = run_of_a_test(tmp_path, FASTRPC_DATA_DIR=str(tmp_path), FASTRPC_UNRECORDED="1")
+    assert done.returncode == 0
+    assert "NOT held against their schemas: no mcp-schema in" in done.stdout
+
+
+def test_nobody_says_so_in_ci(tmp_path: Any) -> None:
+    done = run_of_a_test(tmp_path, FASTRPC_DATA_DIR=str(tmp_path), FASTRPC_UNRECORDED="1", CI="1")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "the recorder cannot run" in done.stderr
+
+
+@pytest.mark.parametrize("spread", [(), ("-n", "2")], ids=["alone", "spread"])
+def test_a_run_says_how_many_lines_were_judged(tmp_path: Any, spread: tuple[str, ...]) -> None:
+    done = run_of_a_test(tmp_path, *spread)
+    assert done.returncode == 0
+    assert re.search(r"^[1-9]\d* lines of servers were held against their schemas", done.stdout, re.MULTILINE)

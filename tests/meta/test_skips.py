@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from support.skips import EXPECTED
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SKIPPING = """
@@ -20,11 +21,20 @@ def test_wants_a_browser(number):
 def test_wants_root():
     pass
 """
+WHOLE_FILE = """
+import pytest
+pytest.importorskip("no_such_library", reason="no such library")
+
+def test_it():
+    pass
+"""
+PASSING = "def test_it():\n    pass\n"
+SPREAD = pytest.mark.parametrize("spread", [(), ("-n", "1")], ids=["alone", "spread"])
 
 
 def run(folder: str, ci: str, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "skips", "-p", "no:cacheprovider", *options, "test_it.py"],
+        [sys.executable, "-m", "pytest", "-p", "support.skips", "-p", "no:cacheprovider", *options],
         cwd=folder,
         env={**os.environ, "CI": ci, "PYTHONPATH": TESTS},
         capture_output=True,
@@ -34,7 +44,7 @@ def run(folder: str, ci: str, *options: str) -> subprocess.CompletedProcess[str]
     )
 
 
-@pytest.mark.parametrize("spread", [(), ("-n", "1")], ids=["alone", "spread"])
+@SPREAD
 def test_equal_reasons_are_counted_and_fail_the_run_in_ci_alone(tmp_path, spread) -> None:
     (tmp_path / "test_it.py").write_text(SKIPPING, encoding="utf-8")
     at_home, in_ci = (run(tmp_path, ci, *spread) for ci in ("", "true"))
@@ -43,10 +53,40 @@ def test_equal_reasons_are_counted_and_fail_the_run_in_ci_alone(tmp_path, spread
         assert "\n     3 no Chromium\n     1 only root" in done.stdout
     assert at_home.returncode == 0
     assert in_ci.returncode == 1
+    assert "CI takes no skip: 3 of 4 are not listed in tests/support/skips.py" in in_ci.stdout
+    assert "CI takes" not in at_home.stdout
 
 
-def test_a_skip_that_nothing_can_help_does_not_fail_ci(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("ci", "is_red"), [("true", True), ("1", True), ("woodpecker", True), ("false", False)]
+)
+def test_ci_is_wherever_the_variable_is_set(tmp_path, ci: str, is_red: bool) -> None:
+    (tmp_path / "test_it.py").write_text(SKIPPING, encoding="utf-8")
+    assert run(tmp_path, ci).returncode == int(is_red)
+
+
+@SPREAD
+def test_a_file_that_is_skipped_whole_fails_ci_too(tmp_path, spread) -> None:
+    (tmp_path / "test_it.py").write_text(WHOLE_FILE, encoding="utf-8")
+    (tmp_path / "test_other.py").write_text(PASSING, encoding="utf-8")
+    done = run(tmp_path, "true", *spread)
+    assert "no such library" in done.stdout
+    assert done.returncode == 1
+
+
+def test_a_skip_that_is_listed_says_why_and_does_not_fail_ci(tmp_path) -> None:
     (tmp_path / "test_it.py").write_text(SKIPPING, encoding="utf-8")
     done = run(tmp_path, "true", "-k", "root")
     assert "1 skipped, for want of" in done.stdout
+    assert "only root is refused the sandbox everywhere: the run is not root's" in done.stdout
     assert done.returncode == 0
+
+
+def test_every_listed_reason_says_why_nothing_can_help() -> None:
+    assert all(len(why.split()) >= 3 for why in EXPECTED.values())
+
+
+def test_a_reason_that_only_begins_like_a_listed_one_is_not_listed(tmp_path) -> None:
+    source = SKIPPING.replace("no Chromium", "FASTRPC_URL_TESTS is empty")
+    (tmp_path / "test_it.py").write_text(source, encoding="utf-8")
+    assert run(tmp_path, "true").returncode == 1

@@ -6,7 +6,7 @@ import signal
 import sys
 
 import pytest
-from stdio import TimedOut, serve
+from support.stdio import TimedOut, serve
 
 ECHO = "import os\nwhile data := os.read(0, 65536):\n    os.write(1, data)\n"
 

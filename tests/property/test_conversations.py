@@ -16,7 +16,7 @@ import time
 from typing import Any
 
 import pytest
-from stdio import MODERN_META
+from support.stdio import MODERN_META
 
 from fastrpc import Context, Server, ToolError
 from fastrpc.session import LOG_LEVELS
@@ -437,7 +437,7 @@ class Conversation:
         """Wait for all answers, end, and see that nothing is left."""
         deadline = time.monotonic() + 10
         await asyncio.sleep(0.002)
-        while self.open() or self.app.service.in_flight:
+        while self.open() or self.app.service.calls.count:
             if time.monotonic() > deadline:
                 self.problems.append(f"never answered: {self.open()}")
                 return

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import twin
-from generate import Generator
+from support import twin
+from support.message_generator import Generator
 
 framer = pytest.importorskip("fastrpc._core.framer", reason="the compiled core is not built")
 message = pytest.importorskip("fastrpc._core.message", reason="the compiled core is not built")

@@ -12,8 +12,8 @@ import sys
 from typing import Any
 
 import pytest
-import twin
-from generate import Generator
+from support import twin
+from support.message_generator import Generator
 
 from fastrpc._core.message import Message
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import HealthCheck, example, given, seed, settings
 from hypothesis import strategies as st
-from raw_http import TOKEN, Server, call, call_body, head_of, headers, list_body, listing
+from support.raw_http import TOKEN, Server, call, call_body, head_of, headers, list_body, listing
 
 SEED = int(os.environ.get("FASTRPC_SEED", "1"))
 REQUESTS = int(os.environ.get("FASTRPC_REQUESTS", "250"))

@@ -20,7 +20,7 @@ import time
 from typing import Any
 
 import pytest
-import twin
+from support import twin
 
 from fastrpc._core.connection import Connection
 from fastrpc._core.plan import REQUIRED, Plan

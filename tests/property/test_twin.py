@@ -10,9 +10,9 @@ import random
 from typing import Any, NoReturn
 
 import pytest
-import twin
-from generate import Generator
-from json_cases import cases, is_accepted
+from support import twin
+from support.json_cases import cases, is_accepted
+from support.message_generator import Generator
 
 
 def accepts(document: bytes) -> bool:

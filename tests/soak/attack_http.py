@@ -31,8 +31,8 @@ from pathlib import Path
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
-import certificates  # noqa: E402
-from http_processes import ECHO_AND_WAIT, Serving, ask, children, modern  # noqa: E402
+from support import certificates  # noqa: E402
+from support.http_client import ECHO_AND_WAIT, Serving, ask, children, modern  # noqa: E402
 
 CONNECTIONS = 10_000
 SECONDS = 20.0

@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from askers import Raw, modern
 from fastrpc.tools.agent import _text
 from fastrpc.tools.agent import ask_user_question as module
-from in_memory import with_client
+from support.in_memory import with_client
+from support.server_requests import Raw, modern
 
 from fastrpc import Server, ToolError
 from fastrpc.testing import CallResult, Client
@@ -51,6 +51,7 @@ def facts(result: CallResult) -> Any:
 
 @pytest.mark.parametrize("version", ELICITATION)
 def test_the_answers_come_as_text_and_structured(version: str) -> None:
+    """AskUserQuestion: the answer is `{"answers":[{"question","selected"}]}`, as text and structured."""
     result = ask(TWO, version=version, on_elicit={"question_1": "SQLite", "question_2": "no"})
     answers = {
         "answers": [
@@ -79,6 +80,7 @@ def test_the_answers_come_as_text_and_structured(version: str) -> None:
     ids=["decline", "cancel"],
 )
 def test_declined_and_cancelled_are_said_plainly(version: str, given: Any, action: str, text: str) -> None:
+    """AskUserQuestion: declined and cancelled are said plainly, and no answer is invented."""
     result = ask(TWO, version=version, on_elicit=lambda params: given)
     assert result.text == text
     assert result.structured is None
@@ -87,6 +89,7 @@ def test_declined_and_cancelled_are_said_plainly(version: str, given: Any, actio
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_where_nobody_can_be_asked_the_questions_come_back_as_text(version: str) -> None:
+    """AskUserQuestion: where nobody can be asked the questions come back as text, marked as unanswered."""
     result = ask(TWO, version=version)
     first, _, questions = result.text.partition("\n\n")
     assert first.startswith("Nobody could be asked (")
@@ -115,6 +118,8 @@ def test_a_question_that_timed_out_has_no_answer(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_newest_client_is_told_what_input_is_required() -> None:
+    """AskUserQuestion: a client of 2026-07-28 gets `input_required` with an elicitation."""
+
     async def conversation(client: Raw) -> None:
         call = {"name": "AskUserQuestion", "arguments": {"questions_json": FORM}}
         result = await client.request("tools/call", call)
@@ -135,6 +140,7 @@ def test_the_newest_client_is_told_what_input_is_required() -> None:
 
 
 def test_facts_are_structured_where_a_program_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AskUserQuestion: its facts are in `_meta`, and structured on request."""
     monkeypatch.setenv("FASTRPC_STRUCTURED", "1")
     assert ask(FORM).structured == {"how": "none", "action": "unasked"}
     answers = {"answers": [{"question": "Which database?", "selected": "SQLite"}]}
@@ -142,6 +148,7 @@ def test_facts_are_structured_where_a_program_asks_for_them(monkeypatch: pytest.
 
 
 def test_any_text_passes_unchanged_both_ways() -> None:
+    """AskUserQuestion: any Unicode passes unchanged."""
     texts = ["ما قاعدة البيانات؟", "نعم\u200f", "e\u0301 \u00e9", "👨‍👩‍👧‍👦 🏴󠁧󠁢󠁥󠁮󠁧󠁿", "«\x1b[1m»"]
     for ascii_only in (True, False):
         text = json.dumps([{"text": texts[0], "options": texts}], ensure_ascii=ascii_only)
@@ -170,6 +177,7 @@ def read(text: str) -> list[tuple[str, list[str], list[str]]]:
     ],
 )
 def test_the_variants_that_models_write_are_taken(text: str) -> None:
+    """AskUserQuestion: the variants of that form that models write are taken."""
     assert read(text) == [("A?", ["x", "y"], ["", ""])]
 
 
@@ -258,6 +266,7 @@ LONG = "x" * 600
     ],
 )
 def test_what_is_wrong_is_said_with_its_place_and_the_form_is_shown(text: str, problem: str) -> None:
+    """AskUserQuestion: bad JSON or a bad shape is an error that shows the form."""
     with pytest.raises(ToolError) as caught:
         module.choices_of(text)
     message = str(caught.value)
@@ -269,6 +278,8 @@ def test_what_is_wrong_is_said_with_its_place_and_the_form_is_shown(text: str, p
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_bad_questions_are_an_error_and_nobody_is_asked(version: str) -> None:
+    """AskUserQuestion: bad questions are a result with `isError`, and nobody is asked."""
+
     async def conversation(client: Client) -> None:
         result = await client.call("AskUserQuestion", questions_json='{"questions":[{"text":"A?"}]}')
         assert result.is_error
@@ -279,11 +290,13 @@ def test_bad_questions_are_an_error_and_nobody_is_asked(version: str) -> None:
 
 
 def test_the_form_that_is_shown_is_one_that_is_taken() -> None:
+    """AskUserQuestion: it takes `{"questions":[{"text","options"}]}`, the form that its errors show."""
     assert module.FORM == FORM
     assert read(FORM) == [("Which database?", ["PostgreSQL", "SQLite"], ["", ""])]
 
 
 def test_the_longest_questions_fit_a_result() -> None:
+    """AskUserQuestion: the longest questions fit a result."""
     options = ["ش" * 7 + chr(0x4E00 + number) + "\u0651" * 2 for number in range(50)]
     result = ask(json.dumps([{"text": "س" * 100, "options": options}] * 20))
     assert not result.is_error

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 from fastrpc.tools.agent._contract import CONTRACT
-from stdio import LEGACY, MODERN, MODERN_META, serve
+from support.protocol import LEGACY, MODERN
+from support.skips import in_ci
+from support.stdio import MODERN_META, serve
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHARED = os.path.join(os.path.dirname(REPOSITORY), "shared")
@@ -45,7 +47,7 @@ def seed_text(number: str) -> str:
         name for name in sorted(_names(folder)) if name.startswith(f"{number}_") and name.endswith(".txt")
     ]
     if not found:
-        if os.environ.get("CI") and (os.path.isdir(SHARED) or "FASTRPC_SEEDS_DIR" in os.environ):
+        if in_ci() and (os.path.isdir(SHARED) or "FASTRPC_SEEDS_DIR" in os.environ):
             pytest.fail(f"no {number}_*.txt in {folder}, and CI is set")
         pytest.skip(f"the published page {number}_*.txt is not in {folder}; FASTRPC_SEEDS_DIR names another")
     with open(os.path.join(folder, found[0]), encoding="utf-8") as file:
@@ -164,6 +166,7 @@ def test_the_page_is_read_whole(page: Page) -> None:
 
 
 def test_the_arabic_page_publishes_the_same_tools_and_parameters(page: Page) -> None:
+    """Every tool: the Arabic page publishes the same tools and parameters."""
     arabic = parse(seed_text(ARABIC))
     assert list(arabic) == list(page)
     assert parameters_of(arabic) == parameters_of(page)
@@ -174,11 +177,13 @@ def test_the_arabic_page_publishes_the_same_tools_and_parameters(page: Page) -> 
 
 @every_version
 def test_names_and_order_are_the_published_ones(page: Page, listed: Any, version: str) -> None:
+    """Every tool: names and order are those of the published page."""
     assert [tool["name"] for tool in listed[version]] == list(page)
 
 
 @every_version
 def test_descriptions_are_the_published_ones(page: Page, listed: Any, version: str) -> None:
+    """Every tool: its description is the published one."""
     for tool in listed[version]:
         published = page[tool["name"]]["description"]
         if tool["name"] == "InvokeSkill":
@@ -192,6 +197,9 @@ def test_descriptions_are_the_published_ones(page: Page, listed: Any, version: s
 
 @every_version
 def test_properties_types_and_required_are_the_published_ones(page: Page, listed: Any, version: str) -> None:
+    """Every tool: the list shows exactly the published properties, with type and description, and the
+    published `required`.
+    """
     for tool in listed[version]:
         name, schema = tool["name"], tool["inputSchema"]
         published = page[name]["properties"]
@@ -208,12 +216,17 @@ def test_properties_types_and_required_are_the_published_ones(page: Page, listed
 
 
 def test_a_tool_without_parameters_has_the_plain_schema(listed: Any) -> None:
+    """Every tool: one without parameters has the schema `{"type":"object","properties":{}}`."""
     (tool,) = (tool for tool in listed[MODERN] if tool["name"] == "ListBgTasks")
     assert tool["inputSchema"] == {"type": "object", "properties": {}}
 
 
 def test_limits_stand_in_the_schema_where_the_description_states_them(listed: Any) -> None:
-    """``enum``, ``minimum`` and ``maximum``, and no documented value is left out."""
+    """``enum``, ``minimum`` and ``maximum``, and no documented value is left out.
+
+    Every tool: `enum`, `minimum` and `maximum` stand in the schema where the description states them, and
+    nowhere else.
+    """
     shown = {tool["name"]: tool["inputSchema"]["properties"] for tool in listed[MODERN]}
     for name, parameter in (("TaskManager", "action"), ("PlanMode", "action"), ("SetCallback", "action")):
         schema = shown[name][parameter]
@@ -243,6 +256,7 @@ def test_effects_show_as_annotations(listed: Any) -> None:
 
 
 def test_the_table_in_the_package_says_what_the_page_says(page: Page) -> None:
+    """Every tool: the table that `fastrpc selftest` compares with says what the published page says."""
     assert list(CONTRACT) == list(page)
     for name, published in page.items():
         kept = CONTRACT[name]

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
-import page_cases
 import pytest
 from fastrpc.tools.agent import _documents
 from fastrpc.tools.agent._documents import markdown as documents_markdown
+from support import page_cases
 
 from fastrpc import ToolError, processes
 
@@ -57,6 +57,10 @@ def case(request: pytest.FixtureRequest) -> page_cases.Case:
 def test_a_page_becomes_its_main_content_as_markdown(
     case: page_cases.Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """ReadDocs: navigation, scripts and cookie banners are left out; headings, lists, tables, code and
+    absolute links are kept.
+    ReadDocs: a page of any of ten shapes becomes its main content.
+    """
     monkeypatch.setattr(documents_markdown, "SECONDS", 100.0)  # the machine may be busy with other things
     document = _documents.to_markdown(case.html, case.url)
     missing = [
@@ -67,6 +71,7 @@ def test_a_page_becomes_its_main_content_as_markdown(
 
 
 def test_the_text_of_a_page_holds_the_same_without_marks(case: page_cases.Case) -> None:
+    """ReadDocs: text and clean HTML hold the same content as Markdown."""
     text = _documents.to_text(case.html, case.url).text
     squeezed = re.sub(r"\s+", " ", text)
     for heading in case.expected["headings"]:
@@ -97,6 +102,7 @@ def test_the_html_of_a_page_is_its_main_content_with_nothing_that_runs(case: pag
 
 
 def test_arabic_emoji_and_both_forms_of_accents_are_unchanged() -> None:
+    """ReadDocs: Arabic, emoji and combining marks pass unchanged through pages."""
     text = "العربيّةُ ١٢٣ \u200fمن\u200e v2 👩🏽‍🌾 é e\u0301 ﷺ שלום"
     for convert in (_documents.to_markdown, _documents.to_text, _documents.to_html):
         assert text in convert(article(f"<p dir=rtl>{text}</p>"), BASE).text
@@ -170,6 +176,7 @@ def test_the_pages_heading_above_its_content_is_kept() -> None:
     ],
 )
 def test_a_banner_that_asks_for_consent_is_left_out(box: str) -> None:
+    """ReadDocs: banners that ask for consent are left out."""
     text = markdown(f"<body>{box}<main><h1>Tides</h1><p>{PROSE * 4}</p></main></body>")
     assert "cookies" not in text
     assert "ملفات" not in text
@@ -218,6 +225,7 @@ def test_remarks_inside_an_article_are_kept() -> None:
     ],
 )
 def test_links_and_images_are_absolute_or_left_out(html: str, shown: str) -> None:
+    """ReadDocs: links and images are absolute or left out."""
     assert within(f"<p>{html}</p>").split("\n")[0] == shown
 
 
@@ -258,6 +266,7 @@ def test_links_are_relative_to_the_pages_base() -> None:
     ],
 )
 def test_code_is_exact_whatever_the_highlighter_made_of_it(html: str, language: str) -> None:
+    """ReadDocs: code blocks stay exact."""
     assert within(html) == f"```{language}\nx = 1\ny = 2\n```"
 
 

@@ -68,6 +68,7 @@ def read(data: bytes) -> _documents.Document:
 
 
 def test_each_page_has_a_mark_and_its_lines() -> None:
+    """ReadDocs: each page of a PDF has its mark and its lines."""
     data = pdf(
         [lines("Tides of Northbay", "High water 06:15"), lines("The second page")], info=b"/Title (Tides)"
     )
@@ -111,6 +112,7 @@ def arabic_pdf(*drawn: str) -> bytes:
 
 
 def test_arabic_is_read_in_its_order_with_letters_and_numbers_as_written() -> None:
+    """ReadDocs: Arabic in a PDF is read in its order."""
     # As it is drawn: from the left end of the line to the right, in the shapes of letters.
     drawn = "(\ufee1\ufeee\ufef4\ufedf\ufe8d) \u0662\u0660\u0662\u0666 \ufee1\ufefc\ufeb4\ufedf\ufe8d"
     text = read(arabic_pdf(drawn, "v2.0 beta")).text
@@ -176,6 +178,7 @@ SOUND = pdf([lines("A tide"), lines("Another")])
     ],
 )
 def test_what_is_no_pdf_or_broken_is_an_error_in_a_sentence(data: bytes) -> None:
+    """ReadDocs: a PDF with a password, one of pictures and a broken one are errors in a sentence."""
     with pytest.raises(ToolError, match=r"^The PDF (could not be read|has no pages|holds no text)[^\n]*\.$"):
         read(data)
 

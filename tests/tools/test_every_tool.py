@@ -55,6 +55,7 @@ def call(tool: str, arguments: dict[str, Any]) -> Any:
 
 
 def test_each_effect_has_its_annotations() -> None:
+    """Every tool: `annotations` follow from the effect: read, network, write or exec."""
     listed = with_client(lambda client: client.tools())
     assert [tool["name"] for tool in listed] == list(CONTRACT)
     for tool in listed:
@@ -64,6 +65,7 @@ def test_each_effect_has_its_annotations() -> None:
 
 
 def test_an_unknown_tool_is_a_protocol_error() -> None:
+    """Every tool: a call of an unknown tool is the protocol error -32602."""
     with pytest.raises(RemoteError) as caught:
         call("Bush", {"command": "true"})
     assert caught.value.code == -32602
@@ -72,6 +74,7 @@ def test_an_unknown_tool_is_a_protocol_error() -> None:
 
 @pytest.mark.parametrize(("tool", "name"), REQUIRED)
 def test_a_missing_argument_is_a_result_that_names_it(tool: str, name: str) -> None:
+    """Every tool: bad arguments are a result with `isError` that names the parameter."""
     result = call(tool, {})
     assert result["isError"] is True
     (block,) = result["content"]

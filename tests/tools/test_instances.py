@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from fastrpc.tools.agent import _instances, _state
-from states import in_a_process, output_of, own_state, write
+from support.state_folder import in_a_process, output_of, own_state, write
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +25,7 @@ def add_row(id: str) -> None:
 
 
 def test_a_server_has_one_id_and_a_lock_of_its_own(state: Path) -> None:
+    """State: each server has an instance id, which the lock on a file of its own holds."""
     id = _instances.own()
     assert _instances.own() == id
     assert [path.name for path in (state / "instances").iterdir()] == [f"{id}.lock"]
@@ -35,6 +36,7 @@ def test_a_server_has_one_id_and_a_lock_of_its_own(state: Path) -> None:
 
 
 def test_a_server_is_dead_as_soon_as_it_is_killed_though_its_children_live() -> None:
+    """State: the lock ends with the server, however that ends, though children of it live on."""
     process = in_a_process(
         "child = subprocess.Popen(['sleep', '30'], close_fds=False, stdout=subprocess.DEVNULL)\n"
         "say(_instances.own()); say(child.pid); time.sleep(30)"
@@ -109,6 +111,7 @@ sys.stdin.readline()
 
 
 def test_servers_that_start_at_once_take_over_each_row_once(state: Path) -> None:
+    """State: a row whose owner is dead is taken over by exactly one of the servers that start at once."""
     (state / "instances").mkdir(parents=True)
     for number in range(20):
         add_row(f"dead-{number}")

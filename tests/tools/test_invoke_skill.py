@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fastrpc.tools.agent import _front_matter, _skills, invoke_skill
-from in_memory import with_client
+from support.in_memory import with_client
 
 from fastrpc import Server
 
@@ -94,6 +94,7 @@ def names() -> list[str]:
 
 
 def test_the_description_ends_with_the_catalogue_sorted_one_line_each(places: Places) -> None:
+    """InvokeSkill: the description ends with the catalogue, a line `- name: description` each, sorted."""
     places.put(places.own, "zebra")
     places.put(places.cloned, "apple")
     places.put(places.own, "middle", "---\nname: middle\ndescription: >\n  Two\n  lines.\n---\n")
@@ -139,6 +140,7 @@ def test_the_whole_catalogue_is_bounded_and_says_what_it_leaves_out(places: Plac
 
 
 def test_the_first_place_wins(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    """InvokeSkill: of skills with one name the first place wins."""
     more, other = places.base / "more", places.base / "other"
     monkeypatch.setenv("ADDITIONAL_SKILLS", f" {more} , {other},,")
     for place in (other, more, places.own, places.cloned):
@@ -150,6 +152,9 @@ def test_the_first_place_wins(places: Places, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_each_place_adds_its_own(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    """InvokeSkill: skills lie in `./.claude/skills`, `~/.claude/skills`, each folder of `ADDITIONAL_SKILLS`
+    (commas), and in the package.
+    """
     monkeypatch.setenv("ADDITIONAL_SKILLS", f"{places.base}/one,~/two")
     places.put(places.cloned, "p")
     places.put(places.own, "h")
@@ -164,6 +169,7 @@ def test_each_place_adds_its_own(places: Places, monkeypatch: pytest.MonkeyPatch
 def test_a_switch_takes_a_built_in_skill_away_and_no_other(
     places: Places, monkeypatch: pytest.MonkeyPatch, off: str
 ) -> None:
+    """InvokeSkill: `SKILL_<NAME>=0` switches a built-in skill off."""
     monkeypatch.setenv("SKILL_CREATE_SKILL", off)
     monkeypatch.setenv("SKILL_MINE", off)
     places.put(places.own, "mine")
@@ -176,6 +182,7 @@ def test_a_switch_takes_a_built_in_skill_away_and_no_other(
 def test_a_folder_without_the_file_is_no_skill_and_a_missing_place_is_none(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """InvokeSkill: a folder without `SKILL.md` is no skill."""
     monkeypatch.setenv("ADDITIONAL_SKILLS", "/nowhere,/etc/passwd")
     (places.own / "empty").mkdir(parents=True)
     (places.own / "file").write_text("---\nname: file\n---\n")
@@ -186,6 +193,7 @@ def test_a_folder_without_the_file_is_no_skill_and_a_missing_place_is_none(
 
 
 def test_the_whole_body_the_folder_and_the_names_beside_the_file_are_given(places: Places) -> None:
+    """InvokeSkill: it returns the body uncut, the folder's path and the names of the files beside it."""
     body = "First line.\n\n" + "A line of many.\n" * 5000 + "Last line."
     folder = places.put(places.own, "whole", body)
     for name in ("b.md", "a.py", ".hidden", "ملف.txt"):
@@ -238,6 +246,7 @@ def test_many_files_beside_are_bounded(places: Places) -> None:
 def test_arguments_are_put_into_the_body(
     places: Places, body: str, arguments: str | None, expected: str
 ) -> None:
+    """InvokeSkill: `$ARGUMENTS` and `$1` onwards are replaced."""
     places.put(places.own, "form", body)
     assert text_of(invoke("form", arguments)).partition("\n\nSkill folder: ")[0] == expected
 
@@ -262,6 +271,7 @@ def test_a_changed_body_is_read_anew_even_within_one_tick_of_the_clock(places: P
 
 
 def test_an_unknown_name_is_answered_with_the_nearest(places: Places) -> None:
+    """InvokeSkill: an unknown name is answered with the nearest ones."""
     for name in ("review-code", "review-docs", "Deploy"):
         places.put(places.own, name)
     assert error_of(invoke("review-cod")) == (
@@ -277,6 +287,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(places: Places) -> None:
     ["../secret", "../../secret", "/etc", "secret/../secret", "~", ".", "..", "", "a\0b", "link/inner", "*"],
 )
 def test_a_name_is_never_a_path(places: Places, name: str) -> None:
+    """InvokeSkill: no path outside the skill folders is read: a name is never a path."""
     places.put(places.base, "secret", "SECRET")
     places.put(places.home / ".claude", "secret", "SECRET")
     places.put(places.own / "link", "inner", "SECRET")
@@ -290,6 +301,7 @@ def test_an_absolute_path_to_a_skill_is_unknown_too(places: Places) -> None:
 
 
 def test_names_are_equal_composed_or_decomposed_and_in_any_case(places: Places) -> None:
+    """InvokeSkill: names are equal in NFC and NFD, and in any case."""
     name = "résumé-بَحث"
     decomposed = unicodedata.normalize("NFD", name)
     assert decomposed != name
@@ -317,6 +329,7 @@ def test_the_front_matters_name_counts_and_the_folders_leads_there_too(places: P
 
 
 def test_arabic_marks_and_joined_emoji_pass_unchanged(places: Places) -> None:
+    """InvokeSkill: Arabic, combining marks and joined emoji pass unchanged."""
     name, text = "مهارة-👩‍🚀", "السَّلامُ عليكم 👨‍👩‍👧 e\u0301 é"
     places.put(places.own, name, f"---\nname: {name}\ndescription: {text}\n---\n{text} $1")
     assert f"- {name}: {text}" in catalogue()
@@ -452,6 +465,7 @@ def test_a_link_of_the_users_own_is_followed(places: Places) -> None:
 
 @pytest.mark.parametrize("shape", ["folder", "file", "place", "dots"])
 def test_a_link_out_of_a_cloned_project_is_refused(places: Places, shape: str) -> None:
+    """InvokeSkill: a link out of a cloned project is refused."""
     outside = places.put(places.base / "outside", "stolen", "SECRET of outside")
     inside = places.cloned
     if shape == "place":
@@ -497,7 +511,10 @@ def test_a_home_folder_under_version_control_does_not_widen_a_project(
 
 @pytest.mark.parametrize("turn", [1, 2])
 def test_a_link_put_in_the_way_between_look_and_reading_is_refused(places: Places, turn: int) -> None:
-    """Once while the catalogue is made, once while the skill is read."""
+    """Once while the catalogue is made, once while the skill is read.
+
+    InvokeSkill: a link that is put in the way between look and reading is refused.
+    """
     outside = places.put(places.base / "outside", "flip", "---\nname: flip\ndescription: SECRET\n---\nSECRET")
     folder = places.put(places.cloned, "flip", "honest")
     real = os.path.realpath
@@ -532,6 +549,7 @@ def test_in_the_home_folder_the_skills_are_the_users_own(
 
 
 def test_nothing_but_skill_files_is_opened(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    """InvokeSkill: nothing but skill files is opened."""
     folder = places.put(places.own, "one", "body")
     (folder / "notes.md").write_text("x")
     places.put(places.cloned, "two", "body")
@@ -596,6 +614,9 @@ def test_a_working_directory_that_is_gone_leaves_the_users_skills(
     ],
 )
 def test_front_matter_is_read_as_people_write_it(lines: str, expected: str | None) -> None:
+    """InvokeSkill: a skill is a folder with `SKILL.md`: front matter with `name` and `description`, then the
+    body.
+    """
     keys, body = _front_matter.split(f"---\nname: x\n{lines}\nlicense: MIT\n---\nBody: text\n")
     if expected is None:
         assert "description" not in keys
@@ -612,6 +633,7 @@ def test_a_rule_in_the_body_is_no_second_end() -> None:
 
 
 def test_the_built_in_skill_is_whole(places: Places) -> None:
+    """InvokeSkill: `create-skill` is built in."""
     text = text_of(invoke(BUILT_IN, "a skill for releases"))
     assert "What the user asked for: a skill for releases\n" in text
     assert "$ARGUMENTS" not in text

@@ -15,8 +15,8 @@ import pytest
 from fastrpc.tools.agent import _instances, _project, _state
 from fastrpc.tools.agent import plan_mode as module
 from fastrpc.tools.agent.plan_mode import attach, plan_mode
-from states import own_state
-from stdio import serve
+from support.state_folder import own_state
+from support.stdio import serve
 
 from fastrpc import Server
 from fastrpc.testing import CallResult, Client
@@ -79,6 +79,11 @@ def rows() -> list[dict[str, Any]]:
 
 
 def test_a_plan_from_its_beginning_to_its_end(project: Any) -> None:
+    """PlanMode: enter answers `Plan mode activated. Write your plan as markdown.`
+    PlanMode: exit answers `Plan saved to ./plans/x.md` and `Exiting plan mode. Returning to execution.`
+    PlanMode: status answers `Plan mode: ACTIVE` with goal and duration, or `Plan mode: INACTIVE`.
+    """
+
     async def conversation(client: Client) -> None:
         assert await said(client, "status") == "Plan mode: INACTIVE"
         assert await said(client, "enter", goal="Refactor the login") == ENTERED
@@ -95,6 +100,8 @@ def test_a_plan_from_its_beginning_to_its_end(project: Any) -> None:
 
 
 def test_exit_without_a_file_says_one_line() -> None:
+    """PlanMode: exit without a plan_file answers with the second of its lines alone."""
+
     async def conversation(client: Client) -> None:
         await said(client, "enter")
         assert await said(client, "status") == "Plan mode: ACTIVE\nDuration: 0m 0s"
@@ -107,6 +114,8 @@ def test_exit_without_a_file_says_one_line() -> None:
 def test_exit_with_a_file_that_is_not_there_is_an_error_and_plan_mode_stays_on(
     project: Any, path: str
 ) -> None:
+    """PlanMode: exit with a plan_file that does not exist is an error, and plan mode stays on."""
+
     async def conversation(client: Client) -> None:
         await said(client, "enter", goal="g", plan_file=path or "plans/missing.md")
         refused = await plan(client, "exit", plan_file=path)
@@ -119,6 +128,8 @@ def test_exit_with_a_file_that_is_not_there_is_an_error_and_plan_mode_stays_on(
 
 
 def test_a_file_named_at_the_beginning_is_remembered(project: Any) -> None:
+    """PlanMode: a plan_file that was given to enter is remembered."""
+
     async def conversation(client: Client) -> None:
         assert await said(client, "enter", goal="g", plan_file="~/p.md") == ENTERED
         assert json.loads(await said(client, "json"))["plan_file"] == "~/p.md"
@@ -135,6 +146,8 @@ def test_a_file_named_at_the_beginning_is_remembered(project: Any) -> None:
 
 
 def test_json_says_everything_as_text_and_as_data() -> None:
+    """PlanMode: json answers active, goal, plan_file and started_at in UTC, as text and structured."""
+
     async def conversation(client: Client) -> None:
         off = {"active": False, "goal": None, "plan_file": None, "started_at": None}
         assert (await plan(client, "json")).structured == off
@@ -155,6 +168,8 @@ def test_json_says_everything_as_text_and_as_data() -> None:
 
 
 def test_reset_ends_it_without_a_plan_whether_it_was_on_or_not() -> None:
+    """PlanMode: reset answers `Plan mode reset. No plan saved.`"""
+
     async def conversation(client: Client) -> None:
         await said(client, "enter", goal="g", plan_file="missing.md")
         assert await said(client, "reset") == "Plan mode reset. No plan saved."
@@ -199,6 +214,8 @@ def test_entering_again_changes_what_is_given_and_keeps_the_start() -> None:
     ],
 )
 def test_the_duration_is_never_negative(monkeypatch: pytest.MonkeyPatch, seconds: float, text: str) -> None:
+    """PlanMode: the duration has the form `4m 32s` and is never negative."""
+
     async def conversation(client: Client) -> None:
         monkeypatch.setattr(module, "wall_clock", lambda: 1_000_000.0)
         await said(client, "enter")
@@ -225,6 +242,8 @@ def test_the_duration_is_never_negative(monkeypatch: pytest.MonkeyPatch, seconds
     ],
 )
 def test_bad_input_is_an_error_that_names_the_parameter(arguments: dict[str, Any], complaint: str) -> None:
+    """PlanMode: an error names the parameter, what is accepted and what came."""
+
     async def conversation(client: Client) -> None:
         result = await client.call("PlanMode", **arguments)
         assert (result.text, result.is_error) == (complaint, True)
@@ -237,6 +256,8 @@ def test_bad_input_is_an_error_that_names_the_parameter(arguments: dict[str, Any
     "goal", ["إعادة بناء الواجهة", "👩\u200d🚀 e\u0301 é", 'a "quoted"\nline', "\u202bx\u202c"]
 )
 def test_any_text_comes_back_unchanged(project: Any, goal: str) -> None:
+    """PlanMode: any Unicode passes unchanged."""
+
     async def conversation(client: Client) -> None:
         path = f"{goal}.md".replace("\n", " ")
         (project / path).write_text("x")
@@ -262,6 +283,8 @@ ALL = dict.fromkeys(("read", "write", "network", "exec", "AskUserQuestion", "unk
 
 
 def test_enforced_it_refuses_what_writes_or_executes_and_says_why(enforced: None) -> None:
+    """PlanMode: with `PLAN_ENFORCE=1` tools that write or execute are refused in a sentence that says why."""
+
     async def conversation(client: Client) -> None:
         assert await passes(client) == ALL
         await said(client, "enter", goal="g")
@@ -295,6 +318,8 @@ def test_a_failed_exit_leaves_the_gate_up(enforced: None) -> None:
 
 @pytest.mark.parametrize("value", ["0", "off", ""])
 def test_not_enforced_it_refuses_nothing(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """PlanMode: without `PLAN_ENFORCE` nothing is refused."""
+
     async def conversation(client: Client) -> None:
         await said(client, "enter", goal="g")
         assert await passes(client) == ALL
@@ -350,6 +375,8 @@ def test_of_several_plans_the_latest_goes_on_and_the_others_end() -> None:
 
 
 def test_plans_of_the_living_and_of_other_projects_are_left_alone() -> None:
+    """PlanMode: a server takes over only what dead servers of its project have left."""
+
     async def conversation(client: Client) -> None:
         assert await said(client, "status") == "Plan mode: INACTIVE"
         assert await said(client, "reset") == "Plan mode reset. No plan saved."
@@ -365,6 +392,7 @@ def test_plans_of_the_living_and_of_other_projects_are_left_alone() -> None:
 def test_no_call_passes_before_it_is_known_whether_a_plan_goes_on(
     enforced: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """PlanMode: after a restart the gate stands again before the first call."""
     inherited = module._inherited
 
     def slow() -> Any:
@@ -407,6 +435,7 @@ def test_a_state_that_cannot_be_read_is_said_and_lets_nothing_through(enforced: 
 def test_a_plan_survives_sigkill_and_stays_enforced_and_each_server_has_its_own(
     tmp_path: Any, project: Any
 ) -> None:
+    """PlanMode: a plan belongs to the server that began it and survives that server's death."""
     environment = {"FASTRPC_STATE_DIR": str(tmp_path / "state"), "HOME": str(tmp_path), "PLAN_ENFORCE": "1"}
 
     def text(result: Any) -> str:

@@ -13,13 +13,13 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-import chromium
 import pytest
-from chromium import ARTICLE, PARAGRAPH, Reader, facts_of, text_of
 from fastrpc.tools.agent import _browser, _page_cache, _reach, _web_address
 from fastrpc.tools.agent._browser import folder as browser_folder
 from fastrpc.tools.agent.read_docs import read_docs
-from web import Web
+from support import chromium
+from support.chromium import ARTICLE, PARAGRAPH, Reader, facts_of, text_of
+from support.web_server import Web
 
 from fastrpc import Context, Server, ToolError
 from fastrpc.testing import Client
@@ -44,6 +44,7 @@ def read(read: Reader, monkeypatch: pytest.MonkeyPatch) -> Reader:
 
 
 def test_without_a_browser_it_reads_by_http_and_says_so(read: Reader, web: Web) -> None:
+    """ReadDocs: without a browser it reads by plain HTTP, and the result says so."""
     web.page("/page", f"<nav>About</nav><main>{ARTICLE}</main>", "Tides")
     result = read(web.redirect("/", "/page"))
     title, address, note, _, *content = text_of(result).split("\n")
@@ -131,6 +132,7 @@ def book(web: Web, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_long_page_is_cut_at_a_paragraph_and_goes_on_without_a_second_download(
     read: Reader, web: Web, book: str
 ) -> None:
+    """ReadDocs: a long page is cut at a paragraph, and `offset` goes on without a second download."""
     offset, parts, seen = 0, 0, ""
     while offset is not None:
         result = read(book, offset=offset) if offset else read(book)
@@ -225,6 +227,7 @@ def test_a_line_without_end_is_cut_between_characters(
     ],
 )
 def test_plain_text_is_read_as_it_is(read: Reader, web: Web, media: str, body: str) -> None:
+    """ReadDocs: plain text is read as it is."""
     result = read(web.add("/file", body, media))
     title, address, _, shown = text_of(result).split("\n", 3)
     assert (title, address, shown) == ("(no title)", web.url("/file"), "\n" + body)
@@ -252,6 +255,7 @@ def test_plain_text_is_read_as_it_is(read: Reader, web: Web, media: str, body: s
     ],
 )
 def test_other_schemes_are_refused(url: str) -> None:
+    """ReadDocs: only http and https are read."""
     with pytest.raises(ToolError, match=r"^url: expected an http or https address, got .*: is refused\.$"):
         asyncio.run(read_docs(url, Context()))
 
@@ -392,6 +396,7 @@ def test_host_and_port_of_an_address(address: str, place: tuple[str, int]) -> No
 def test_the_browser_is_found_by_its_usual_names_or_by_the_setting(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """ReadDocs: the browser is chromium, chromium-browser or google-chrome, or that of `FASTRPC_BROWSER`."""
     for name in ("google-chrome", "chromium-browser", "chromium"):
         program = tmp_path / name
         program.write_text("#!/bin/sh\n")

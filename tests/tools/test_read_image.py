@@ -7,11 +7,11 @@ import sys
 import types
 from typing import Any
 
-import images
 import pytest
 from fastrpc.tools.agent.read_image import read_image
-from image_calls import EDGE, MIB, block, facts, fits, line, picture, run, shown
 from PIL import Image
+from support import images
+from support.image_calls import EDGE, MIB, block, facts, fits, line, picture, run, shown
 
 from fastrpc import ToolResult
 
@@ -32,6 +32,7 @@ def place(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     [("PNG", "image/png"), ("JPEG", "image/jpeg"), ("GIF", "image/gif"), ("WEBP", "image/webp")],
 )
 def test_an_image_that_fits_passes_byte_for_byte(form: str, mime_type: str) -> None:
+    """ReadImage: PNG, JPEG, GIF and WebP that fit pass byte for byte."""
     data = images.encoded(images.picture((60, 40)), form)
     result = shown(data)
     assert block(result).data == data
@@ -55,11 +56,13 @@ def test_an_image_that_fits_passes_byte_for_byte(form: str, mime_type: str) -> N
 
 @pytest.mark.parametrize("size", [(EDGE, EDGE), (EDGE, 1), (1, EDGE), (1, 1)])
 def test_the_longest_edge_that_passes(size: tuple[int, int]) -> None:
+    """ReadImage: an image fits with a longest edge of up to 1,568 pixels."""
     data = images.encoded(images.picture(size), "PNG")
     assert block(shown(data)).data == data
 
 
 def test_what_fits_exactly_by_its_bytes_passes_and_one_more_does_not() -> None:
+    """ReadImage: 5 MiB of base64 fit, one byte more does not."""
     image = images.encoded(images.picture(), "PNG")
     limit = 5 * MIB // 4 * 3
     filling = images.chunk(b"tEXt", b"note\0" + b"x" * (limit - len(image) - 12 - 5))
@@ -79,12 +82,14 @@ def test_what_fits_exactly_by_its_bytes_passes_and_one_more_does_not() -> None:
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGBA", "I;16"])
 def test_kinds_of_pixels_pass_byte_for_byte(mode: str) -> None:
+    """ReadImage: palette, grey, 16-bit, bilevel and transparent pixels pass byte for byte, too."""
     image = images.picture(mode="L" if mode == "I;16" else mode)
     data = images.encoded(image.convert("I;16") if mode == "I;16" else image, "PNG")
     assert block(shown(data)).data == data
 
 
 def test_a_cmyk_jpeg_passes_byte_for_byte() -> None:
+    """ReadImage: a JPEG in CMYK passes byte for byte, too."""
     data = images.encoded(images.picture(mode="CMYK"), "JPEG")
     assert block(shown(data)).data == data
 
@@ -99,6 +104,7 @@ def test_a_jpeg_with_several_views_is_a_jpeg_and_no_animation() -> None:
 
 
 def test_a_jpeg_named_png_is_shown_as_what_it_is() -> None:
+    """ReadImage: the content tells the format, not the file's name."""
     data = images.encoded(images.picture(), "JPEG")
     result = shown(data, "wrong.png")
     assert block(result).data == data
@@ -108,6 +114,7 @@ def test_a_jpeg_named_png_is_shown_as_what_it_is() -> None:
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP"])
 def test_an_image_that_fits_is_not_turned_but_the_turn_is_told(form: str) -> None:
+    """ReadImage: an image that passes byte for byte is not turned, and the result tells the turn."""
     data = images.turned(form, 6)
     result = shown(data)
     assert block(result).data == data
@@ -120,6 +127,7 @@ def test_an_image_that_fits_is_not_turned_but_the_turn_is_told(form: str) -> Non
 
 
 def test_a_large_photograph_is_scaled_and_stays_a_jpeg() -> None:
+    """ReadImage: a larger image is scaled and encoded anew, and its original size is reported."""
     data = images.encoded(images.photograph((3000, 2000)), "JPEG", quality=85)
     result = shown(data)
     assert picture(result).size == (1568, 1045)
@@ -135,6 +143,7 @@ def test_a_large_photograph_is_scaled_and_stays_a_jpeg() -> None:
 
 
 def test_a_large_drawing_stays_a_png_and_keeps_its_colours() -> None:
+    """ReadImage: a large drawing stays a PNG."""
     result = shown(images.encoded(images.picture((4000, 300)), "PNG"))
     assert (picture(result).format, picture(result).size) == ("PNG", (1568, 118))
     for corner, colour in (("top left", "red"), ("top right", "green"), ("bottom left", "blue")):
@@ -149,6 +158,7 @@ def test_a_large_photograph_as_png_becomes_a_jpeg() -> None:
 
 
 def test_transparency_is_kept() -> None:
+    """ReadImage: transparency is kept when an image is encoded anew."""
     image = images.picture((2000, 100), "RGBA")
     image.putalpha(Image.linear_gradient("L").resize((2000, 100)))
     result = shown(images.encoded(image, "PNG"))
@@ -166,6 +176,7 @@ def test_the_transparent_colour_of_a_palette_is_kept() -> None:
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA"])
 def test_pixels_that_cannot_be_compressed_still_end_within_five_mebibytes(mode: str) -> None:
+    """ReadImage: no result is longer than 5 MiB of base64, whatever the pixels."""
     data = images.encoded(images.noise((EDGE, EDGE), mode), "PNG", compress_level=1)
     assert len(data) > 5 * MIB
     result = shown(data)
@@ -193,6 +204,8 @@ UPRIGHT = {  # orientation: what is then top left, top right
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "TIFF"])
 def test_a_scaled_image_is_turned_as_its_exif_data_ask(form: str, tmp_path: Any) -> None:
+    """ReadImage: an image that is encoded anew is turned as its EXIF data ask."""
+
     async def turn(orientation: int) -> ToolResult:
         (tmp_path / "turned").write_bytes(images.turned(form, orientation, (1800, 900)))
         return await read_image(f"{tmp_path}/turned")
@@ -227,6 +240,7 @@ def test_a_jpeg_of_hundreds_of_megapixels_is_decoded_at_a_fraction() -> None:
     [("I;16", 0x8080, 0x80), ("I", 0x4040, 0x40), ("CMYK", (255, 0, 0, 0), (0, 255, 255)), ("1", 1, 255)],
 )
 def test_kinds_of_pixels_are_converted_with_their_brightness(mode: str, value: Any, expected: Any) -> None:
+    """ReadImage: 16-bit, CMYK and bilevel pixels are converted when an image is encoded anew."""
     form = "TIFF" if mode in ("CMYK", "I") else "PNG"
     image = picture(shown(images.encoded(Image.new(mode, (2000, 20), value), form)))
     assert image.mode in ("L", "RGB")
@@ -254,6 +268,7 @@ def test_a_colour_profile_is_kept_and_comments_are_not() -> None:
 
 @pytest.mark.parametrize("form", ["BMP", "TIFF", "ICO", "PPM"])
 def test_other_formats_become_png(form: str) -> None:
+    """ReadImage: BMP, TIFF, ICO and PPM become PNG."""
     data = images.encoded(images.picture((60, 40)), form, **({"sizes": [(60, 40)]} if form == "ICO" else {}))
     result = shown(data)
     assert (picture(result).format, block(result).mime_type) == ("PNG", "image/png")
@@ -271,6 +286,7 @@ def test_a_photograph_as_tiff_becomes_a_png_too() -> None:
 
 @pytest.mark.parametrize("form", ["GIF", "WEBP", "PNG"])
 def test_of_an_animation_the_first_frame_is_shown_with_a_note(form: str) -> None:
+    """ReadImage: of an animation the first frame is shown, with a note."""
     result = shown(images.animated(form))
     image = picture(result)
     assert getattr(image, "n_frames", 1) == 1

@@ -12,12 +12,12 @@ import threading
 import unicodedata
 from typing import Any
 
-import images
 import pytest
 from fastrpc.tools.agent._image import pool as image_pool
 from fastrpc.tools.agent.read_image import read_image
-from image_calls import EDGE, MIB, attempt, block, fits, picture, refusal, refused, run, see, shown
 from PIL import Image
+from support import images
+from support.image_calls import EDGE, MIB, attempt, block, fits, picture, refusal, refused, run, see, shown
 
 from fastrpc import ToolError
 
@@ -34,6 +34,7 @@ def place(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_files_that_are_none(tmp_path: Any) -> None:
+    """ReadImage: a missing file or a folder is an error in a sentence."""
     assert refusal(f"{tmp_path}/missing.png") == f"file_path: {tmp_path}/missing.png does not exist."
     assert refusal(str(tmp_path)) == f"file_path: {tmp_path} is a folder; expected an image file."
     assert refusal("") == "file_path: expected the path to an image file, got an empty text."
@@ -45,6 +46,7 @@ def test_files_that_are_none(tmp_path: Any) -> None:
 
 
 def test_a_named_pipe_is_refused_at_once(tmp_path: Any) -> None:
+    """ReadImage: regular files only: a named pipe is refused at once."""
     os.mkfifo(tmp_path / "pipe.png")
     assert refusal(f"{tmp_path}/pipe.png").endswith("is a FIFO; expected an image file.")
 
@@ -63,6 +65,7 @@ def test_a_file_without_permission_is_refused(tmp_path: Any) -> None:
 
 
 def test_a_symbolic_link_is_not_followed_but_its_target_is_named(tmp_path: Any) -> None:
+    """ReadImage: a symbolic link is not followed."""
     (tmp_path / "image.png").write_bytes(images.encoded(images.picture(), "PNG"))
     os.symlink("image.png", "link.png")
     os.symlink("nowhere.png", "loose.png")
@@ -77,6 +80,7 @@ def test_a_symbolic_link_is_not_followed_but_its_target_is_named(tmp_path: Any) 
 
 @pytest.mark.parametrize("path", ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"])
 def test_the_wire_is_not_read(path: str) -> None:
+    """ReadImage: `/dev/stdin`, which is the wire, is not read."""
     message = refusal(path)
     assert "not followed" in message or "expected an image file" in message
 
@@ -95,6 +99,7 @@ def test_the_wire_is_not_read(path: str) -> None:
     ],
 )
 def test_what_is_no_image_is_named(data: bytes, what: str) -> None:
+    """ReadImage: what is no image is an error that says what it is."""
     message = refused(data)
     assert f"image.png {what}" in message
     assert message.endswith("; expected PNG, JPEG, GIF, WebP, BMP, TIFF, ICO, PPM or SVG.")
@@ -125,7 +130,10 @@ CUT = [
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("form", "options"), CUT)
 def test_a_file_cut_short_anywhere_is_refused(form: str, options: dict[str, Any]) -> None:
-    """At a few places through the process, at each byte through the function that it runs."""
+    """At a few places through the process, at each byte through the function that it runs.
+
+    ReadImage: a file that is cut short is an error.
+    """
     from fastrpc.tools.agent._image import image_worker as worker
 
     data = images.encoded(images.picture((24, 16)), form, **options)
@@ -140,6 +148,7 @@ def test_a_file_cut_short_anywhere_is_refused(form: str, options: dict[str, Any]
 
 @pytest.mark.filterwarnings("ignore")
 def test_every_hostile_file_is_refused_in_a_sentence_and_the_next_one_served(tmp_path: Any) -> None:
+    """ReadImage: a hostile file is an error in a sentence, and the next file is served."""
     sound = images.encoded(images.picture(), "PNG")
     (tmp_path / "sound.png").write_bytes(sound)
 
@@ -213,6 +222,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_pass_unchanged_into_the_file_system_and_into_errors(name: str, tmp_path: Any) -> None:
+    """ReadImage: a file name of any Unicode passes unchanged."""
     assert refusal(f"{tmp_path}/{name}") == f"file_path: {tmp_path}/{name} does not exist."
     data = images.encoded(images.picture(), "PNG")
     (tmp_path / name).write_bytes(data)
@@ -234,7 +244,11 @@ def test_texts_inside_an_image_pass_with_it() -> None:
 def test_a_file_that_becomes_a_link_while_it_is_read_never_shows_what_the_link_leads_to(
     tmp_path: Any,
 ) -> None:
-    """The path alternates between an image and a link to a secret one, as fast as the system can."""
+    """The path alternates between an image and a link to a secret one, as fast as the system can.
+
+    ReadImage: the check is made on the open descriptor, so that a path that is swapped meanwhile shows
+    nothing else.
+    """
     open_one = images.encoded(Image.new("RGB", (8, 8), "green"), "PNG")
     secret = images.encoded(Image.new("RGB", (9, 9), "red"), "PNG")
     (tmp_path / "secret.png").write_bytes(secret)
@@ -276,6 +290,7 @@ def test_a_file_that_becomes_a_link_while_it_is_read_never_shows_what_the_link_l
 
 
 def test_facts_become_structured_content_where_that_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ReadImage: its facts become `structuredContent` where `FASTRPC_STRUCTURED=1` asks for that."""
     data = images.encoded(images.picture(), "PNG")
     assert shown(data).structured is None
     monkeypatch.setenv("FASTRPC_STRUCTURED", "1")

@@ -17,7 +17,7 @@ from fastrpc.tools.agent._search._merge import merge
 from fastrpc.tools.agent._search._urls import canonical, shown, unwrap
 from hypothesis import given
 from hypothesis import strategies as st
-from search_engines import CAPTCHAS, fixture, fixture_path
+from support.search_engines import CAPTCHAS, fixture, fixture_path
 
 ENGINES = list(_search.PUBLISHED)
 
@@ -97,6 +97,7 @@ def read(engine: str, page: Page, query: str = "query") -> list[tuple[str, str, 
 
 
 def test_there_are_the_eleven_published_engines_each_with_a_page_of_its_shape() -> None:
+    """WebSearch: there are eleven engines, by name."""
     assert _search.names() == ENGINES == list(PAGES) == list(CAPTCHAS)
     assert len(ENGINES) == 11
     for name in ENGINES:
@@ -106,6 +107,7 @@ def test_there_are_the_eleven_published_engines_each_with_a_page_of_its_shape() 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_engines_page_is_read_exactly(engine: str) -> None:
+    """WebSearch: the page of each engine is read exactly."""
     assert read(engine, page_of(engine)) == PAGES[engine]
 
 
@@ -130,6 +132,7 @@ def test_a_captcha_is_a_block(engine: str) -> None:
     "body", [b"", b"\xff\xfe\x00<<", b"{}", b"[]", b"null", b'{"data": 1}', b"<p>All is new here</p>"]
 )
 def test_a_page_of_an_unknown_shape_is_an_error_and_not_no_results(engine: str, body: bytes) -> None:
+    """WebSearch: a page of an unknown shape is an error and not "no results"."""
     with pytest.raises(Failed):
         read(engine, page_of(engine, body=body))
 
@@ -210,6 +213,7 @@ ESCAPED = "https%3A%2F%2Fexample.org%2Fa%3Fb%3D1%26c%3D%25D9%2585"
     ],
 )
 def test_the_address_behind_an_engines_redirect_is_found(wrapped: str) -> None:
+    """WebSearch: redirects of engines are undone."""
     assert unwrap(wrapped) == TARGET
     assert shown(wrapped, "https://engine.example/") == TARGET
     assert canonical(wrapped) == canonical(TARGET)
@@ -227,6 +231,7 @@ def test_the_address_behind_an_engines_redirect_is_found(wrapped: str) -> None:
     ],
 )
 def test_one_page_has_one_key(other: str) -> None:
+    """WebSearch: a canonical URL has one entry."""
     assert canonical(other) == "https://example.org/page?q=1"
 
 
@@ -343,6 +348,8 @@ HITS = st.lists(
 
 @given(st.dictionaries(st.sampled_from(ENGINES), HITS, max_size=5), st.randoms())
 def test_the_order_of_answers_does_not_matter(lists: dict[str, list[Hit]], chance: Any) -> None:
+    """WebSearch: the order in which engines answer does not matter."""
+
     def seen(found: dict[str, list[Hit]]) -> list[Any]:
         return [(entry.title, entry.url, entry.snippet, entry.engines, entry.score) for entry in merge(found)]
 
@@ -358,6 +365,7 @@ def test_the_order_of_answers_does_not_matter(lists: dict[str, list[Hit]], chanc
 
 
 def test_a_page_scores_the_sum_of_its_reciprocal_ranks() -> None:
+    """WebSearch: results are merged by reciprocal rank."""
     hits = [Hit(name, f"https://{name}.example/", "") for name in "abc"]
     entries = merge(
         {"one": hits, "two": [hits[2], hits[1]], "three": [Hit("B", "http://b.example", "words")]}
@@ -408,6 +416,7 @@ def test_three_failures_in_a_row_open_the_breaker_for_an_hour() -> None:
 
 @pytest.mark.parametrize("answer", [True, False])
 def test_after_the_hour_one_search_tries_and_decides(answer: bool) -> None:
+    """WebSearch: after that hour one search tries the engine, and decides."""
     clock = Clock()
     breaker = Breaker(clock)
     for _ in range(FAILURES):

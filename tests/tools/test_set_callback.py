@@ -1,4 +1,4 @@
-"""SetCallback: what it answers, when its callbacks fire, how they reach the client, what a restart finds.
+"""SetCallback: what it answers, when its callbacks fire, how they reach the client.
 
 In memory, with seconds that are shorter where one has to pass; processes are in integration/test_callbacks.
 """
@@ -6,26 +6,32 @@ In memory, with seconds that are shorter where one has to pass; processes are in
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 import re
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fastrpc.tools.agent import _callbacks, _instances, _project, _state
+from fastrpc.tools.agent import _callbacks, _instances, _project
 from fastrpc.tools.agent import set_callback as module
-from fastrpc.tools.agent.set_callback import attach, set_callback
-from states import own_state
+from support.callbacks import (
+    TICK,
+    left_behind,
+    logged,
+    new_server,
+    notes,
+    put,
+    rows,
+    run,
+    settled,
+    shown,
+    until,
+)
+from support.state_folder import own_state
 
-from fastrpc import Server
-from fastrpc.testing import CallResult, Client
+from fastrpc.testing import Client
 from fastrpc.versions import VERSIONS
-
-TICK = 0.05  # how long a second lasts where `quick` is asked for
-LONG_AGO = 3600.0
 
 
 @pytest.fixture(autouse=True)
@@ -38,85 +44,6 @@ def project(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_callbacks, "SECOND", TICK)
-
-
-def new_server() -> Server:
-    app = Server("test")
-    app.add_tool(set_callback)
-
-    @app.tool(run="inline")
-    def echo(text: str) -> str:
-        return text
-
-    @app.tool
-    async def wait(seconds: float) -> str:
-        await asyncio.sleep(seconds)
-        return "waited"
-
-    @app.tool
-    def fail() -> None:
-        raise RuntimeError("no")
-
-    attach(app)
-    return app
-
-
-def run(
-    conversation: Callable[[Client], Awaitable[Any]], level: str | None = "info", app: Server | None = None
-) -> Any:
-    """Have a conversation with a server, a new one unless it is given."""
-
-    async def whole() -> Any:
-        async with Client(app or new_server(), log_level=level) as client:
-            return await asyncio.wait_for(conversation(client), 60)
-
-    return asyncio.run(whole())
-
-
-async def put(client: Client, message: str = "look", delay: int = 30, **arguments: Any) -> CallResult:
-    return await client.call("SetCallback", action="set", message=message, delay_seconds=delay, **arguments)
-
-
-async def shown(client: Client) -> str:
-    return at_once((await client.call("SetCallback", action="list")).text)
-
-
-def rows() -> list[dict[str, Any]]:
-    with _state.reading() as database:
-        return [dict(row) for row in database.execute("SELECT * FROM callbacks ORDER BY slot")]
-
-
-def settled(count: int) -> list[dict[str, Any]]:
-    """The rows once there are so many: what need not be waited for is written behind the answer."""
-    deadline = time.monotonic() + 30
-    while len(found := rows()) != count:
-        assert time.monotonic() < deadline, found
-        time.sleep(0.005)
-    return found
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.005)
-
-
-async def logged(client: Client, count: int) -> list[Any]:
-    """The messages of callbacks that have been logged, once there are so many."""
-    await until(lambda: len(client.logs) >= count)
-    assert all(log["logger"] == "callback" and log["level"] == "info" for log in client.logs)
-    return [log["data"] for log in client.logs]
-
-
-def at_once(text: str) -> str:
-    """The text as it is on a machine that is not busy, where no callback is told of seconds late."""
-    return re.sub(r"(\[callback \d due )\d s ago", r"\g<1>0 s ago", text)
-
-
-def notes(result: CallResult) -> list[str]:
-    """The texts behind a result's own."""
-    return [at_once(block["text"]) for block in result.content[1:]]
 
 
 # --- answers ----------------------------------------------------------------------------------------------
@@ -136,6 +63,9 @@ def notes(result: CallResult) -> list[str]:
     ],
 )
 def test_set_says_how_often_it_fires(arguments: dict[str, Any], text: str) -> None:
+    """SetCallback: repeat_count is 20 unless given, -1 for ever, 0 or 1 once; set answers with a text for
+    each.
+    """
     result = run(lambda client: put(client, **arguments))
     assert result.content == [{"type": "text", "text": text}]
     assert result.is_error is False
@@ -143,6 +73,8 @@ def test_set_says_how_often_it_fires(arguments: dict[str, Any], text: str) -> No
 
 
 def test_what_was_answered_is_on_disk(project: str) -> None:
+    """SetCallback: what was answered is on disk."""
+
     async def conversation(client: Client) -> None:
         began = time.time()
         await put(client, "first", repeat_count=40)
@@ -157,6 +89,10 @@ def test_what_was_answered_is_on_disk(project: str) -> None:
 
 
 def test_list_shows_each_slot_with_its_time_and_what_is_left() -> None:
+    """SetCallback: list answers with each slot's number, message, time until it fires and what is left.
+    SetCallback: an empty list is `No active callbacks.`
+    """
+
     async def conversation(client: Client) -> None:
         assert await shown(client) == "No active callbacks."
         await put(client, "check\nthe   build", 12, repeat_count=38)
@@ -189,6 +125,8 @@ def test_a_preview_is_cut_between_characters(message: str, preview: str) -> None
 
 
 def test_eight_slots_and_no_more() -> None:
+    """SetCallback: there are eight slots, 0 to 7, then `Error: all callback slots full (max 8)`."""
+
     async def conversation(client: Client) -> None:
         for slot in range(8):
             assert (await put(client, f"{slot}")).meta["fastrpc/facts"]["callback_id"] == slot
@@ -205,6 +143,8 @@ def test_eight_slots_and_no_more() -> None:
 
 
 def test_cancel_one_and_cancel_all() -> None:
+    """SetCallback: cancel answers with slot and message or, without an id, with how many there were."""
+
     async def conversation(client: Client) -> None:
         message = "all of it, " + "x" * 2000
         await put(client, message)
@@ -261,6 +201,10 @@ def test_a_cancelled_callback_does_not_fire(quick: None) -> None:
     ],
 )
 def test_bad_input_is_an_error_that_names_the_parameter(arguments: dict[str, Any], complaint: str) -> None:
+    """SetCallback: a delay is 1 to 3600 seconds and a message at most 2,048 characters; bad input is an error
+    that names the parameter.
+    """
+
     async def conversation(client: Client) -> None:
         result = await client.call("SetCallback", **{"action": "set", **arguments})
         assert (result.text, result.is_error) == (complaint, True)
@@ -270,6 +214,8 @@ def test_bad_input_is_an_error_that_names_the_parameter(arguments: dict[str, Any
 
 
 def test_a_message_of_2048_characters_is_taken_whole(quick: None) -> None:
+    """SetCallback: a message of 2,048 characters is taken whole."""
+
     async def conversation(client: Client) -> None:
         message = "م" * 2048
         await put(client, message, 1, repeat_count=1)
@@ -293,6 +239,8 @@ def test_a_slot_can_be_chosen_if_it_is_free() -> None:
 
 
 def test_the_schema_states_the_choices_and_the_range() -> None:
+    """SetCallback: the schema states the choices and the range."""
+
     async def conversation(client: Client) -> None:
         [schema] = [tool["inputSchema"] for tool in await client.tools() if tool["name"] == "SetCallback"]
         assert schema["properties"]["action"]["enum"] == ["set", "list", "cancel"]
@@ -349,6 +297,8 @@ def test_a_call_that_is_cancelled_sets_nothing(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("tool", ["echo", "fail", "nobody"])
 def test_a_due_callback_is_told_once_in_each_way(quick: None, tool: str) -> None:
+    """SetCallback: a due callback is delivered once in each way there is."""
+
     async def conversation(client: Client) -> None:
         await put(client, "look", 1, repeat_count=1)
         assert await logged(client, 1) == ["look"]
@@ -388,6 +338,8 @@ def test_the_next_result_tells_it_in_each_version(quick: None, version: str) -> 
 
 
 def test_the_text_says_how_long_ago_it_was_due(quick: None) -> None:
+    """SetCallback: the text says how long ago it was due."""
+
     async def conversation(client: Client) -> None:
         began = time.monotonic()
         await put(client, "look", 1, repeat_count=1)
@@ -400,6 +352,8 @@ def test_the_text_says_how_long_ago_it_was_due(quick: None) -> None:
 
 
 def test_it_fires_as_often_as_was_asked_with_the_same_delay(quick: None) -> None:
+    """SetCallback: it is armed again with the same delay after each fire."""
+
     async def conversation(client: Client) -> None:
         began = time.monotonic()
         await put(client, "again", 2, repeat_count=3)
@@ -416,6 +370,8 @@ def test_it_fires_as_often_as_was_asked_with_the_same_delay(quick: None) -> None
 
 @pytest.mark.parametrize("repeats", [40, -1])
 def test_what_is_left_is_counted_in_the_list_and_on_disk(quick: None, repeats: int) -> None:
+    """SetCallback: with -1 it fires for ever."""
+
     async def conversation(client: Client) -> None:
         await put(client, "tick", 8, repeat_count=repeats)
         await logged(client, 2)
@@ -442,6 +398,8 @@ def test_nothing_fires_while_a_call_is_in_flight(quick: None) -> None:
 
 
 def test_a_client_that_set_no_level_or_a_higher_one_gets_no_notification(quick: None) -> None:
+    """SetCallback: the notification goes only to a client that called logging/setLevel at info or lower."""
+
     async def conversation(client: Client) -> None:
         await put(client, "quiet", 1, repeat_count=1)
         await until(lambda: [row["undelivered"] for row in rows()] == [1])  # written behind what is sent
@@ -463,6 +421,8 @@ def test_a_client_that_set_no_level_or_a_higher_one_gets_no_notification(quick: 
     ],
 )
 def test_any_text_comes_back_unchanged(quick: None, message: str) -> None:
+    """SetCallback: any Unicode passes unchanged."""
+
     async def conversation(client: Client) -> None:
         await put(client, message, 1, repeat_count=2)
         assert await logged(client, 2) == [message, message]
@@ -492,199 +452,6 @@ def test_fires_that_pile_up_do_not_flood_a_result() -> None:
     for slot in range(8):
         left_behind(f"{slot}" * 1500, slot=slot, fires_left=0, undelivered=2, fired_at=time.time())
     run(conversation)
-
-
-# --- clocks and restarts ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("jump", [-LONG_AGO, LONG_AGO])
-def test_a_wall_clock_that_jumps_moves_nothing(
-    quick: None, monkeypatch: pytest.MonkeyPatch, jump: float
-) -> None:
-    async def conversation(client: Client) -> None:
-        began = time.monotonic()
-        await put(client, "far", 3600)
-        await put(client, "near", 10, repeat_count=2)
-        monkeypatch.setattr(_callbacks, "wall_clock", lambda: time.time() + jump)
-        assert await logged(client, 2) == ["near", "near"]
-        assert time.monotonic() - began >= 20 * TICK - 0.01
-        [far, *_] = (await shown(client)).splitlines()[1:]
-        assert re.search(r"fires in (3m0s|2m\d+s)", far), far
-        assert notes(await client.call("echo", text="x")) == []
-
-    run(conversation)
-
-
-def left_behind(message: str = "left", **values: Any) -> None:
-    """A row as a server that was killed leaves it, overdue by an hour unless told otherwise."""
-    row = {
-        "id": int.from_bytes(os.urandom(6), "big"),
-        "instance": "1-dead",
-        "project": _project.key(),
-        "slot": 0,
-        "message": message,
-        "delay_seconds": 30,
-        "fires_left": 3,
-        "due_at": time.time() - LONG_AGO,
-        "undelivered": 0,
-        "fired_at": 0.0,
-        **values,
-    }
-    os.makedirs(_instances.folder(), exist_ok=True)
-    with open(os.path.join(_instances.folder(), row["instance"] + ".lock"), "w"):
-        pass  # nobody holds it
-    with _state.changing() as database:
-        names = ", ".join(row)
-        marks = ", ".join(f":{name}" for name in row)
-        database.execute(f"INSERT INTO callbacks ({names}) VALUES ({marks})", row)
-
-
-def buried(instance: str) -> bool:
-    return not os.path.exists(os.path.join(_instances.folder(), instance + ".lock"))
-
-
-def test_what_is_overdue_at_the_start_fires_once() -> None:
-    async def conversation(client: Client) -> None:
-        assert await logged(client, 1) == ["left"]
-        result = await client.call("SetCallback", action="list")
-        assert re.fullmatch(r"\[callback 0 due 36\d\d s ago\] left", result.content[1]["text"])
-        active = r'Active callbacks \(1/8\):\n  \[0\] "left" - fires in 0m(30|[12]\d)s \(2 left\)'
-        assert re.fullmatch(active, result.content[0]["text"])
-        await until(lambda: [(r["instance"], r["fires_left"]) for r in rows()] == [(_instances.own(), 2)])
-        assert len(client.logs) == 1
-
-    left_behind()
-    run(conversation)
-    assert buried("1-dead")
-
-
-@pytest.mark.parametrize(("due_in", "text"), [(20.0, "0m(20|1\\d)s"), (7200.0, "0m(30|2\\d)s")])
-def test_what_is_not_due_waits_for_its_time_but_not_longer_than_its_delay(due_in: float, text: str) -> None:
-    async def conversation(client: Client) -> None:
-        assert re.search(rf"fires in {text} \(3 left\)", await shown(client))
-        assert client.logs == []
-
-    left_behind(due_at=time.time() + due_in)
-    run(conversation)
-
-
-def test_who_sets_the_level_soon_after_the_start_still_hears_of_what_was_overdue(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(_callbacks, "LISTENER_LOOKS", 100)
-
-    async def conversation(client: Client) -> None:
-        await asyncio.sleep(0.2)
-        await client.set_level("info")
-        assert await logged(client, 1) == ["left"]
-        await asyncio.sleep(0.6)
-        assert len(client.logs) == 1
-
-    left_behind()
-    run(conversation, level=None)
-
-
-def test_fires_that_no_result_told_of_are_told_by_the_next_server() -> None:
-    async def conversation(client: Client) -> None:
-        result = await client.call("SetCallback", action="list")
-        assert result.content[0]["text"] == "No active callbacks."
-        assert re.fullmatch(r"\[callback 0 due [1-6]\d s .* left\n\[it fired 2 times\]", notes(result)[0])
-        assert client.logs == []
-
-    left_behind(fires_left=0, undelivered=2, fired_at=time.time() - 12)
-    run(conversation)
-    settled(0)
-
-
-def test_what_was_delivered_is_not_delivered_by_the_next_server(quick: None) -> None:
-    async def conversation(client: Client) -> None:
-        await put(client, "look", 1, repeat_count=1)
-        await logged(client, 1)
-        assert len(notes(await client.call("echo", text="x"))) == 1
-        await shown(client)
-
-    run(conversation)
-    settled(0)
-
-
-def test_only_rows_of_the_dead_and_of_this_project_are_taken_over() -> None:
-    async def conversation(client: Client) -> None:
-        assert "(1/8)" in await shown(client)
-        assert '"mine"' in await shown(client)
-        await put(client, "new")
-        assert sorted((row["message"], row["instance"]) for row in rows()) == [
-            ("lives", "2-alive"),
-            ("mine", _instances.own()),
-            ("new", _instances.own()),
-            ("other", "1-dead"),
-        ]
-
-    soon = time.time() + 20
-    left_behind("mine", due_at=soon)
-    left_behind("other", due_at=soon, project="/another/project", slot=1)
-    left_behind("lives", due_at=soon, instance="2-alive")
-    with open(os.path.join(_instances.folder(), "2-alive.lock")) as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        run(conversation)
-    assert not buried("1-dead")
-
-
-def test_slots_that_collide_are_numbered_anew_and_what_finds_none_waits_for_a_later_start() -> None:
-    async def first(client: Client) -> None:
-        lines = (await shown(client)).splitlines()
-        assert lines[0] == "Active callbacks (8/8):"
-        assert {line.split('"')[1] for line in lines[1:]} == {f"{name}" for name in range(8)}
-        assert '[4] "0"' in "\n".join(lines)
-
-    async def second(client: Client) -> None:
-        assert re.findall(r'"(\d)"', await shown(client)) == ["8"]
-
-    for name in range(9):  # the later it is due, the higher its name
-        left_behind(f"{name}", slot=4, instance=f"{name}-dead", due_at=time.time() + 10 + name)
-    run(first)
-    assert [buried(f"{name}-dead") for name in range(9)] == [True] * 8 + [False]
-    assert sorted(row["slot"] for row in rows() if row["instance"] == _instances.own()) == list(range(8))
-    run(second)
-
-
-def test_what_is_left_later_is_left_to_those_that_start_later() -> None:
-    async def conversation(client: Client) -> None:
-        left_behind()
-        assert await shown(client) == "No active callbacks."
-
-    run(conversation)
-
-
-def test_a_start_that_fails_is_said_and_tried_again_by_the_next_call(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    async def conversation(client: Client) -> None:
-        said = ""
-        while "fastrpc: the callbacks of an earlier server are not taken over: " not in said:
-            said += capfd.readouterr().err
-            await asyncio.sleep(0.01)
-        refused = await client.call("SetCallback", action="list")
-        assert refused.is_error
-        assert _state.path() in refused.text
-        os.unlink(_state.path())
-        left_behind("mended")
-        assert "mended" in await shown(client)
-
-    left_behind()
-    _state.close()
-    with open(_state.path(), "wb") as file:
-        file.write(b"no database at all, for certain" * 1000)
-    run(conversation)
-
-
-def test_a_server_on_a_new_state_makes_no_files_at_its_start(tmp_path: Any) -> None:
-    async def conversation(client: Client) -> None:
-        await client.call("echo", text="x")
-        assert not (tmp_path / "state").exists()
-        assert await shown(client) == "No active callbacks."
-
-    run(conversation)
-    assert not (tmp_path / "state").exists()
 
 
 def test_notes_cost_nothing_while_there_are_none(quick: None) -> None:

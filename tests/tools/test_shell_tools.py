@@ -69,6 +69,7 @@ def facts(result: ToolResult) -> dict[str, Any]:
 
 
 def test_programs_are_told_that_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bash: programs find `TERM=dumb` and no pager."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("PAGER", "less")
     text = call("echo $TERM $PAGER $GIT_PAGER $MANPAGER; echo [$AWS_PAGER]").content
@@ -100,11 +101,19 @@ def test_programs_are_told_that_nobody_watches(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_a_result_shows_the_output_and_how_it_ended(command: str, text: str, is_error: bool) -> None:
+    """Bash: the output is both streams as they came, escape sequences and redraws collapsed, bad UTF-8 as
+    U+FFFD; `isError` is true exactly where a last line names an exit code, a signal or a time-out; an
+    empty success is `(no output)`.
+    """
     result = call(command)
     assert (result.content, result.is_error) == (text, is_error)
 
 
 def test_the_facts_of_a_result_are_in_meta_and_nothing_is_structured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every tool: a result is one text block, always has `isError`, and holds its facts in
+    `_meta["fastrpc/facts"]`.
+    Bash: exit code, signal, time-out, duration, truncation, path and task are facts in `_meta`.
+    """
     began = time.monotonic()
     result = call("exit 9")
     found = facts(result)
@@ -123,6 +132,7 @@ def test_the_facts_of_a_result_are_in_meta_and_nothing_is_structured(monkeypatch
 
 
 def test_the_end_of_the_shell_ends_the_call_and_children_are_named() -> None:
+    """Bash: a call returns as soon as the shell ends, with a note of children that still run."""
     result = call("sleep 600 & echo hi")
     text = str(result.content)
     assert text.startswith("hi\n[1 child still runs: ")
@@ -131,6 +141,7 @@ def test_the_end_of_the_shell_ends_the_call_and_children_are_named() -> None:
 
 
 def test_a_timeout_returns_what_was_printed() -> None:
+    """Bash: what was printed before a time-out is returned."""
     result = call("echo before; trap '' TERM; sleep 60; sleep 60", timeout=2000)
     assert (result.content, result.is_error) == ("before\n[timed out after 2000 ms]", True)
     assert facts(result)["timed_out"] is True
@@ -138,11 +149,13 @@ def test_a_timeout_returns_what_was_printed() -> None:
 
 @pytest.mark.parametrize("timeout", [0, -1])
 def test_a_timeout_that_is_none_is_refused(timeout: int) -> None:
+    """Bash: a `timeout` of zero or less is refused."""
     with pytest.raises(ToolError, match=f"timeout: expected .* got {timeout}"):
         call("true", timeout)
 
 
 def test_a_timeout_above_the_longest_is_taken_as_the_longest_and_said() -> None:
+    """Bash: a `timeout` above 600,000 ms is taken as 600,000, and the result says so."""
     assert call("true", 600_001).content == (
         "(no output)\n[timeout 600001 ms is taken as 600000 ms, the longest]"
     )
@@ -151,6 +164,9 @@ def test_a_timeout_above_the_longest_is_taken_as_the_longest_and_said() -> None:
 
 @pytest.mark.parametrize("size", [30_000, 140_000, 1_000_000])
 def test_a_command_of_any_length_runs_as_a_short_one_does(size: int) -> None:
+    """Bash: a command above the system's limit of arguments runs as a short one does; it goes in through a
+    descriptor.
+    """
     command = (
         f": '{'x' * size}'\n"
         'echo "$0 $# [$BASH_SUBSHELL] $LINENO $(ls /proc/self/fd | tr "\\n" " ")"; cat; '
@@ -185,6 +201,9 @@ def kept(result: ToolResult) -> bytes:
 
 
 def test_a_long_output_keeps_head_and_tail_and_names_the_file_that_holds_all() -> None:
+    """Every tool: of an output that is too long the first third and the last two thirds of what fits are
+    kept, and a line between them says how much is left out and which file holds it.
+    """
     result = call("seq 1 50000; exit 2")
     text = str(result.content)
     whole = "".join(f"{number}\n" for number in range(1, 50_001))
@@ -219,6 +238,7 @@ def test_more_output_than_memory_holds_is_cut_and_counted_exactly() -> None:
 
 
 def test_wide_text_is_cut_by_tokens() -> None:
+    """Every tool: a character that is not ASCII counts as a token, of the others four make one."""
     result = call("for i in {1..3000}; do echo 'النتيجة سليمة'; done")
     text = str(result.content)
     assert 12_000 < _text.tokens_of(text) <= 20_000
@@ -230,6 +250,7 @@ def test_wide_text_is_cut_by_tokens() -> None:
     "command", ["head -c 29000 /dev/zero | tr '\\0' x", "head -c 28998 /dev/zero | tr '\\0' x"]
 )
 def test_a_result_stays_below_the_limit_at_its_edge(command: str) -> None:
+    """Every tool: a result stays below 30,000 characters and about 20,000 tokens."""
     assert len(str(call(command).content)) < 30_000
 
 
@@ -241,6 +262,7 @@ def test_one_endless_line_is_cut_too() -> None:
 
 
 def test_an_output_over_the_files_limit_keeps_both_ends_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every tool: an output file over its limit holds head and latest tail, and the result says so."""
     monkeypatch.setenv("FASTRPC_OUTPUT_FILE_BYTES", str(2 * 1024 * 1024))
     result = call("seq 1 1000000")
     assert "the first and the last 1 MiB of all output" in str(result.content)
@@ -260,6 +282,7 @@ def test_a_state_folder_that_cannot_be_written_costs_only_the_file(monkeypatch: 
 
 
 def test_old_files_go_and_then_the_oldest_of_too_many(tmp_path: Any) -> None:
+    """Every tool: output files go after 24 hours or, the oldest first, when all hold over 2 GiB."""
     now = time.time()
     for name, age, size in [
         ("old", 90_000, 1),
@@ -347,6 +370,9 @@ def test_progress_of_a_flood_is_bounded() -> None:
 def test_a_command_that_outlasts_the_clients_patience_goes_on_as_a_task(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Every tool: no call outlasts the client's patience (`FASTRPC_PATIENCE_SECONDS`): Bash hands over to a
+    background task, and the call's own `timeout` still counts.
+    """
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "0.9")
@@ -389,6 +415,7 @@ def test_a_handed_over_command_is_read_on_without_a_gap_and_its_timeout_counts(
 
 
 def test_without_a_limit_of_patience_nothing_is_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every tool: with `FASTRPC_PATIENCE_SECONDS=0` a call is waited for as long as it takes."""
     monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "0")
     assert call("sleep 0.5; echo done").content == "done"
 
@@ -397,6 +424,11 @@ def test_without_a_limit_of_patience_nothing_is_handed_over(monkeypatch: pytest.
 
 
 def test_a_background_task_from_start_to_end(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BackgroundBash: it returns at once with id and pid, and ids count up from 1.
+    ReadBgOutput: it returns only what is new, then a line with state and time.
+    ListBgTasks: without tasks it says `No background tasks.`; the list is structured, too.
+    KillBgTask: that a task has ended already is said and no error.
+    """
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     monkeypatch.chdir(tmp_path)
@@ -430,6 +462,7 @@ def test_a_background_task_from_start_to_end(tmp_path: Any, monkeypatch: pytest.
 
 
 def test_wait_ms_ends_with_new_output_with_the_end_or_with_the_time(tmp_path: Any) -> None:
+    """ReadBgOutput: `wait_ms` ends with new output, with the task's end, or with the time."""
     news, end = tmp_path / "news", tmp_path / "end"
 
     async def wait() -> None:
@@ -454,6 +487,10 @@ def test_wait_ms_ends_with_new_output_with_the_end_or_with_the_time(tmp_path: An
 
 
 def test_a_large_output_is_read_page_by_page_without_loss_or_repetition() -> None:
+    """BackgroundBash: memory holds a rolling buffer, the file all of the output.
+    ReadBgOutput: more than fits comes with the next read.
+    """
+
     async def read() -> None:
         await begin_task('for i in {1..40000}; do echo "line $i ö"; done')
         text, pages = "", 0
@@ -492,6 +529,8 @@ def test_characters_and_escape_sequences_are_not_torn_between_two_reads(tmp_path
 
 
 def test_the_ninth_task_is_refused_with_the_list_of_those_that_run() -> None:
+    """BackgroundBash: eight tasks run at a time; the ninth is refused with the list of those that run."""
+
     async def nine() -> None:
         for number in range(8):
             await begin_task(f"sleep 6{number}")
@@ -504,6 +543,8 @@ def test_the_ninth_task_is_refused_with_the_list_of_those_that_run() -> None:
 
 
 def test_killing_a_task_ends_all_of_it_before_the_answer() -> None:
+    """KillBgTask: all of a task gets SIGTERM, a second later SIGKILL, and is reaped before the answer."""
+
     async def kill() -> None:
         await begin_task("setsid sleep 60 & echo $!; sleep 60")
         child = str((await read_task(1, wait_ms=20_000)).content).splitlines()[0]
@@ -543,6 +584,8 @@ def test_a_task_whose_shell_has_ended_runs_as_long_as_its_children_do(tmp_path: 
 
 @pytest.mark.parametrize("tool", [read_task, kill_task], ids=["ReadBgOutput", "KillBgTask"])
 def test_an_unknown_task_is_an_error_with_the_ids_that_exist(tool: Any) -> None:
+    """ReadBgOutput: an unknown id is an error with the ids that exist."""
+
     async def ask() -> None:
         with pytest.raises(ToolError, match=r"no background task 7\. Tasks: none\."):
             await tool(7)
@@ -555,6 +598,7 @@ def test_an_unknown_task_is_an_error_with_the_ids_that_exist(tool: Any) -> None:
 
 
 def test_the_last_hundred_that_have_ended_stay_readable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ReadBgOutput: the last hundred tasks that have ended stay readable."""
     monkeypatch.setattr(_tasks, "ENDED_KEPT", 3)
 
     async def many() -> None:
@@ -570,6 +614,8 @@ def test_the_last_hundred_that_have_ended_stay_readable(monkeypatch: pytest.Monk
 
 
 def test_a_task_in_the_list_is_cut_to_one_line() -> None:
+    """ListBgTasks: a task is one line: id, state, run time and the command, cut at 80 characters."""
+
     async def listed() -> str:
         await begin_task("sleep 60\n# " + "long " * 100)
         return str(list_tasks().content)

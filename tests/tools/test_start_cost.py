@@ -13,7 +13,8 @@ import time
 from typing import Any
 
 import pytest
-from stdio import LEGACY, MODERN_META, encode, serve
+from support.protocol import LEGACY
+from support.stdio import MODERN_META, encode, serve
 
 LIBRARIES = (
     "PIL",
@@ -111,6 +112,7 @@ def imported(stderr: str) -> set[str]:
 
 @pytest.mark.parametrize("working", [None, "/"])
 def test_the_handshake_and_the_list_import_nothing_that_only_calls_need(tmp_path: Any, working: Any) -> None:
+    """Every tool: the handshake and the list import no library that only calls need."""
     with server(tmp_path, working) as process:
         process.send(b"".join(map(encode, HANDSHAKE)))
         process.close_stdin()

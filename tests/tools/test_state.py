@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from fastrpc.tools.agent import _instances, _project, _state
 from fastrpc.tools.agent._state import file as state_file
-from states import contents, forget, in_a_process, output_of, own_state, write
+from support.state_folder import contents, forget, in_a_process, output_of, own_state, write
 
 from fastrpc import ToolError
 
@@ -43,6 +43,7 @@ def refusal(block: Any = None) -> str:
 
 
 def test_the_project_is_the_nearest_folder_upward_with_git(tmp_path: Path, monkeypatch: Any) -> None:
+    """State: the project is the nearest folder upward that holds `.git`."""
     inner = tmp_path / "project" / "a" / "b"
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
@@ -54,6 +55,7 @@ def test_the_project_is_the_nearest_folder_upward_with_git(tmp_path: Path, monke
 def test_without_git_the_project_is_the_working_directory_as_a_real_path(
     tmp_path: Path, monkeypatch: Any
 ) -> None:
+    """State: without `.git` the project is the working directory, as a real path."""
     (tmp_path / "plain").mkdir()
     (tmp_path / "link").symlink_to("plain")
     monkeypatch.chdir(tmp_path / "link")
@@ -99,6 +101,9 @@ def test_a_change_that_breaks_a_rule_of_the_schema_is_undone_and_told_as_it_is()
 
 
 def test_files_are_for_their_owner_alone(state: Path) -> None:
+    """State: it lives in one SQLite database (WAL) under the state directory, and its files are for their
+    owner alone.
+    """
     before = os.umask(0)
     try:
         write("one")
@@ -114,6 +119,7 @@ def test_files_are_for_their_owner_alone(state: Path) -> None:
 
 
 def test_the_log_is_on_disk_before_a_change_is_over() -> None:
+    """State: a change is on disk before it is acknowledged: writing is synchronous in full."""
     with _state.changing() as db:
         assert db.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
         assert db.execute("PRAGMA synchronous").fetchone()[0] == 2  # FULL
@@ -152,6 +158,7 @@ def test_the_file_system_is_that_of_the_innermost_mount() -> None:
 
 
 def test_importing_the_tool_does_not_import_sqlite() -> None:
+    """State: sqlite3 is imported by the first call that needs it."""
     code = (
         "import sys, fastrpc.tools.agent.task_manager\n"
         "print([name for name in ('sqlite3', 'threading', 'json', 'unicodedata') if name in sys.modules])"
@@ -302,6 +309,7 @@ SPOILT = {
 
 @pytest.mark.parametrize("how", SPOILT)
 def test_a_file_that_cannot_be_used_is_named_and_left_as_it_is(state: Path, how: str) -> None:
+    """State: a damaged file, another program's or a newer one is refused by name and left as it is."""
     path = state / "state.sqlite3"
     spoil(path, how)
     before = contents(state)
@@ -364,6 +372,7 @@ def test_a_state_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path, monkey
 
 
 def test_a_full_disk_is_a_sentence_and_the_old_state_is_readable() -> None:
+    """State: on a full disk a change is an error in a sentence, and what was there can be read."""
     write("one")
     with _state.reading() as db:
         pages = db.execute("PRAGMA page_count").fetchone()[0]
@@ -377,6 +386,7 @@ def test_a_full_disk_is_a_sentence_and_the_old_state_is_readable() -> None:
 
 
 def test_where_nothing_can_be_written_the_old_state_is_readable(state: Path) -> None:
+    """State: where nothing may be written, what was there can be read."""
     write("one")
     _state.close()
     before = contents(state)
@@ -416,6 +426,7 @@ def make_version_1(state: Path) -> None:
 
 
 def test_an_older_version_is_brought_forward_with_what_it_holds(state: Path, monkeypatch: Any) -> None:
+    """State: an older version of the database is brought forward with all it holds."""
     make_version_1(state)
     monkeypatch.setattr(_state, "MIGRATIONS", [*_state.MIGRATIONS[:1], LATER, ("CREATE TABLE third (x)",)])
     with _state.reading() as db:

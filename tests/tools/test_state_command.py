@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastrpc.tools.agent import _instances, _project, _state
 from fastrpc.tools.agent._state import command as state_command
-from states import contents, forget, own_state, write
+from support.state_folder import contents, forget, own_state, write
 
 from fastrpc import UsageError
 
@@ -51,6 +51,7 @@ def fill(state: Path) -> Any:
 
 
 def test_show_lists_what_lies_there(state: Path, capsys: Any) -> None:
+    """State: `fastrpc state --show` lists what lies there."""
     with fill(state):
         before = contents(state / "output")
         code, shown = command(capsys)
@@ -80,6 +81,7 @@ def test_show_and_clean_make_nothing(state: Path, capsys: Any) -> None:
 
 
 def test_clean_removes_what_nobody_needs_and_no_tasks(state: Path, capsys: Any) -> None:
+    """State: `fastrpc state --clean` removes what nobody needs any more, and no tasks."""
     with fill(state):
         code, shown = command(capsys, "--clean")
     assert code == 0

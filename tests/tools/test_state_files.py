@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from fastrpc.tools.agent import _instances, _output_files, _state
 from fastrpc.tools.agent._state import file as state_file
-from odd_files import KINDS, at_most, make
-from states import forget, own_state, write
+from support.special_files import KINDS, at_most, make
+from support.state_folder import forget, own_state, write
 
 from fastrpc import ToolError
 

@@ -14,7 +14,7 @@ from fastrpc.tools.agent import _state, _text
 from fastrpc.tools.agent._contract import CONTRACT
 from fastrpc.tools.agent._task_list import ranges
 from fastrpc.tools.agent.task_manager import task_manager
-from in_memory import with_client
+from support.in_memory import with_client
 
 from fastrpc import Server, ToolError
 from fastrpc.testing import CallResult, Client
@@ -77,6 +77,7 @@ def a_shop() -> None:
 
 
 def test_the_schema_is_the_published_one_with_the_actions_as_a_choice() -> None:
+    """TaskManager: the schema shows `query` as required."""
     listed = talk(lambda client: client.tools())[0]["inputSchema"]
     published = CONTRACT["TaskManager"]["parameters"]
     assert [*listed["properties"]] == [*published]
@@ -88,6 +89,7 @@ def test_the_schema_is_the_published_one_with_the_actions_as_a_choice() -> None:
 
 @pytest.mark.parametrize("query", [{}, {"query": ""}, {"query": None}, {"query": "whatever"}])
 def test_the_query_may_be_missing_where_it_is_of_no_use(query: dict[str, Any]) -> None:
+    """TaskManager: a call without `query` is accepted where it is of no use."""
     assert do("create", text="Build the shop", **query) == "Task 1: Build the shop (current)"
     assert do("add", text="order shelves", **query).endswith("\n  - [ ] 1. order shelves")
     assert do("complete", step_id=1, **query).endswith("\n  - [x] 1. order shelves")
@@ -96,6 +98,7 @@ def test_the_query_may_be_missing_where_it_is_of_no_use(query: dict[str, Any]) -
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_structured_content_says_what_the_text_says(version: str) -> None:
+    """TaskManager: answers are Markdown check lists with ids, `structuredContent` says the same as data."""
     a_shop()
     result = call("complete", version, step_id=2)
     assert result.text == "Task 1: Build the shop\n  - [ ] 1. find a place\n  - [x] 2. order shelves"
@@ -113,12 +116,14 @@ def test_the_structured_content_says_what_the_text_says(version: str) -> None:
 
 
 def test_a_new_task_becomes_the_current_one_and_ids_count_up() -> None:
+    """TaskManager: create makes a new task, which becomes the current one."""
     assert do("create", text="Build the shop") == "Task 1: Build the shop (current)"
     assert do("create", text="Tax return") == "Task 2: Tax return (current)"
     assert do("list") == "Task 1: Build the shop\nTask 2: Tax return (current)"
 
 
 def test_steps_go_to_the_current_task_or_to_the_one_that_is_named() -> None:
+    """TaskManager: add gives a step to the current task or to the one that is named."""
     a_shop()
     assert do("add", text="print the form") == (
         "Task 2: Tax return (current)\n  - [ ] 3. collect receipts\n  - [ ] 4. print the form"
@@ -129,12 +134,14 @@ def test_steps_go_to_the_current_task_or_to_the_one_that_is_named() -> None:
 
 
 def test_step_ids_are_unique_over_all_tasks_of_the_project() -> None:
+    """TaskManager: step ids are unique over all tasks of the project."""
     a_shop()
     data = call("list").structured
     assert [[step["id"] for step in task["steps"]] for task in data["tasks"]] == [[1, 2], [3]]
 
 
 def test_completing_a_step_leaves_the_others_and_the_task_as_they_are() -> None:
+    """TaskManager: complete with a step id completes that step and no other."""
     a_shop()
     assert do("complete", step_id=1) == (
         "Task 1: Build the shop\n  - [x] 1. find a place\n  - [ ] 2. order shelves"
@@ -144,6 +151,7 @@ def test_completing_a_step_leaves_the_others_and_the_task_as_they_are() -> None:
 
 
 def test_completing_without_a_step_completes_the_task_with_its_open_steps() -> None:
+    """TaskManager: complete without a step id completes the whole task."""
     a_shop()
     do("complete", step_id=1)
     assert do("complete", task_id=1) == (
@@ -153,6 +161,7 @@ def test_completing_without_a_step_completes_the_task_with_its_open_steps() -> N
 
 
 def test_completing_twice_says_so_and_changes_nothing() -> None:
+    """TaskManager: completing twice changes nothing."""
     a_shop()
     do("complete", step_id=1)
     do("complete", task_id=2)
@@ -164,6 +173,7 @@ def test_completing_twice_says_so_and_changes_nothing() -> None:
 
 
 def test_a_step_for_a_completed_task_opens_it_again_and_what_was_done_stays() -> None:
+    """TaskManager: nothing is overwritten as a whole, and completed steps stay."""
     a_shop()
     do("complete")
     assert do("add", text="pay") == (
@@ -173,6 +183,7 @@ def test_a_step_for_a_completed_task_opens_it_again_and_what_was_done_stays() ->
 
 
 def test_switching_by_id_and_by_words_of_the_name() -> None:
+    """TaskManager: switch takes an id or a query."""
     a_shop()
     assert do("switch", task_id=1).startswith("Task 1: Build the shop (current)")
     assert do("switch", query="RETURN tax").startswith("Task 2: Tax return (current)")
@@ -187,6 +198,7 @@ def test_a_whole_name_wins_over_names_that_contain_it() -> None:
 
 
 def test_an_ambiguous_query_is_refused_with_the_candidates() -> None:
+    """TaskManager: an ambiguous query is refused with the candidates."""
     for name in ("Shop window", "Tax", "Build the shop"):
         do("create", text=name)
     said = refused("switch", query="shop")
@@ -199,6 +211,7 @@ def test_an_ambiguous_query_is_refused_with_the_candidates() -> None:
 
 
 def test_listing_what_matches() -> None:
+    """TaskManager: list shows the tasks and steps whose text matches."""
     a_shop()
     assert do("list", query="SHOP") == (
         "Task 1: Build the shop\n  - [ ] 1. find a place\n  - [ ] 2. order shelves"
@@ -212,6 +225,7 @@ def test_listing_what_matches() -> None:
 
 
 def test_pending_shows_open_steps_and_open_tasks_without_steps() -> None:
+    """TaskManager: pending shows open steps."""
     a_shop()
     do("create", text="Sleep")
     do("create", text="Nothing left")
@@ -255,6 +269,7 @@ def test_an_empty_project() -> None:
 def test_a_text_that_is_missing_empty_or_too_long_is_refused(
     action: str, text: dict[str, Any], got: str
 ) -> None:
+    """TaskManager: empty and overlong texts are refused."""
     do("create", text="a task")
     said = refused(action, **text)
     assert said.startswith("text: expected ")
@@ -263,6 +278,7 @@ def test_a_text_that_is_missing_empty_or_too_long_is_refused(
 
 @pytest.mark.parametrize("id", [0, -1, 9, 10**30])
 def test_unknown_ids_are_refused_with_those_that_exist(id: int) -> None:
+    """TaskManager: an unknown id is an error with the ids that exist."""
     a_shop()
     for action, arguments in (("complete", {}), ("add", {"text": "x"}), ("switch", {}), ("list", {})):
         assert refused(action, task_id=id, **arguments) == f"task_id: there is no task {id}. Tasks: 1-2."
@@ -305,6 +321,7 @@ TEXTS = [
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_texts_pass_unchanged(text: str) -> None:
+    """TaskManager: any Unicode passes unchanged."""
     assert do("create", text=text) == f"Task 1: {text} (current)"
     assert do("add", text=text).endswith(f"\n  - [ ] 1. {text}")
     data = call("list").structured
@@ -349,6 +366,7 @@ def fill(tasks: int, steps: int, text: str) -> None:
 @pytest.mark.parametrize("text", ["a step", 'a step with "quotes" and\ttabs \\ \x01', "خ" * 400])
 @pytest.mark.parametrize("action", ["list", "pending"])
 def test_a_long_list_is_cut_and_says_how_to_go_on(action: str, text: str) -> None:
+    """TaskManager: a long list stays below the limits of a result and says how to go on."""
     fill(3, 1000, text)
     arguments: dict[str, Any] = {"task_id": 1}
     seen: list[int] = []

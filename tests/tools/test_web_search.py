@@ -18,7 +18,7 @@ from fastrpc.tools.agent._search import _command as search_command
 from fastrpc.tools.agent._search._breaker import FAILURES, SECONDS, Breaker
 from fastrpc.tools.agent._search._merge import merge
 from fastrpc.tools.agent.web_search import web_search
-from search_engines import StandIn, search_engines
+from support.search_engines import StandIn, search_engines
 
 from fastrpc import ToolError, ToolResult, UsageError
 
@@ -94,6 +94,7 @@ def test_an_engine_of_ddgs_that_ddgs_no_longer_has_is_an_error(monkeypatch: pyte
 
 
 def test_a_new_engine_is_one_file(tmp_path: Any, engines: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    """WebSearch: a new engine is one file."""
     (tmp_path / "aardvark.py").write_text(
         "from fastrpc.tools.agent._search.wikipedia import Wikipedia\n"
         "class Aardvark(Wikipedia):\n"
@@ -111,6 +112,9 @@ def test_a_new_engine_is_one_file(tmp_path: Any, engines: StandIn, monkeypatch: 
 
 
 def test_all_engines_are_asked_and_one_list_comes_back(engines: StandIn) -> None:
+    """WebSearch: all engines are asked at once and one list comes back, of at most 10 entries, each with
+    title, URL, snippet and the engines that found it.
+    """
     result = call()
     lines = text(result).splitlines()
     assert result.is_error is False
@@ -152,6 +156,7 @@ def test_all_engines_are_asked_and_one_list_comes_back(engines: StandIn) -> None
 def test_the_facts_are_structured_where_that_is_asked_for(
     engines: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """WebSearch: its facts are structured where that is asked for."""
     monkeypatch.setenv("FASTRPC_STRUCTURED", "1")
     result = call()
     assert result.structured["results"] == facts(result)["results"]
@@ -160,6 +165,7 @@ def test_the_facts_are_structured_where_that_is_asked_for(
 
 @pytest.mark.parametrize("query", ["خبز  بلدي", "👩‍💻 & 50% = a+b?#/\\", "cafe\u0301 é", "可愛い 'x' \"y\""])
 def test_a_query_reaches_every_engine_unchanged(engines: StandIn, query: str) -> None:
+    """WebSearch: Arabic, emoji and combining marks reach every engine unchanged."""
     result = call(query)
     assert set(outcomes(result).values()) == {"ok"}
     words = " ".join(query.split())
@@ -174,6 +180,7 @@ def test_a_query_reaches_every_engine_unchanged(engines: StandIn, query: str) ->
 def test_arabic_joiners_and_combining_marks_come_back_unchanged(
     engines: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """WebSearch: Arabic, joiners and combining marks come back unchanged."""
     monkeypatch.setenv("FASTRPC_SEARCH_ENGINES", "duckduckgo")
     block = text(call("دليل")).split("\n\n")[1]
     assert block == (
@@ -198,6 +205,7 @@ def test_another_user_agent_may_be_set(engines: StandIn, monkeypatch: pytest.Mon
 def test_the_setting_chooses_the_engines_and_their_order(
     engines: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """WebSearch: `FASTRPC_SEARCH_ENGINES` chooses the engines."""
     monkeypatch.setenv("FASTRPC_SEARCH_ENGINES", " Mojeek, bing,mojeek,,nosuch ")
     assert closing(call()) == "[engines: mojeek ok 2, bing ok 3, nosuch unknown]"
     assert {request.engine for request in engines.requests} == {"mojeek", "bing"}
@@ -216,6 +224,7 @@ def test_settings_that_leave_nothing_to_ask_are_an_error(monkeypatch: pytest.Mon
 
 
 def test_searxng_is_asked_at_its_address_and_named_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """WebSearch: an instance of SearXNG is asked at its URL."""
     monkeypatch.setenv("FASTRPC_SEARCH_ENGINES", "searxng")
     assert closing(call()) == "[engines: searxng not set]"
     assert call().is_error is True
@@ -247,7 +256,10 @@ MODES = {
 
 @pytest.mark.parametrize("mode", MODES)
 def test_whatever_an_engine_does_has_a_name(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each engine in each mode; and what one does, the others do not notice."""
+    """Each engine in each mode; and what one does, the others do not notice.
+
+    WebSearch: the closing line tells each engine's outcome: ok, empty, blocked, timeout or error.
+    """
     with search_engines(everyone=mode, wikipedia="ok") as server:
         monkeypatch.setenv("FASTRPC_SEARCH_ADDRESS", server.address)
         result = call()
@@ -262,6 +274,7 @@ def test_whatever_an_engine_does_has_a_name(mode: str, monkeypatch: pytest.Monke
 def test_an_engine_that_does_not_answer_times_out_alone(
     mode: str, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """WebSearch: each engine has its own task and limit: one that hangs times out alone."""
     with search_engines(everyone=mode, wikipedia="ok", qwant="ok") as server:
         monkeypatch.setenv("FASTRPC_SEARCH_ADDRESS", server.address)
         result = call()
@@ -271,6 +284,7 @@ def test_an_engine_that_does_not_answer_times_out_alone(
 def test_the_answer_does_not_wait_for_the_last_when_enough_have_answered(
     quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """WebSearch: the answer comes when enough engines have answered."""
     for limit in ("ENGINE_SECONDS", "SEARCH_SECONDS"):
         monkeypatch.setattr(_asking, limit, 600.0)
     with search_engines(bing="hang", google="hang") as server:
@@ -283,6 +297,7 @@ def test_the_answer_does_not_wait_for_the_last_when_enough_have_answered(
 def test_who_answers_late_is_waited_for_while_there_is_not_enough(
     quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """WebSearch: the answer waits for late engines while there is not enough."""
     monkeypatch.setattr(_asking, "ENGINE_SECONDS", 10.0)
     monkeypatch.setattr(_asking, "EARLY_SECONDS", 0.1)
     monkeypatch.setenv("FASTRPC_SEARCH_ENGINES", "bing,brave,mojeek,wikipedia")
@@ -292,11 +307,13 @@ def test_who_answers_late_is_waited_for_while_there_is_not_enough(
 
 
 def test_the_limits_are_those_that_are_published() -> None:
+    """WebSearch: an engine has 5 s, the search 8 s; three failures in a row cost an hour."""
     assert LIMITS == (2.5, 5.0, 8.0)
     assert (FAILURES, SECONDS) == (3, 3600.0)
 
 
 def test_a_search_is_over_before_the_clients_patience_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """WebSearch: the whole search has a limit, and no call outlasts the client's patience."""
     monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "0.5")
     with search_engines(everyone="hang") as server:
         monkeypatch.setenv("FASTRPC_SEARCH_ADDRESS", server.address)
@@ -305,6 +322,7 @@ def test_a_search_is_over_before_the_clients_patience_is(monkeypatch: pytest.Mon
 
 
 def test_no_results_though_engines_answered_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """WebSearch: no results though engines answered is no error."""
     with search_engines(everyone="blocked", mojeek="empty") as server:
         monkeypatch.setenv("FASTRPC_SEARCH_ADDRESS", server.address)
         result = call("كلمة نادرة")
@@ -315,6 +333,7 @@ def test_no_results_though_engines_answered_is_no_error(monkeypatch: pytest.Monk
 
 
 def test_all_failed_is_an_error_that_names_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """WebSearch: if all engines failed, the result is an error that names each."""
     with search_engines(everyone="failing", bing="blocked") as server:
         monkeypatch.setenv("FASTRPC_SEARCH_ADDRESS", server.address)
         result = call()
@@ -327,6 +346,9 @@ def test_all_failed_is_an_error_that_names_each(monkeypatch: pytest.MonkeyPatch)
 def test_an_engine_that_fails_three_times_is_dropped_for_an_hour_and_named(
     engines: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """WebSearch: an engine that fails three times in a row is dropped for an hour and named in the closing
+    line.
+    """
     clock = Clock()
     monkeypatch.setattr(_asking, "BREAKER", Breaker(clock))
     engines.modes["bing"] = "failing"
@@ -405,6 +427,7 @@ def test_the_proxy_of_the_environment_is_used_but_not_for_the_stand_in(
 
 
 def test_a_result_stays_within_its_size(engines: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    """WebSearch: the size of a result is bounded."""
     monkeypatch.setenv("FASTRPC_RESULT_CHARACTERS", "1500")
     result = call()
     shown_results = len(facts(result)["results"])
@@ -427,11 +450,13 @@ def test_the_longest_results_stay_within_the_usual_size() -> None:
 
 @pytest.mark.parametrize("query", ["", " \t\n", "\u3000"])
 def test_an_empty_query_is_refused(query: str) -> None:
+    """WebSearch: an empty query is refused."""
     with pytest.raises(ToolError, match=r"^query: expected the words to search for, got an empty text"):
         call(query)
 
 
 def test_a_query_has_a_length(engines: StandIn) -> None:
+    """WebSearch: a query that is too long is refused."""
     assert call("ع" * 500).is_error is False
     with pytest.raises(ToolError, match=r"^query: expected at most 500 characters, got 501"):
         call("x" * 501)
@@ -462,6 +487,7 @@ def test_a_name_server_that_is_silent_holds_neither_a_search_nor_the_end_of_the_
 
 
 def test_the_module_of_the_tool_imports_none_of_its_libraries() -> None:
+    """WebSearch: no library of it is imported before the first search."""
     program = (
         "import sys; import fastrpc.tools.agent.web_search\n"
         "heavy = {'asyncio', 'httpcore', 'ssl', 'lxml', 'ddgs', 'primp', 'json', 'anyio'}\n"
@@ -479,6 +505,7 @@ def test_the_module_of_the_tool_imports_none_of_its_libraries() -> None:
 def test_search_check_shows_what_became_of_each_engine(
     engines: StandIn, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """WebSearch: `fastrpc search-check` tries each engine and prints a table."""
     engines.modes.update(bing="blocked", google="redirect", yandex="changed", mojeek="empty")
     assert search_command.main(["دليل", "المبتدئين"]) == 0
     shown_lines = capsys.readouterr().out.splitlines()

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from in_memory import with_client
-from stdio import MODERN_META, encode
+from support.in_memory import with_client
+from support.stdio import MODERN_META, encode
 
 from fastrpc import Context, Server, ToolError, ToolResult
 from fastrpc._core.call_info import CallInfo

@@ -9,8 +9,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from askers import Raw, cancelled, with_raw
-from in_memory import with_client
+from support.in_memory import with_client
+from support.server_requests import Raw, cancelled, with_raw
 
 from fastrpc import Context, Server
 from fastrpc import ask as ladder
@@ -53,6 +53,10 @@ def said(app: Server, **options: Any) -> str:
 
 @pytest.mark.parametrize("version", ELICITATION)
 def test_the_client_is_asked_all_at_once_in_its_version(version: str) -> None:
+    """AskUserQuestion: an older client that declares elicitation gets `elicitation/create` with one form, a
+    single-select field for each question.
+    """
+
     async def conversation(client: Client) -> None:
         result = await client.call("ask")
         assert result.text == "client accept ['SQLite', 'green']"
@@ -114,6 +118,7 @@ def test_a_client_that_declares_forms_and_refuses_them_counts_as_none(version: s
 
 
 def test_an_answer_that_is_none_of_the_options_is_not_taken() -> None:
+    """AskUserQuestion: an answer that is none of the options is not taken."""
     text = said(server(), on_elicit={"question_1": "Oracle"})
     assert text.startswith("none unasked [] ")
     assert "Oracle" in text
@@ -146,6 +151,7 @@ def test_without_a_client_nobody_is_asked() -> None:
 
 
 def test_a_question_that_nobody_answers_in_time_is_withdrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AskUserQuestion: a question that was not answered in time is withdrawn."""
     monkeypatch.setenv("FASTRPC_ASK_SECONDS", "0.05")
 
     async def conversation(client: Raw) -> None:
@@ -162,6 +168,7 @@ def test_a_question_that_nobody_answers_in_time_is_withdrawn(monkeypatch: pytest
     [("", 300.0), ("soon", 300.0), ("-1", 300.0), ("12.5", 12.5), ("0", 0.0), ("86400", 590.0)],
 )
 def test_the_time_limit_is_a_setting(monkeypatch: pytest.MonkeyPatch, text: str, seconds: float) -> None:
+    """AskUserQuestion: the time limit is five minutes, and a setting."""
     monkeypatch.setenv("FASTRPC_ASK_SECONDS", text)
     assert limit_seconds() == seconds
 
@@ -204,6 +211,8 @@ def test_a_client_that_wants_progress_hears_that_the_person_still_thinks(
 
 
 def test_a_cancelled_call_withdraws_its_question() -> None:
+    """AskUserQuestion: a cancelled call withdraws its question."""
+
     async def conversation(client: Raw) -> None:
         id, future = client.begin("tools/call", {"name": "ask", "arguments": {}})
         question = await client.question()

@@ -9,8 +9,9 @@ import sys
 from typing import Any, Literal
 
 import pytest
-from askers import EVERYTHING, Booking, one_question, text_of
-from in_memory import with_client
+from support.in_memory import with_client
+from support.protocol import EVERYTHING
+from support.server_requests import Booking, one_question, text_of
 
 from fastrpc import Context, Server, ToolError
 from fastrpc.asking import ElicitResult, Form, Roots, Sample, Sampling, Visit

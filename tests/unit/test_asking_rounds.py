@@ -9,7 +9,8 @@ import time
 from typing import Any
 
 import pytest
-from askers import (
+from support.in_memory import with_client
+from support.server_requests import (
     Booking,
     Raw,
     accepted,
@@ -21,7 +22,6 @@ from askers import (
     text_of,
     with_raw,
 )
-from in_memory import with_client
 
 from fastrpc import Context, Server, ToolError, asking
 from fastrpc.asking import Form, Sampling

@@ -11,6 +11,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from support.http_server import InProcess, in_process
+from support.protocol import message
 
 from fastrpc import Server, batches
 from fastrpc.batches import Batch
@@ -25,11 +27,6 @@ CLIENT = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name":
 def in_small_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """One element a turn, however quick they are."""
     monkeypatch.setattr(batches, "TURN_SECONDS", -1.0)
-
-
-def message(method: str, params: Any = None, id: Any = None) -> dict[str, Any]:
-    made: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
-    return made | ({} if id is None else {"id": id}) | ({} if params is None else {"params": params})
 
 
 def ping(id: Any) -> dict[str, Any]:
@@ -252,34 +249,12 @@ def test_a_batch_is_read_to_its_end_when_the_input_ends() -> None:
 # --- over HTTP --------------------------------------------------------------------------------------------
 
 
-class Web(Noting):
-    """The ASGI application of such a server, in this loop."""
+class Web:
+    """A server that notes what it has run, in this loop, and who asks it."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.asgi = self.app.asgi(auth=None)
-
-    async def ask(self, method: str, path: str, body: Any = b"", **headers: str) -> tuple[int, Any, Any]:
-        """Return status, JSON (or None) and headers of an answer."""
-        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
-        named = {"host": "localhost", "content-type": "application/json", "content-length": str(len(sent))}
-        named |= {name.replace("_", "-"): value for name, value in headers.items()}
-        given = [(name.encode(), value.encode()) for name, value in named.items()]
-        coming = [{"type": "http.request", "body": sent, "more_body": False}]
-        came: list[Any] = []
-
-        async def receive() -> Any:
-            if coming:
-                return coming.pop()
-            await asyncio.sleep(SECONDS)
-            return {"type": "http.disconnect"}
-
-        async def send(part: Any) -> None:
-            came.append(part)
-
-        await self.asgi({"type": "http", "method": method, "path": path, "headers": given}, receive, send)
-        text = b"".join(part.get("body", b"") for part in came)
-        return came[0]["status"], json.loads(text) if text else None, dict(came[0]["headers"])
+    def __init__(self, server: InProcess, noted: list[str]) -> None:
+        self.ask = server.ask
+        self.noted = noted
 
     async def session(self) -> str:
         _, _, headers = await self.ask("POST", "/mcp", message("initialize", CLIENT, "first"))
@@ -289,9 +264,9 @@ class Web(Noting):
 
 def over_http(conversation: Callable[[Web], Coroutine[Any, Any, None]], **options: Any) -> None:
     async def run() -> None:
-        web = Web(**options)
-        await asyncio.wait_for(conversation(web), SECONDS)
-        await web.asgi.aclose(0.0)
+        noting = Noting(**options)
+        async with in_process(noting.app, auth=None) as server:
+            await asyncio.wait_for(conversation(Web(server, noting.noted)), SECONDS)
 
     asyncio.run(run())
 

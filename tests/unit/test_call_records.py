@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from in_memory import ENVELOPE, RawConversation, in_loop
+from support.in_memory import ENVELOPE, RawConversation, in_loop
 
 from fastrpc import CallInfo, CallRecord, Context, Server, ToolError, ToolResult
 from fastrpc._core.recorder import OUTCOMES, Recorder

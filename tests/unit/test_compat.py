@@ -17,8 +17,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from in_memory import with_client
-from stdio import serve
+from support.in_memory import with_client
+from support.stdio import serve
 
 from fastrpc import compat
 from fastrpc.compat import Context, FastMCP, NotOffered

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from in_memory import with_client
+from support.in_memory import with_client
 
 from fastrpc import Context, DefinitionError, Server, ToolError, tool
 from fastrpc.testing import Client, RemoteError

@@ -72,6 +72,9 @@ LADDER = [
 
 @pytest.mark.parametrize("height", range(len(LADDER)))
 def test_each_source_wins_over_all_below_it(folders, height):
+    """Configuration: from lowest to highest a setting comes from the default, `~/.scorpiox`, `~/.claude`,
+    `./.claude`, `./.scorpiox`, the environment, the command line.
+    """
     files, environ, options = {}, {}, {}
     for place, _ in LADDER[: height + 1]:
         if place == "environment":
@@ -87,6 +90,7 @@ def test_each_source_wins_over_all_below_it(folders, height):
 
 
 def test_lines_are_trimmed_and_comments_cut_as_the_published_example_has_them(folders):
+    """Configuration: a file holds `KEY=VALUE` a line, `#` begins a comment, and both sides are trimmed."""
     settings = folders(
         {
             "~/.scorpiox": (
@@ -133,6 +137,9 @@ PATIENCE = "FASTRPC_PATIENCE_SECONDS: expected a number of seconds, 0 or more"
     ],
 )
 def test_a_bad_line_is_one_warning_with_file_and_line_and_the_rest_counts(folders, line, complaint):
+    """Configuration: an unknown key or a bad value is one warning with file and line, and the rest of the
+    file counts.
+    """
     settings = folders({"~/.scorpiox": f"# first\n{line}\nSTREAMING=off\n"})
     assert settings.warnings == [f"~/.scorpiox/scorpiox-env.txt:2: {complaint}"]
     assert settings["STREAMING"] is False
@@ -140,6 +147,7 @@ def test_a_bad_line_is_one_warning_with_file_and_line_and_the_rest_counts(folder
 
 
 def test_keys_and_values_at_their_limits_are_taken(folders):
+    """Configuration: a key has at most 64 characters, a value at most 512."""
     key = "TOOL_" + "K" * 59
     settings = folders({"~/.scorpiox": f"{key}=0\nMODEL={'x' * 512}"})
     assert settings.warnings == []
@@ -159,11 +167,13 @@ def test_a_bad_value_in_the_environment_is_a_warning_and_an_empty_one_is_none(fo
 
 @pytest.mark.parametrize("text", ["0", "false", "no", "off", "FALSE", "Off", "nO"])
 def test_every_spelling_of_off_switches_a_tool_off(folders, text):
+    """Every tool: `0`, `false`, `no` and `off`, in any case, switch it off."""
     assert not folders(environ={"TOOL_BASH": text}).is_on("TOOL_", "Bash")
     assert not folders({"./.claude": f"TOOL_BASH={text}"}).is_on("TOOL_", "Bash")
 
 
 def test_hyphens_and_dots_of_a_tools_name_are_underscores_in_its_switch(folders):
+    """Every tool: a hyphen or a dot of its name is `_` in the name of its switch."""
     assert switch("TOOL_", "my-tool.v2") == "TOOL_MY_TOOL_V2"
     for key in ("TOOL_MY-TOOL", "TOOL_MY_TOOL", "TOOL_my-tool"):
         settings = folders({"~/.claude": f"{key}=no"})
@@ -173,6 +183,9 @@ def test_hyphens_and_dots_of_a_tools_name_are_underscores_in_its_switch(folders)
 
 @pytest.mark.parametrize("key", ["TOOLS", "TOOL_BASH", "STREAMING", "SKILL_CREATE_SKILL"])
 def test_a_working_directory_cannot_switch_back_on_what_a_home_file_switched_off(folders, key):
+    """Configuration: a file of the working directory may switch things off, and not back on what a home file
+    switched off.
+    """
     settings = folders({"~/.claude": f"{key}=off", "./.scorpiox": f"{key}=on"})
     assert settings[key] is False
     assert settings.origin(key) == "~/.claude/scorpiox-env.txt:1"
@@ -189,6 +202,7 @@ def test_a_working_directory_may_switch_off_and_on_again_what_is_its_own(folders
 
 
 def test_the_environment_has_the_last_word_over_all_files(folders):
+    """Configuration: the environment wins over all files."""
     off = folders({"./.scorpiox": "TOOL_BASH=1"}, {"TOOL_BASH": "0"})
     assert not off.is_on("TOOL_", "Bash")
     on = folders({"~/.scorpiox": "TOOL_BASH=0", "./.scorpiox": "TOOL_BASH=0"}, {"TOOL_BASH": "1"})
@@ -196,6 +210,7 @@ def test_the_environment_has_the_last_word_over_all_files(folders):
 
 
 def test_a_working_directory_may_not_give_a_permission(folders):
+    """Configuration: a cloned repository is not the user: it may not allow the use of the terminal."""
     settings = folders({"./.claude": "ASK_TERMINAL=1", "./.scorpiox": "ASK_TERMINAL=0"})
     assert settings["ASK_TERMINAL"] is False
     assert settings.warnings == [
@@ -218,6 +233,7 @@ def test_a_working_directory_may_not_raise_a_guard_that_the_user_took_away(folde
 
 
 def test_what_the_environment_switched_off_stays_off_whatever_the_files_say(folders):
+    """Configuration: nor does a file switch back on what the environment switched off."""
     for key in ("TOOLS", "TOOL_BASH", "SKILL_CREATE_SKILL", "STREAMING", "ASK_TERMINAL"):
         files = dict.fromkeys(("~/.scorpiox", "~/.claude", "./.claude", "./.scorpiox"), f"{key}=1")
         settings = folders(files, {key: "off"})
@@ -225,6 +241,7 @@ def test_what_the_environment_switched_off_stays_off_whatever_the_files_say(fold
 
 
 def test_a_working_directory_may_raise_a_guard_but_not_lower_it(folders):
+    """Configuration: a file of the working directory may raise a guard and not lower it."""
     settings = folders({"./.claude": "PLAN_ENFORCE=1\nFASTRPC_BROWSER_SANDBOX=0"})
     assert settings["PLAN_ENFORCE"] is True
     assert settings["FASTRPC_BROWSER_SANDBOX"] is True
@@ -247,6 +264,9 @@ def test_a_working_directory_may_raise_a_guard_but_not_lower_it(folders):
     ],
 )
 def test_a_working_directory_may_not_name_what_is_run_read_or_trusted(folders, kind, words):
+    """Configuration: keys that name a program, a folder, an address or a secret are ignored in the working
+    directory, with a warning.
+    """
     settings = (Setting("KEY", kind, "mine", "for the test"),)
     found = folders({"./.claude": "KEY=/evil"}, settings=settings)
     assert found["KEY"] == "mine"
@@ -262,7 +282,10 @@ def test_a_working_directory_may_not_name_what_is_run_read_or_trusted(folders, k
 
 
 def test_every_known_key_that_reaches_outside_is_held_back(folders):
-    """The table itself: a key of such a purpose with a harmless kind would be taken."""
+    """The table itself: a key of such a purpose with a harmless kind would be taken.
+
+    Configuration: every known key that reaches outside is among those that are ignored there.
+    """
     purpose = re.compile(
         "(DIR|FOLDER|FILE|PATH|URL|ADDRESS|PROXY|PROGRAM|COMMAND|BROWSER|TOOLSET|SKILLS|TOKEN|SECRET|PASSWORD|KEY)$"
     )
@@ -382,6 +405,7 @@ def served(done):
 
 
 def test_whatever_stands_in_the_files_the_server_starts_and_each_bad_line_is_one_warning(folders, run):
+    """Configuration: whatever stands in the files, the server starts."""
     bad = b"NONSENSE=1\nTOOLS=perhaps\nno equals\nMODEL=a\0b\n\xff\xfe=\xff\n" + b"K" * 70 + b"=1\n"
     folders(
         {"~/.scorpiox": bad, "~/.claude": bad, "./.claude": bad, "./.scorpiox": bad + b"FASTRPC_BROWSER=/x\n"}
@@ -399,6 +423,7 @@ def test_whatever_stands_in_the_files_the_server_starts_and_each_bad_line_is_one
 
 
 def test_tools_false_leaves_an_empty_list_and_the_capability(folders, run):
+    """Configuration: `TOOLS=false` in a file empties the list, too, and leaves the capability."""
     for files, environ in (
         ({}, {"TOOLS": "FALSE"}),
         ({"./.scorpiox": "TOOLS=off"}, {}),
@@ -413,6 +438,9 @@ def test_tools_false_leaves_an_empty_list_and_the_capability(folders, run):
 
 @pytest.mark.parametrize("place", ["~/.scorpiox", "~/.claude", "./.claude", "./.scorpiox", "environment"])
 def test_a_switch_in_any_of_the_five_places_takes_a_tool_from_the_list_and_the_calls(folders, run, place):
+    """Configuration: `TOOL_<NAME>` removes a tool from the list and the calls in whichever of the five places
+    it stands.
+    """
     environ = {"TOOL_LISTBGTASKS": "No"} if place == "environment" else {}
     if not environ:
         folders({place: "TOOL_ListBgTasks=No"})
@@ -423,6 +451,7 @@ def test_a_switch_in_any_of_the_five_places_takes_a_tool_from_the_list_and_the_c
 
 
 def test_the_command_prints_every_setting_with_its_value_and_its_origin(folders, run):
+    """Configuration: `fastrpc config` prints every setting with its value and where it came from."""
     folders({"~/.claude": "TOOL_WEB-SEARCH=off\nMODEL=sonnet", "./.scorpiox": "SKILL_CREATE_SKILL=0"})
     done = run("config", STREAMING="false")
     rows = [line.split() for line in done.stdout.decode().splitlines()[1:]]

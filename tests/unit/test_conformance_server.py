@@ -16,7 +16,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from in_memory import with_client
+from support.in_memory import with_client
 
 from fastrpc.testing import Client, RemoteError
 from fastrpc.versions import LATEST_LEGACY, MODERN

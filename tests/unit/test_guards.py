@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from in_memory import RawConversation, in_loop, with_client
+from support.in_memory import RawConversation, in_loop, with_client
 
 from fastrpc import CallInfo, Context, Server, ToolError
 from fastrpc.errors import InvalidParams

@@ -10,7 +10,7 @@ import threading
 from typing import Any
 
 import pytest
-from in_memory import with_client
+from support.in_memory import with_client
 
 from fastrpc import Context, DefinitionError, Server, ToolError, ToolResult
 from fastrpc._core.call_info import CallInfo

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from stdio import serve
+from support.stdio import serve
 
 from fastrpc import Context, Server
 from fastrpc.testing import Client
@@ -98,7 +98,7 @@ def test_calls_wait_in_order_while_lists_and_handshakes_do_not(monkeypatch: pyte
             assert life.events == ["enter t", "MainThread", "MainThread", "MainThread"]
             plan = app.service.plans["inline"]
             assert plan.inline
-            assert app.service.in_flight == 0
+            assert app.service.calls.count == 0
             await client.call("inline", text="plans are made anew")
             dispatcher = next(iter(app.service.dispatchers))
             dispatcher.begin = None  # from here on the connection calls it by itself
@@ -120,7 +120,7 @@ def test_a_call_that_is_cancelled_while_it_waits_never_runs() -> None:
             life.gate.set()
             await client.call("waits")
             assert life.events == ["enter t"]
-            assert app.service.in_flight == 0
+            assert app.service.calls.count == 0
 
     run(conversation())
 
@@ -137,7 +137,7 @@ def test_a_failure_while_entering_fails_every_call_and_is_logged(caplog: pytest.
                 assert result.text == (
                     "the server could not start, its lifespan failed: ConnectionError: no database"
                 )
-            assert app.service.in_flight == 0
+            assert app.service.calls.count == 0
             assert len(await client.tools()) == 3
 
     run(conversation())

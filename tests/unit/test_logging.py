@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from in_memory import with_client
+from support.in_memory import with_client
 
 from fastrpc import Context, Server, log_bridge
 from fastrpc.log_bridge import Bridge, bridge, level_of

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import REPOSITORY
-from in_memory import with_client
+from support.in_memory import with_client
 
 from fastrpc import Context, Server
 from fastrpc.calls.link import BURST

@@ -7,7 +7,7 @@ import base64
 from typing import Any
 
 import pytest
-from in_memory import ask, every_version, read, refusal, with_client
+from support.in_memory import ask, every_version, read, refusal, with_client
 
 from fastrpc import Context, Server
 from fastrpc.errors import DefinitionError

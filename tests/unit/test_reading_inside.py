@@ -8,7 +8,7 @@ import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
-from in_memory import every_version, with_client
+from support.in_memory import every_version, with_client
 
 from fastrpc import Context, Server, ToolError
 from fastrpc.testing import Client

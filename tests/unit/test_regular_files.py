@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from odd_files import KINDS, at_most, make
+from support.special_files import KINDS, at_most, make
 
 from fastrpc import Image, regular_files, settings
 from fastrpc.catalogue.targets import load_target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from in_memory import read
+from support.in_memory import read
 
 from fastrpc import Server
 from fastrpc.errors import DefinitionError

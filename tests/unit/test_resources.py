@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from in_memory import ask, every_version, read, refusal, with_client
+from support.in_memory import ask, every_version, read, refusal, with_client
 
 from fastrpc import Context, Image, Server, Text, ToolError
 from fastrpc.errors import DefinitionError, ResourceNotFound

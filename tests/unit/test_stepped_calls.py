@@ -9,12 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from in_memory import RawConversation, in_loop
+from support.in_memory import RawConversation, in_loop
 
 from fastrpc import Image, Server, Text, ToolError, ToolResult
-from fastrpc._core.task import begun
+from fastrpc._core.task import CallTask, task_of
 from fastrpc.errors import InvalidParams
 from fastrpc.versions import LATEST_LEGACY, MODERN
+
+
+def begun(awaitable: Any, loop: asyncio.AbstractEventLoop) -> CallTask:
+    task = task_of(awaitable, loop, None)
+    task.begin()
+    return task
+
 
 VARIABLE = contextvars.ContextVar("VARIABLE", default="of the loop")
 
@@ -164,7 +171,7 @@ async def all_answers(version: str, stepped: bool) -> tuple[dict[Any, bytes], in
     for number in range(len(CALLS)):
         await peer.answer(number)
     assert peer.dispatcher.in_flight == {}
-    while app.service.in_flight:  # of one that was too late
+    while app.service.calls.count:  # of one that was too late
         await asyncio.sleep(0.001)
     peer.close()
     return peer.answers, peer.handed_on
@@ -208,14 +215,14 @@ def test_a_coroutine_that_waits_is_in_flight_until_it_ends_and_its_id_is_taken()
         peer = RawConversation(app, LATEST_LEGACY)
         peer.call(1, "waits", {"text": "a"})
         peer.call("1", "waits", {"text": "b"})
-        assert (app.service.in_flight, peer.answers, peer.handed_on) == (2, {}, 0)
+        assert (app.service.calls.count, peer.answers, peer.handed_on) == (2, {}, 0)
         assert peer.dispatcher.busy
         peer.call(1, "waits", {"text": "c"})
         assert "in flight" in json.loads(peer.answers.pop(1))["error"]["message"]
         gate.set()
         texts = [(await peer.answer(id))["result"]["content"][0]["text"] for id in (1, "1")]
         assert texts == ["a", "b"]
-        assert (app.service.in_flight, peer.dispatcher.busy) == (0, False)
+        assert (app.service.calls.count, peer.dispatcher.busy) == (0, False)
         peer.close()
 
     in_loop(conversation)
@@ -239,7 +246,7 @@ def test_a_coroutine_that_waits_can_be_cancelled_and_is_not_answered() -> None:
         peer.call(7, "waits", {})
         peer.say({"method": "notifications/cancelled", "params": {"requestId": 7}})
         assert not peer.dispatcher.busy
-        while app.service.in_flight:
+        while app.service.calls.count:
             await asyncio.sleep(0)
         assert (ended, peer.answers) == (["cancelled"], {})
         peer.close()

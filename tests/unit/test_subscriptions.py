@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from conftest import REPOSITORY
-from in_memory import with_client
-from stdio import MODERN_META, serve
+from support.in_memory import with_client
+from support.stdio import MODERN_META, serve
 
 from fastrpc import Server
 from fastrpc.testing import Client, RemoteError

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_memory import with_client
+from support.in_memory import with_client
 
 from fastrpc import Context, Server, ToolError, tracebacks
 from fastrpc.testing import Client

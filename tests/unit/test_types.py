@@ -29,7 +29,7 @@ from fastrpc.types import (
 from fastrpc.versions import MODERN, VERSIONS, knows_content
 
 jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="needs the extra 'schema'")
-from recorder import Schema  # noqa: E402
+from support.schema_recorder import Schema  # noqa: E402
 
 FIRST, SECOND, THIRD, FOURTH, _ = VERSIONS
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 import pytest
-from in_memory import refusal
+from support.in_memory import refusal
 
 from fastrpc import DefinitionError, Server
 from fastrpc.methods import METHODS, NOTIFICATIONS

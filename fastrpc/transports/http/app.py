@@ -22,7 +22,6 @@ from fastrpc.errors import (
     UsageError,
 )
 from fastrpc.transports.http.auth import WELL_KNOWN, authenticator_from
-from fastrpc.transports.http.begun import SCOPE_KEY
 from fastrpc.transports.http.exchange import ANSWER, ENDS, PAUSED, SILENT, STOPPED, Exchange
 from fastrpc.transports.http.guard import Guard, Refused, preflight_headers
 from fastrpc.transports.http.headers import (
@@ -32,7 +31,7 @@ from fastrpc.transports.http.headers import (
     check_parameters,
     parameter_headers,
 )
-from fastrpc.transports.http.request import Request, modern_status
+from fastrpc.transports.http.request import BEGUN_KEY, Request, modern_status
 from fastrpc.transports.http.sessions import Session, Sessions
 from fastrpc.transports.http.sse import SseEndpoint
 from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
@@ -125,7 +124,7 @@ class HttpApp:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         kind = scope["type"]
         if kind == "http":
-            begun = scope.get(SCOPE_KEY)
+            begun = scope.get(BEGUN_KEY)
             await Request(scope, receive, send).serve(self._route if begun is None else begun.serve)
         elif kind == "lifespan":
             await self._live(receive, send)

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.request import Request
     from fastrpc.transports.http.sessions import Session
 
-SCOPE_KEY = "fastrpc.begun"
-"""Where the application finds it in the ASGI scope of a request that it is to go on with."""
-
 
 class Begun:
     """A request in flight. `session` is the one that it belongs to, None for one of 2026-07-28; `path` is the

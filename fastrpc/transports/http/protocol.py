@@ -17,11 +17,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fastrpc.errors import InvalidRequest
 from fastrpc.transports.http import connections, refusals
-from fastrpc.transports.http.begun import SCOPE_KEY
 from fastrpc.transports.http.guard import Refused, origin_form
 from fastrpc.transports.http.hot_path import response
 from fastrpc.transports.http.limits import Patience, unread_bytes
-from fastrpc.transports.http.request import error_line
+from fastrpc.transports.http.request import BEGUN_KEY, error_line
 
 if TYPE_CHECKING:
     from asyncio import Transport
@@ -356,7 +355,7 @@ class Protocol(HttpToolsProtocol):
         if not self.url.startswith(b"/"):
             self._take_target()
         if self._handed_over is not None:
-            self.scope[SCOPE_KEY] = self._handed_over  # type: ignore[literal-required]
+            self.scope[BEGUN_KEY] = self._handed_over  # type: ignore[literal-required]
             self._handed_over = None
         super().on_headers_complete()
         self.cycle.transport = self._outlet

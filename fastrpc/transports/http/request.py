@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     Headers = list[tuple[bytes, bytes]]
 
+BEGUN_KEY = "fastrpc.begun"
+"""Where the scope of a request that has begun already has what the application goes on with."""
+
 JSON = (b"content-type", b"application/json")
 EVENTS: Headers = [
     (b"content-type", b"text/event-stream"),

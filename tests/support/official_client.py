@@ -11,26 +11,30 @@ which holds each message against its version's schema.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
-import signal
-import time
+import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
-from stdio import SECONDS, Process, TimedOut, serve
+from support.http_server import HttpProcess
+from support.stdio import write_source
 
 TOKEN = "the-token-of-an-official-client"
 
 
-class ServedHttp:
+class ServedHttp(HttpProcess):
     """A server that runs: where it is, and what opens it."""
 
-    def __init__(self, process: Process, port: int) -> None:
-        self.process = process
-        self.port = port
-        self.token = TOKEN
-        self.url = f"http://127.0.0.1:{port}/mcp"
-        self.sse_url = f"http://127.0.0.1:{port}/sse"
+    token = TOKEN
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+    @property
+    def sse_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/sse"
 
     @property
     def headers(self) -> dict[str, str]:
@@ -45,25 +49,17 @@ def serve_http(
     folder: str | None = None,
 ) -> Iterator[ServedHttp]:
     """Serve a source text, a file or (None) the agent's tools at a port that the system chooses."""
-    arguments = ("--http", "127.0.0.1:0", *options)
-    variables = {**(environment or {}), "FASTRPC_TOKEN": TOKEN}
-    with serve(target, *arguments, environment=variables, folder=folder) as process:
-        yield ServedHttp(process, _port(process))
-        process.signal(signal.SIGTERM)
-        assert process.wait() == 0
-        failed_tools = re.findall(r"ERROR fastrpc: tool \w+ failed: \w+\n", process.stderr)
-        assert process.stderr.count("Traceback") == len(failed_tools), process.stderr
-
-
-def _port(process: Process) -> int:
-    """Wait until the server says where it is."""
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline and process.returncode is None:
-        found = re.search(r"serving at http://127\.0\.0\.1:(\d+)/mcp", process.stderr)
-        if found:
-            return int(found[1])
-        time.sleep(0.01)
-    raise TimedOut(f"the server is not there: exit code {process.returncode}, stderr:\n{process.stderr}")
+    found = {**os.environ, **(environment or {}), "FASTRPC_TOKEN": TOKEN}
+    variables = {name: value for name, value in found.items() if value is not None}
+    with tempfile.TemporaryDirectory(prefix="fastrpc-test-") as own:
+        if target is not None and "\n" in target:
+            target = write_source(own, target)
+        arguments = ("serve", "--http", "127.0.0.1:0", *options, *(() if target is None else (target,)))
+        with ServedHttp(*arguments, folder=folder, environment=variables) as server:
+            yield server
+            assert server.stop() == 0
+        failed_tools = re.findall(r"ERROR fastrpc: tool \w+ failed: \w+\n", server.stderr)
+        assert server.stderr.count("Traceback") == len(failed_tools), server.stderr
 
 
 def recording_client(recorder: Any, name: str, **options: Any) -> Any:
@@ -73,8 +69,6 @@ def recording_client(recorder: Any, name: str, **options: Any) -> Any:
     """
     import httpx2
 
-    if recorder is None:
-        return httpx2.AsyncClient(trust_env=False, **options)
     conversation = recorder.conversation(name)
 
     class Recording(httpx2.AsyncHTTPTransport):

@@ -6,9 +6,10 @@
     line.received(b'{"jsonrpc":"2.0","id":1,"result":[]}\\n')
     assert recorder.violations
 
-`conftest.py` makes the one that sees all, and puts it behind `fastrpc.testing.Client` and `stdio.serve`. A
-result is held against its method's type, and a request or notification against its own; besides, no object
-may carry a member that its version does not know (`methods.json`): the schemas alone would let it pass. The
+`conftest.py` makes the one that sees all, and puts it behind `fastrpc.testing.Client` and `stdio.serve`; a
+run for which it cannot be made fails. A result is held against its method's type, and a request or
+notification against its own; besides, no object may carry a member that its version does not know
+(`methods.json`): the schemas alone would let it pass. The
 `"id":null` of an answer to an unreadable message is excepted. Each schema is compiled once, by the first
 line that needs it; a line costs some ten microseconds.
 """
@@ -21,7 +22,8 @@ from collections.abc import Callable
 from typing import Any
 
 import jsonschema_rs
-from stdio import LEGACY, MODERN
+
+from support.protocol import LEGACY, MODERN
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
@@ -156,9 +158,17 @@ class Schema:
 
 
 class Recorder:
-    """Keeps the schemas, and what was found wrong since it was last asked."""
+    """Keeps the schemas, and what was found wrong since it was last asked.
+
+    Raises FileNotFoundError where the folder lacks the schema of a version: it would judge nothing.
+    """
 
     def __init__(self, folder: str) -> None:
+        if not os.path.isdir(folder):
+            raise FileNotFoundError(f"no {os.path.basename(folder)} in {os.path.dirname(folder)}")
+        for name in ("methods", *LEGACY, MODERN):
+            if not os.path.isfile(path := os.path.join(folder, f"{name}.json")):
+                raise FileNotFoundError(f"there is no {path}")
         self.folder = folder
         self.violations: list[str] = []
         self.lines = 0

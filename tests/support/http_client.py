@@ -1,4 +1,4 @@
-"""Servers over HTTP as processes, started as users start them, and small clients that speak both eras.
+"""Servers over HTTP, started as users start them (`http_server`), and small clients that speak both eras.
 
     with Serving("serve", "tools.py", "--http", "127.0.0.1:0", folder=tmp_path) as server:
         assert server.call("echo", text="hello") == "hello"
@@ -14,25 +14,18 @@ import http.client
 import json
 import os
 import re
-import signal
 import socket
 import ssl
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-SECONDS = 20.0
+from support.http_server import FASTRPC, READY, HttpProcess
+from support.protocol import MODERN, envelope, message
+from support.waiting import SECONDS, eventually
+
 TOKEN = "a-token-for-tests-of-serving"
-MODERN = "2026-07-28"
-META = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
-    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
-    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-}
-FASTRPC = [sys.executable, "-m", "fastrpc"]
+META = envelope({"elicitation": {"form": {}}})
 
 ECHO_AND_WAIT = """
 import asyncio
@@ -56,15 +49,6 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "FASTRPC_TOKEN": TOKEN, **more}
 
 
-def eventually(is_so: Callable[[], Any], seconds: float = SECONDS) -> Any:
-    """Wait until something is so, and return what it is."""
-    deadline = time.monotonic() + seconds
-    while not (found := is_so()):
-        assert time.monotonic() < deadline, "it did not come to that in time"
-        time.sleep(0.01)
-    return found
-
-
 class Answer:
     """A whole answer."""
 
@@ -86,15 +70,15 @@ class Answer:
         return found
 
 
-class Serving:
-    """A server's process. What it writes is there at any time as `stdout` and `stderr`."""
+class Serving(HttpProcess):
+    """A server's process and its clients; `environ` is added to an environment without fastrpc's settings."""
 
     def __init__(
         self,
         *arguments: str,
-        command: list[str] | None = None,
+        command: Sequence[str] = FASTRPC,
         folder: Any = None,
-        ready: str = r"serving at (\S+)",
+        ready: str = READY,
         tls: ssl.SSLContext | None = None,
         token: str | None = TOKEN,
         path: str = "/mcp",
@@ -103,63 +87,9 @@ class Serving:
         self.token = token
         self.tls = tls
         self.path = path
-        self.process = subprocess.Popen(
-            [*(FASTRPC if command is None else command), *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=folder,
-            env=environment(**environ),
-            start_new_session=True,
+        super().__init__(
+            *arguments, command=command, folder=folder, environment=environment(**environ), ready=ready
         )
-        self.pid = self.process.pid
-        self.stdout = self.stderr = ""
-        self._readers = [
-            threading.Thread(target=self._read, args=(name,), daemon=True) for name in ("stdout", "stderr")
-        ]
-        for reader in self._readers:
-            reader.start()
-        try:
-            found = eventually(lambda: re.search(ready, self.stderr + self.stdout) or self._has_ended())
-        except AssertionError:
-            self.__exit__()
-            raise AssertionError(f"it did not begin: {self.stdout}{self.stderr}") from None
-        self.place = found[1] if isinstance(found, re.Match) else ""
-        match = re.search(r":(\d+)(?:/|$)", self.place)
-        self.port = int(match[1]) if match else 0
-
-    def _read(self, name: str) -> None:
-        pipe = getattr(self.process, name)
-        for line in pipe:
-            setattr(self, name, getattr(self, name) + line.decode())
-        pipe.close()
-
-    def _has_ended(self) -> bool:
-        return self.process.poll() is not None
-
-    def __enter__(self) -> Serving:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        try:
-            os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self.wait()
-
-    def kill(self, number: int = signal.SIGTERM) -> None:
-        self.process.send_signal(number)
-
-    def wait(self, seconds: float = SECONDS) -> int:
-        """Return the exit code, once all is read."""
-        code = self.process.wait(seconds)
-        for reader in self._readers:
-            reader.join(seconds)
-        return code
-
-    def stop(self, number: int = signal.SIGTERM) -> int:
-        self.kill(number)
-        return self.wait()
 
     def has_begun(self, calls: int) -> None:
         """Wait until so many calls in all have said ``begun`` on standard output."""
@@ -306,7 +236,7 @@ def answer_of(connection: http.client.HTTPConnection) -> Answer:
 
 
 def request(method: str, params: dict[str, Any], id: Any = 1) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+    return message(method, params, id)
 
 
 def handshake(version: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@
 
 A request goes to ``/<engine>/<path of the engine>`` and gets the engine's page from ``fixtures/search``,
 unless the engine has one of the `MODES`. Standard library only; also a program, to try by hand:
-``python tests/search_engines.py bing=captcha qwant=hang``.
+``python tests/support/search_engines.py bing=captcha qwant=hang``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fixtures", "search")
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fixtures", "search")
 
 MODES = {
     "ok": "its page with results",

@@ -1,29 +1,25 @@
-"""A server that says, asks and waits, over HTTP in a process of its own; what speaks to it by raw sockets.
+"""A server over HTTP that says, asks and waits, and what speaks to it by raw sockets.
 
-`Server` starts `HttpApp` under uvicorn and our connection class. Its tools do what a test tells them to, when
-it tells them: `hold` waits to be let go, `outcome` says how a call has ended. `Session` is a client of the
-versions up to 2025-11-25, `modern` makes a request of 2026-07-28, `Stream` reads events as they come. Bounded
-in time.
+`Server` starts it (`http_server`). Its tools do what a test tells them to, when it tells them: `hold` waits
+to be let go, `outcome` says how a call has ended. `Session` is a client of the versions up to 2025-11-25,
+`modern` makes a request of 2026-07-28, `Stream` reads events as they come. Bounded in time.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
-from gates import GATES
-from raw_http import META, SECONDS, Answer, Closed, Socket, head_of
+from support.held_calls import GATES
+from support.http_server import HttpProcess, tool_server
+from support.protocol import LEGACY, MODERN, message
+from support.raw_http import META, Answer, Closed, Socket, head_of
+from support.waiting import SECONDS
 
 TOKEN, OTHER_TOKEN = "a-token-of-the-first-caller", "a-token-of-the-second-caller"
-MODERN = "2026-07-28"
-LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
-EVERYTHING = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
 ANSWERS = {
     "elicitation/create": {"action": "accept", "content": {"name": "Ada", "value": "v"}},
     "sampling/createMessage": {
@@ -41,19 +37,11 @@ ASKED = [
 ]
 """How the tool `ask` may ask, and its text once a client that can do everything has given these answers."""
 
-PROGRAM = (
+TOOLS = (
     r"""
-import asyncio, importlib, json, sys, time
+import asyncio, json, sys, time
 from fastrpc import Context, Server, asking
-from fastrpc.transports.http.limits import Limits
-from fastrpc.transports.http.process import leave, run_in_loop
-from fastrpc.transports.http.server import HttpServer
-from fastrpc.transports.http.sockets import Address, listen
 
-given = json.loads(sys.argv[1])
-for name, value in given["patch"].items():
-    module, _, attribute = name.rpartition(".")
-    setattr(importlib.import_module("fastrpc." + module), attribute, value)
 app = Server("told")
 if given["behind"]:
     app.mount(Server.proxy([sys.executable, "-c", given["behind"]]), "behind")
@@ -210,22 +198,12 @@ class Front:
     async def stop(self, grace_seconds):
         await application.here().stop(grace_seconds)
 
-async def main():
-    sockets = listen(Address("127.0.0.1", 0))[0]
-    server = HttpServer(application.here(), sockets, limits=Limits(**given["limits"]), hot=given["hot"],
-                        drain_seconds=given["drain_seconds"], front=Front(),
-                        on_ready=lambda: print(sockets[0].getsockname()[1], flush=True))
-    await server.serve()
-    print("ended in order", flush=True)
-    await leave(app.service)
-
-application = app.asgi(**given["options"])
-run_in_loop(main())
+front = Front()
 '''
 )
 
 
-class Server:
+class Server(HttpProcess):
     """A server's process, from `with` to its end.
 
     `patch` sets names of modules of fastrpc (``{"transports.http.streams.SESSION_EVENTS": 10}``), `limits`
@@ -245,30 +223,17 @@ class Server:
     ) -> None:
         if "auth" not in options:
             options.setdefault("token", [TOKEN, OTHER_TOKEN])
-        given = {
-            "hot": hot,
-            "drain_seconds": drain_seconds,
-            "behind": behind,
-            "limits": limits or {},
-            "patch": patch or {},
-            "options": options,
-        }
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, json.dumps(given)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        super().__init__(
+            command=tool_server(
+                TOOLS,
+                hot=hot,
+                drain_seconds=drain_seconds,
+                limits=limits,
+                patch=patch,
+                options=options,
+                behind=behind,
+            )
         )
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            self.process.kill()
-            raise AssertionError(self.process.communicate()[1].decode())
-        self.port = int(line)
-
-    def __enter__(self) -> Server:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.process.kill()
-        self.process.communicate()
 
     def ask(self, data: bytes) -> Answer:
         """Send one request on a connection of its own and return the answer."""
@@ -292,14 +257,14 @@ class Server:
 
     def end(self, seconds: float = SECONDS) -> tuple[int, str]:
         """Send SIGTERM; return the exit code and what the server has said on stderr."""
-        self.process.terminate()
-        return self.wait(seconds)
+        self.kill()
+        return self.ended(seconds)
 
-    def wait(self, seconds: float = SECONDS) -> tuple[int, str]:
-        """Wait for the end that a signal has begun."""
-        out, errors = self.process.communicate(timeout=seconds)
-        assert b"ended in order" in out, errors
-        return self.process.returncode, errors.decode()
+    def ended(self, seconds: float = SECONDS) -> tuple[int, str]:
+        """Wait for the end that a signal has begun; return what `end` does."""
+        code = self.wait(seconds)
+        assert "ended in order" in self.stdout, self.stderr
+        return code, self.stderr
 
 
 class Event:
@@ -417,18 +382,6 @@ class Stream(Socket):
 
 
 # --- requests ---------------------------------------------------------------------------------------------
-
-
-def message(method: str | None, params: Any = None, id: Any = None, **members: Any) -> dict[str, Any]:
-    """A JSON-RPC message: a request with an id, a notification without, an answer without a method."""
-    found: dict[str, Any] = {"jsonrpc": "2.0", **members}
-    if id is not None:
-        found["id"] = id
-    if method is not None:
-        found["method"] = method
-    if params is not None:
-        found["params"] = params
-    return found
 
 
 GIVEN_UP = {"x_give_up": "0.05", "expect": "no short cut"}
@@ -564,14 +517,6 @@ def text_of(body: Any) -> str:
     """The text of a tool's result."""
     found: str = body["result"]["content"][0]["text"]
     return found
-
-
-def until(holds: Callable[[], object], seconds: float = 10.0) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to that in time"
-        time.sleep(0.01)
 
 
 def peak_memory(server: Server) -> int:

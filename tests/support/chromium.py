@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from support.skips import in_ci
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 WHAT_RUNS = ("--user-data-dir", "--type=", "playwright/driver", "_browser.worker", "chrome_crashpad_handler")
 
@@ -22,7 +24,7 @@ def need() -> None:
     """Skip where no Chromium is installed; on CI one has to be."""
     if os.environ.get("FASTRPC_BROWSER") or any(map(shutil.which, NAMES)):
         return
-    if os.environ.get("CI", "").lower() == "true":
+    if in_ci():
         pytest.fail("CI must have a Chromium: apt-get install chromium")
     pytest.skip("no Chromium is installed")
 

@@ -1,36 +1,30 @@
-"""A real HTTP server of fastrpc in a process of its own, and raw sockets to speak to it byte by byte.
+"""A server over HTTP with the tools of `TOOLS`, and raw sockets to speak to it byte by byte.
 
-`Server` starts `fastrpc.transports.http.server` with the tools of `PROGRAM`, on a port that the system
-chooses; `Socket` sends whatever bytes it is given and reads answers as any client would. Bounded in time.
+`Server` starts it (`http_server`); `Socket` sends whatever bytes it is given and reads answers as any client
+would. Bounded in time.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import resource
 import socket
-import subprocess
-import sys
-import tempfile
 import time
 from typing import Any
 
-TOKEN = "a-token-for-tests"
-SECONDS = 20.0
+from support.http_server import HttpProcess, tool_server
+from support.protocol import envelope
+from support.waiting import SECONDS
 
-PROGRAM = r'''
-import asyncio, contextlib, contextvars, json, sys, time
+TOKEN = "a-token-for-tests"
+
+TOOLS = r'''
+import asyncio, contextlib, contextvars, time
 from typing import Annotated
 from msgspec import Meta
 from fastrpc import Context, Server
 from fastrpc.errors import InvalidParams, MethodNotFound, ToolError
-from fastrpc.transports.http.limits import Limits
-from fastrpc.transports.http.sockets import Address, listen
-from fastrpc.transports.http.process import run_in_loop
-from fastrpc.transports.http.server import HttpServer
 
-given = json.loads(sys.argv[1])
 calls = held = cancelled = 0
 left_behind = contextvars.ContextVar("left_behind", default="nothing")
 
@@ -155,19 +149,10 @@ def forget(name: str) -> str:
 @app.tool(run="inline", name="odd-name")
 def odd() -> str:
     return "odd"
-
-async def main():
-    sockets = listen(Address("127.0.0.1", 0))[0]
-    server = HttpServer(application.here(), sockets, limits=Limits(**given["limits"]), hot=given["hot"],
-                        drain_seconds=1, on_ready=lambda: print(sockets[0].getsockname()[1], flush=True))
-    await server.serve()
-
-application = app.asgi(max_body=given["max_body"], **given["tokens"])
-run_in_loop(main())
 '''
 
 
-class Server:
+class Server(HttpProcess):
     """A server process, from `with` to its end. Without `hot` every request takes the long way.
 
     `files` is how many it may open. At the end it must not have said that anything failed but a tool.
@@ -184,44 +169,17 @@ class Server:
         **limits: float,
     ) -> None:
         options = {
-            "hot": hot,
-            "tokens": {"token": TOKEN} if token_file is None else {"token_file": token_file},
             "max_body": max_body,
-            "lifespan": lifespan,
-            "limits": limits,
+            **({"token": TOKEN} if token_file is None else {"token_file": token_file}),
         }
-        self._log = tempfile.TemporaryFile()  # a pipe that nobody reads would fill
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, json.dumps(options)],
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            preexec_fn=None if files is None else lambda: _may_open(files),
-        )
-        assert self.process.stdout is not None
-        self.stdout = self.process.stdout
-        self.port = int(self.stdout.readline() or self._say_why())
-
-    def _say_why(self) -> int:
-        self.process.kill()
-        raise AssertionError(self.log())
-
-    def log(self) -> str:
-        """Return what the server has said on stderr."""
-        self._log.seek(0)
-        return self._log.read().decode()
-
-    def __enter__(self) -> Server:
-        return self
+        command = tool_server(TOOLS, hot=hot, limits=limits, options=options, lifespan=lifespan)
+        super().__init__(command=command, files=files)
 
     def __exit__(self, kind: object, *exception: object) -> None:
-        self.process.kill()
-        self.process.wait()
-        self.stdout.close()
-        log = self.log()
-        self._log.close()
+        self.close()
         if kind is None:
             for words in ("ASGI", "POST /", "looked at", "Fatal", "never retrieved"):
-                assert words not in log, log
+                assert words not in self.stderr, self.stderr
 
     def socket(self, source: str = "127.0.0.1") -> Socket:
         """Connect, from another loopback address if one is given (Linux has them all)."""
@@ -232,18 +190,6 @@ class Server:
         with self.socket() as connection:
             connection.send(*pieces)
             return connection.answer()
-
-    def memory(self) -> int:
-        """Return how much memory the process uses, in bytes (Linux; elsewhere 0)."""
-        try:
-            with open(f"/proc/{self.process.pid}/statm") as file:
-                return int(file.read().split()[1]) * resource.getpagesize()
-        except OSError:
-            return 0
-
-
-def _may_open(files: int) -> None:
-    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
 
 
 class Answer:
@@ -257,6 +203,7 @@ class Answer:
             name.lower().decode(): value.strip().decode()
             for name, _, value in (each.partition(b":") for each in lines)
         }
+        assert len(self.headers) == len(lines), f"a header stands there twice: {lines}"
         self.body = body
 
     @property
@@ -264,7 +211,13 @@ class Answer:
         return json.loads(self.body)
 
     @property
+    def code(self) -> Any:
+        """That of the JSON-RPC error."""
+        return self.json["error"]["code"]
+
+    @property
     def text(self) -> str:
+        """What a tool has returned."""
         found: str = self.json["result"]["content"][0]["text"]
         return found
 
@@ -304,10 +257,10 @@ class Socket:
         except (BrokenPipeError, ConnectionResetError):
             pass
 
-    def answer(self, *, seconds: float = SECONDS) -> Answer:
-        """Read one answer. Raises Closed, and TimeoutError."""
+    def answer(self, method: str = "POST", *, seconds: float = SECONDS) -> Answer:
+        """Read one answer; to HEAD it has no body. Raises Closed, and TimeoutError."""
         head = self._until(b"\r\n\r\n", seconds)
-        if head.startswith(b"HTTP/1.1 100"):
+        if head.startswith(b"HTTP/1.1 100") or method == "HEAD":
             return Answer(head, b"")
         length = re.search(rb"(?im)^content-length: (\d+)", head)
         if length is not None:
@@ -374,11 +327,7 @@ class Socket:
 
 # --- requests ---------------------------------------------------------------------------------------------
 
-META = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-    "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
-}
+META = envelope(name="raw")
 
 
 def call_body(name: str = "echo", arguments: dict[str, Any] | None = None, id: Any = 1, **meta: Any) -> bytes:

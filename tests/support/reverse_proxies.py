@@ -26,13 +26,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import certificates
 import pytest
-from http_processes import SECONDS, Serving
-from ports import free_port
+
+from support import certificates
+from support.http_client import Serving
+from support.ports import free_port
+from support.skips import in_ci
+from support.waiting import SECONDS
 
 HOST = "mcp.example.com"
-DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "docs", "http.md")
+DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "http.md")
 LANGUAGES = {"nginx": "nginx", "caddy": "caddyfile", "haproxy": "haproxy"}
 PROXIES = list(LANGUAGES)
 TRIES = 3  # a port that the system has just named may be taken by somebody else before the proxy listens
@@ -59,7 +62,7 @@ def program_of(name: str) -> str:
     places = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin"))
     found = shutil.which(name, path=places)
     if found is None:
-        if os.environ.get("CI"):
+        if in_ci():
             pytest.fail(f"CI has to have {name}: apt-get install {name}")
         pytest.skip(f"{name} is not installed: apt-get install {name}")
     return found

@@ -7,13 +7,11 @@ import dataclasses
 import json
 from typing import Any
 
-from in_memory import with_client
-
 from fastrpc import Context, Server
 from fastrpc.testing import Client
 from fastrpc.versions import MODERN
-
-EVERYTHING = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
+from support.in_memory import with_client
+from support.protocol import EVERYTHING
 
 
 @dataclasses.dataclass

@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-import twin
-from stdio import LEGACY, MODERN, MODERN_META, Process, decode, encode, serve
+from support import twin
+from support.protocol import LEGACY, MODERN
+from support.stdio import MODERN_META, Process, decode, encode, serve
 
 VERSIONS = (*LEGACY, MODERN)
 

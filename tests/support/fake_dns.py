@@ -4,7 +4,7 @@
 
 Each name has its answers in turn, the last one for ever; names that are not there are looked up as always.
 A proxy's password is the word read backwards: where that is found, the proxy's side has put it.
-Run as a module, this is the browser's process under the rule of the variable REACH_RULES: a test has it
+Run as a module, this is the browser's process under the rule of the variable FAKE_DNS: a test has it
 started instead of the real one (`_browser.WORKER`). No setting of fastrpc's can do this.
 """
 
@@ -14,7 +14,7 @@ import json
 import os
 from typing import Any
 
-VARIABLE = "REACH_RULES"
+VARIABLE = "FAKE_DNS"
 
 
 def install(rules: dict[str, Any]) -> None:

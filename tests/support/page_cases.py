@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fixtures", "pages")
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fixtures", "pages")
 SHAPES = {
     "documentation": "documentation with code",
     "blog": "a blog post",

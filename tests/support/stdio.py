@@ -28,14 +28,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
+from support.protocol import LEGACY, envelope
+
 SECONDS = 20.0  # generous: the machine is shared, and a bar on time is another test's business
-MODERN = "2026-07-28"
-LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-MODERN_META = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
-    "io.modelcontextprotocol/clientCapabilities": {},
-    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-}
+MODERN_META = envelope()
 
 
 class TimedOut(AssertionError):
@@ -294,7 +290,7 @@ def serve(
     """
     with tempfile.TemporaryDirectory(prefix="fastrpc-test-") as own:
         if target is not None and "\n" in target:
-            target = _written(own, target)
+            target = write_source(own, target)
         if command is None:
             command = [
                 sys.executable,
@@ -327,7 +323,8 @@ def serve(
             print(server.stderr, end="", file=sys.stderr)  # pytest shows it beside a failure
 
 
-def _written(folder: str, source: str) -> str:
+def write_source(folder: str, source: str) -> str:
+    """Write the source of a server to a file of its own; return its path."""
     path = os.path.join(folder, "server.py")
     with open(path, "w", encoding="utf-8") as file:
         file.write(source)

@@ -1,6 +1,6 @@
 """The server that stands behind proxies and bridges in their tests: what it offers, and all of it used.
 
-`OFFERS` is its source without an end: how it is to run says whoever starts it.
+`UPSTREAM` is its source without an end: how it is to run says whoever starts it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import pytest
 from fastrpc.testing import Client, RemoteError
 from fastrpc.versions import MODERN
 
-OFFERS = '''
+UPSTREAM = '''
 import asyncio, os, sys
 from typing import Annotated
 from fastrpc import Context, Image, Server, ToolError, ToolResult

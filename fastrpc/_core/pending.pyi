@@ -1,0 +1,26 @@
+"""Coroutines of calls that the connection begins by itself, and the calls that wait for them."""
+
+from typing import Any
+
+from fastrpc._core.task import CallTask
+
+begin_call: Any
+"""A capsule: takes the first step of a call's coroutine."""
+
+class PendingCall:
+    """A call of a tool that waits. Stands among the requests in flight, as their request and its call."""
+
+    @property
+    def id(self) -> bytes: ...
+    @property
+    def call(self) -> PendingCall: ...
+    @property
+    def dispatcher(self) -> Any: ...
+    @property
+    def batch(self) -> None: ...
+    def __call__(self, task: CallTask) -> None:
+        """The coroutine has ended."""
+    def expire(self) -> None:
+        """The time limit has passed: answer now, and stop the work."""
+    def cancel(self) -> None:
+        """The client has cancelled, or is gone: stop the work and answer nothing."""

@@ -1,0 +1,164 @@
+"""Coroutines of calls that the connection begins by itself, and the calls that wait for them.
+
+The first step of most coroutines is their last one: their value goes back to the connection at once. A
+coroutine that waits makes its call a `PendingCall`, which is in flight until the task ends, the time limit
+passes or the client cancels, whichever comes first. The connection encodes the answer then, as it does that
+of any other call. Imported with the first coroutine, since it needs asyncio. A call that has a Context, or
+hooks, is a `fastrpc.calls.Call` when it waits.
+"""
+
+from cpython.object cimport PyObject
+from cpython.pycapsule cimport PyCapsule_New
+from cpython.ref cimport Py_INCREF
+
+from fastrpc._core.connection cimport CALL_ENDED, CALL_RAISED, CALL_WAITS, Connection, Steps
+from fastrpc._core.context cimport CallContext
+from fastrpc._core.encode cimport ID_ROOM
+from fastrpc._core.plan cimport Plan
+from fastrpc._core.task cimport CANCELLED, PENDING, CallTask, begun, forget
+
+from fastrpc import forks
+from fastrpc.errors import CallTimeout, ToolError
+
+
+cdef class PendingCall:
+    """A call of a tool that waits. Stands among the requests in flight, as their request and its call."""
+
+    cdef Connection connection
+    cdef Plan plan
+    cdef CallTask task
+    cdef readonly bytes id               # its JSON text
+    cdef bytes roomy_id                  # with ID_ROOM readable bytes
+    cdef bint modern
+    cdef bint ended                      # for the client
+    cdef object timer
+    cdef long long began                 # ticks
+    cdef long long bound
+    cdef long long allowed
+
+    @property
+    def call(self):
+        return self
+
+    @property
+    def dispatcher(self):
+        return self.connection.dispatcher
+
+    @property
+    def batch(self):
+        return None
+
+    def __call__(self, task):
+        """The coroutine has ended."""
+        cdef object error = None
+        cdef object result = None
+        self.connection.calls.count -= 1
+        if task.state == CANCELLED:
+            error = ToolError("the call was cancelled")
+        elif task.failed:
+            error = task.value
+        else:
+            result = task.value
+        if self.is_forked():
+            self.dispatcher.leave_if_forked(error)
+        self.end(result, error)
+
+    cdef bint is_forked(self) except -1:
+        cdef Connection connection = self.connection
+        return connection.generation is not None and connection.generation != forks.generation
+
+    cdef int end(self, object result, object error) except -1:
+        """Answer, unless the call has ended for its client."""
+        cdef Steps steps
+        if self.leave():
+            self.fill(&steps)
+            self.connection.finish(self.plan, &steps, None, result, error)
+            self.connection.wrote()
+            self.connection.dispatcher.pending_over()
+        return 0
+
+    cdef bint leave(self) except -1:
+        """Take the call out of those in flight; False if it is out already."""
+        if self.ended:
+            return False
+        self.ended = True
+        del self.connection.in_flight[self.id]
+        if self.timer is not None:
+            self.timer.cancel()
+        return True
+
+    cdef void fill(self, Steps* steps) noexcept:
+        steps.id = self.roomy_id
+        steps.id_size = len(self.id)
+        steps.modern = self.modern
+        steps.refused = False
+        steps.began = self.began
+        steps.bound = self.bound
+        steps.allowed = self.allowed
+
+    def expire(self):
+        """The time limit has passed: answer now, and stop the work."""
+        seconds = self.plan.tool.timeout_seconds
+        self.end(None, CallTimeout(f"{self.plan.name} did not end within {seconds:g} s and was stopped"))
+        self.task.cancel()
+
+    def cancel(self):
+        """The client has cancelled, or is gone: stop the work and answer nothing."""
+        cdef Steps steps
+        if self.leave():
+            self.fill(&steps)
+            self.connection.drop(self.plan, &steps)
+            self.connection.dispatcher.pending_over()
+            self.connection.dispatcher.dropped()
+        self.task.cancel()
+
+
+cdef int begin(
+    Connection connection, Plan plan, Steps* steps, CallContext context, object awaitable, PyObject** value
+) except -1:
+    """Take the first step of a call's coroutine; `value` gets a reference to what it returns or raises."""
+    cdef CallTask task = begun(awaitable, connection.loop)
+    cdef int outcome
+    if connection.generation is not None and connection.generation != forks.generation:
+        connection.dispatcher.leave_if_forked(task.value if task.failed else None)
+    if task.state == PENDING:
+        if context is None:
+            wait(connection, plan, steps, task)
+        else:
+            context.keep()
+            connection.dispatcher.call_waits(
+                steps.id[: steps.id_size], plan, task, steps.modern, steps.began, context
+            )
+        return CALL_WAITS
+    result = ToolError("the call was cancelled") if task.state == CANCELLED else task.value
+    outcome = CALL_RAISED if task.failed else CALL_ENDED
+    forget(task)
+    Py_INCREF(result)
+    value[0] = <PyObject*> result
+    return outcome
+
+
+cdef int wait(Connection connection, Plan plan, Steps* steps, CallTask task) except -1:
+    """Have a call wait for its task."""
+    cdef PendingCall call = PendingCall.__new__(PendingCall)
+    call.connection = connection
+    call.plan = plan
+    call.task = task
+    call.id = steps.id[: steps.id_size]
+    call.roomy_id = call.id if steps.id_size >= ID_ROOM else steps.id[:ID_ROOM]
+    call.modern = steps.modern
+    call.began = steps.began
+    call.bound = steps.bound
+    call.allowed = steps.allowed
+    limit = plan.tool.timeout_seconds
+    if limit is not None:
+        seconds = limit - connection.seconds_since(steps.began)
+        call.timer = connection.loop.call_later(max(seconds, 0), call.expire)
+    task.on_done = call
+    connection.in_flight[call.id] = call
+    connection.calls.count += 1
+    return 0
+
+
+begin_call = PyCapsule_New(<void*> begin, "fastrpc._core.pending.begin", NULL)
+"""`begin`, for the connection: a C function of a module that is not there from the start."""

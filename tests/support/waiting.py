@@ -1,0 +1,18 @@
+"""Waiting for what comes about by itself, within a time that only says that waiting has an end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+SECONDS = 20.0
+
+
+def eventually(is_so: Callable[[], Any], seconds: float = SECONDS) -> Any:
+    """Wait until something is so, and return what it is. Raises AssertionError."""
+    deadline = time.monotonic() + seconds
+    while not (found := is_so()):
+        assert time.monotonic() < deadline, "it did not come to that in time"
+        time.sleep(0.01)
+    return found
