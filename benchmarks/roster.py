@@ -29,11 +29,11 @@ SDKS = tuple(sdks.PEERS)
 # What a server is asked for: the tools of these names; the list of thirteen that `fastrpc serve` gives, the
 # memory that this takes; as little as it needs to answer initialize; the tool Bash; the wire of 2026-07-28; a
 # start to the list of the thirteen; one of `fastrpc serve`, the same over HTTP; echo over HTTP, stateless and
-# in JSON, as an ASGI application in another's server.
+# in JSON, in a session, as an ASGI application in another's server.
 ECHO, PAYLOAD, SLEEP, SLEEP_SYNC = "echo", "payload", "sleep", "sleep_sync"
 LIST, SERVE, START, SHELL, MODERN = "list", "serve", "start", "shell", "modern"
 START_LIST, START_SERVE, START_HTTP = "start-list", "start-serve", "start-http"
-HTTP, HTTP_ASGI = "http", "http-asgi"
+HTTP, HTTP_SESSION, HTTP_ASGI = "http", "http-session", "http-asgi"
 MANY_TOOLS = (10, 100, 1000)
 SHAPES = ("context", "progress", "coroutine", "waiting", "hook")  # of servers/shapes.py
 
@@ -74,6 +74,11 @@ def shaped(shape: str) -> str:
     return f"shape-{shape}"
 
 
+def shaped_over_http(shape: str) -> str:
+    """What a server whose echo has this shape is asked for as, over HTTP."""
+    return f"http-shape-{shape}"
+
+
 def peer_of(name: str, python: str) -> Peer:
     """Return the peer of that name; `python` runs what is written in Python and is not an SDK's."""
     found = shutil.which(python)
@@ -86,7 +91,11 @@ def peer_of(name: str, python: str) -> Peer:
         peer = fastrpc(python)
         peer.name = PLAIN
         plain = [python, os.path.join(SERVERS, "shapes.py"), "plain"]
+        over_http = [
+            asked for asked in (HTTP_SESSION, *map(shaped_over_http, SHAPES)) if asked in peer.commands
+        ]
         peer.commands = dict.fromkeys(map(shaped, SHAPES), plain)
+        peer.commands |= {asked: [*plain, PORT, TOKEN] for asked in over_http}
         return peer
     if name == "bare":
         bare = [python, "-c", "pass"]
@@ -133,10 +142,12 @@ def fastrpc(python: str) -> Peer:
         asked: [*command_line(python), "serve"] for asked in (LIST, SERVE, SHELL, START_LIST, START_SERVE)
     }
     commands |= {many(tools): [python, os.path.join(SERVERS, "many.py"), str(tools)] for tools in MANY_TOOLS}
-    commands |= {shaped(shape): [python, os.path.join(SERVERS, "shapes.py"), shape] for shape in SHAPES}
+    shapes = {shape: [python, os.path.join(SERVERS, "shapes.py"), shape] for shape in SHAPES}
+    commands |= {shaped(shape): command for shape, command in shapes.items()}
     if has_http(python):
         http = [python, os.path.join(SERVERS, "http_echo.py"), PORT, TOKEN]
-        commands |= {HTTP: http, HTTP_ASGI: [*http, "--asgi"]}
+        commands |= {HTTP: http, HTTP_SESSION: http, HTTP_ASGI: [*http, "--asgi"]}
+        commands |= {shaped_over_http(shape): [*command, PORT, TOKEN] for shape, command in shapes.items()}
         commands[START_HTTP] = [*command_line(python), "serve", "--http", f"127.0.0.1:{PORT}", "--no-auth"]
     for folder in (HOME, WORK):
         os.makedirs(folder, exist_ok=True)

@@ -44,7 +44,8 @@ __attribute__((noreturn)) static void usage(const char *problem) {
             "usage: client [OPTION...] -- COMMAND [ARGUMENT...]\n"
             "  --workload echo|list|payload|shell|sleepers|memory|start|bare|http|http-start\n"
             "  --window N  --seconds S  --warm-up S  --timeout S  --client-cpu N  --server-cpu N\n"
-            "  --wire handshake|modern    modern: 2026-07-28, no handshake, an envelope in every request\n"
+            "  --wire handshake|modern|session    modern: 2026-07-28, no handshake, an envelope in every request;\n"
+            "                             session: http in a session of 2025-11-25 for each connection, not modern\n"
             "  --piece N                  the server can read at most N bytes at once\n"
             "  --size N --letters any|ascii       echo: texts of N bytes\n"
             "  --tools N                  list, memory: how many tools a list must hold; memory then asks for lists\n"
@@ -109,14 +110,18 @@ static bool read_workload_option(const char *name, const char *value) {
 }
 
 static void read_options(int argc, char **argv) {
-    static const char *const WIRES[] = {"handshake", "modern", NULL};
+    static const char *const WIRES[] = {"handshake", "modern", "session", NULL};
     int i = 1;
     for (; i < argc && strcmp(argv[i], "--") != 0; i += 2) {
         const char *name = argv[i];
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(name, "--workload") == 0) read_workload(name, value);
         else if (strcmp(name, "--window") == 0) options.window = size_option(name, value, 1);
-        else if (strcmp(name, "--wire") == 0) options.modern = choice_option(name, value, WIRES) == 1;
+        else if (strcmp(name, "--wire") == 0) {
+            int wire = choice_option(name, value, WIRES);
+            options.modern = wire == 1;
+            options.session = wire == 2;
+        }
         else if (strcmp(name, "--piece") == 0) options.piece = size_option(name, value, 1);
         else if (strcmp(name, "--seconds") == 0) options.seconds = number_option(name, value, 0);
         else if (strcmp(name, "--warm-up") == 0) options.warm_up = number_option(name, value, 0);

@@ -20,6 +20,7 @@ struct options {
     size_t piece; /* the most bytes that the server can read at once; 0: no bound */
     bool ascii;   /* texts of that size hold nothing beyond ASCII */
     bool modern;  /* the wire of 2026-07-28: no handshake, an envelope in every request */
+    bool session;              /* of HTTP_CALLS: each connection has a session of 2025-11-25 */
     const char *tool;          /* the name of the tool that is called where it is not echo's */
     const char *shell_command; /* of SHELL_CALLS */
     size_t printed;            /* how many bytes x that command prints */

@@ -1,5 +1,6 @@
 /*
- * HTTP/1.1 as far as a client of MCP needs it: 2026-07-28, stateless, answers in JSON, keep-alive.
+ * HTTP/1.1 as far as a client of MCP needs it: 2026-07-28, stateless, or a session of 2025-11-25 for each
+ * connection; answers in JSON, keep-alive.
  *
  * Every answer must have status 200, a JSON body and nothing behind it, and must come on the connection that
  * asked; what is in the body is checked as over pipes, by load.c. The token goes with every request: who asks
@@ -14,6 +15,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,36 +33,60 @@
 #include "report.h"
 #include "requests.h"
 
-enum { HEAD_ROOM = 1024, MOST_EVENTS = 256 };
+enum { HEAD_ROOM = 1024, MOST_EVENTS = 256, SESSION_ROOM = 256 };
 
 struct connection {
     int descriptor;
     size_t number; /* of the request in flight within the pass */
     bool waits;    /* for an answer */
     struct buffer input;
+    char session[SESSION_ROOM]; /* its id; empty: none */
 };
 
 static struct connection *connections;
 static int poller = -1;
 static int port;
+static size_t session_at; /* where a request has its session's id, from its beginning */
 
 /* ------------------------------------------------------------------ requests */
+
+static void append_head(struct buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void append_head(struct buffer *buffer, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    reserve(buffer, HEAD_ROOM);
+    buffer->length += (size_t)vsnprintf(buffer->data + buffer->length, HEAD_ROOM, format, arguments);
+    va_end(arguments);
+}
+
+/* A POST with a body, in a session where there is one. `call`: of echo. */
+static void append_post(struct buffer *buffer, const char *body, size_t length, const char *session, bool call) {
+    size_t begin = buffer->length;
+    append_head(buffer,
+                "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUser-Agent: load-client/1.0\r\n"
+                "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
+                "Authorization: Bearer %s\r\n",
+                port, options.token ? options.token : "none");
+    if (*session) {
+        append_head(buffer, "Mcp-Session-Id: ");
+        session_at = buffer->length - begin;
+        append_head(buffer, "%s\r\n", session);
+    }
+    append_head(buffer, "MCP-Protocol-Version: %s\r\n", options.modern ? "2026-07-28" : "2025-11-25");
+    if (options.modern && call) append_head(buffer, "Mcp-Method: tools/call\r\nMcp-Name: echo\r\n");
+    append_head(buffer, "Content-Length: %zu\r\n\r\n", length);
+    reserve(buffer, length);
+    memcpy(buffer->data + buffer->length, body, length);
+    buffer->length += length;
+}
 
 void append_http_request(struct buffer *buffer, int64_t id) {
     static struct buffer body;
     body.length = 0;
     append_request(&body, ECHO, id);
     size_t length = body.length - 1; /* without its newline */
-    reserve(buffer, HEAD_ROOM + length);
-    buffer->length += (size_t)snprintf(
-        buffer->data + buffer->length, HEAD_ROOM,
-        "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUser-Agent: load-client/1.0\r\n"
-        "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
-        "Authorization: Bearer %s\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n"
-        "Mcp-Name: echo\r\nContent-Length: %zu\r\n\r\n",
-        port, options.token ? options.token : "none", length);
-    memcpy(buffer->data + buffer->length, body.data, length);
-    buffer->length += length;
+    append_post(buffer, body.data, length, connections[0].session, true);
 }
 
 /* ------------------------------------------------------------------- answers */
@@ -105,19 +131,23 @@ static size_t read_chunks(const struct buffer *input, size_t at, struct buffer *
     }
 }
 
-/* Read one answer out of `input`, its body into `body`. Returns how many bytes it takes; 0: more must come. */
-static size_t read_http(const struct buffer *input, struct buffer *body, const char *type) {
+/* Read one answer out of `input`, its body into `body`. Returns how many bytes it takes; 0: more must come.
+ * `session`, if it is given, gets the id of the session that the answer begins. */
+static size_t read_http(const struct buffer *input, struct buffer *body, const char *type, char *session) {
     const char *head = input->data;
     const char *end = input->length ? memmem(head, input->length, "\r\n\r\n", 4) : NULL;
     if (!end) return 0;
     size_t begin = (size_t)(end - head) + 4;
-    if (input->length < 12 || memcmp(head, "HTTP/1.1 200", 12) != 0) {
+    bool accepted = type == NULL && memcmp(head, "HTTP/1.1 202", 12) == 0;
+    if (!accepted && memcmp(head, "HTTP/1.1 200", 12) != 0) {
         void_run("HTTP: expected status 200, got %.*s", (int)(input->length < 300 ? input->length : 300), head);
     }
     const char *given_type = header(head, end, "content-type:");
     if (type && (!given_type || strncasecmp(given_type, type, strlen(type)) != 0)) {
         void_run("HTTP: expected content-type %s, got %.60s", type, given_type ? given_type : "none");
     }
+    const char *id = session ? header(head, end, "mcp-session-id:") : NULL;
+    if (id) snprintf(session, SESSION_ROOM, "%.*s", (int)strcspn(id, "\r"), id);
     const char *connection = header(head, end, "connection:");
     if (connection && strncasecmp(connection, "close", 5) == 0) void_run("HTTP: the server closes the connection");
     body->length = 0;
@@ -142,7 +172,7 @@ static bool receive(struct connection *connection, struct buffer *body, const ch
     input->length += (size_t)count;
     input->data[input->length] = '\0'; /* for what looks at text */
     if (!connection->waits) void_run("HTTP: bytes that nobody asked for: %.100s", input->data);
-    size_t taken = read_http(input, body, type);
+    size_t taken = read_http(input, body, type, connection->session);
     if (taken == 0) return false;
     if (taken < input->length) void_run("HTTP: more came than was asked for: %.100s", input->data + taken);
     input->length = 0;
@@ -234,6 +264,30 @@ static struct connection *open_connections(size_t count) {
     return connections;
 }
 
+/* Ask by a connection and wait for the answer. */
+static void ask(struct connection *connection, const char *message, const char *type) {
+    static struct buffer request, body;
+    request.length = 0;
+    append_post(&request, message, strlen(message), connection->session, false);
+    send_bytes(connection, request.data, request.length);
+    while (!receive(connection, &body, type)) check_time("a session", 0, 1);
+}
+
+/* Have each connection begin a session. Their ids must be of one length: they are put into prepared requests. */
+static void open_sessions(size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        ask(&connections[i],
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\","
+            "\"capabilities\":{},\"clientInfo\":{\"name\":\"load-client\",\"version\":\"1.0\"}}}",
+            "application/json");
+        size_t length = strlen(connections[i].session);
+        if (length == 0 || length != strlen(connections[0].session)) {
+            void_run("HTTP: expected a session's id as long as the others', got '%s'", connections[i].session);
+        }
+        ask(&connections[i], "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}", NULL);
+    }
+}
+
 static void close_connections(size_t count) {
     for (size_t i = 0; i < count; i++) {
         close(connections[i].descriptor);
@@ -260,9 +314,10 @@ int end_http_server(struct rusage *usage) {
 
 void begin_http_session(void) {
     set_alarm(options.timeout);
-    options.modern = true;
+    options.modern = !options.session;
     spawn_http_server();
     open_connections(options.connections);
+    if (options.session) open_sessions(options.connections);
     poller = epoll_create1(EPOLL_CLOEXEC);
     if (poller < 0) void_run("epoll: %s", strerror(errno));
     for (size_t i = 0; i < options.connections; i++) {
@@ -276,6 +331,7 @@ static void send_next(struct connection *connection, size_t *begun, int64_t mome
     if (*begun == pass.calls) return;
     size_t number = (*begun)++, begin = number ? pass.ends[number - 1] : 0;
     connection->number = number;
+    if (options.session) memcpy(pass.requests.data + begin + session_at, connection->session, strlen(connection->session));
     pass.sent[number] = moment;
     send_bytes(connection, pass.requests.data + begin, pass.ends[number] - begin);
 }

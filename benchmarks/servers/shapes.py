@@ -1,4 +1,7 @@
-"""The tool `echo` as users write tools: `python shapes.py SHAPE`, ``plain`` or one of those below."""
+"""The tool `echo` as users write tools: `python shapes.py SHAPE`, ``plain`` or one of those below.
+
+`python shapes.py SHAPE PORT TOKEN` serves it over HTTP.
+"""
 
 import sys
 
@@ -53,4 +56,7 @@ def app_of(shape: str) -> Server:
 
 if __name__ == "__main__":
     app = app_of(sys.argv[1])
-    app.run()
+    if len(sys.argv) > 2:
+        app.run(http=f"127.0.0.1:{sys.argv[2]}", token=sys.argv[3])
+    else:
+        app.run()

@@ -7,20 +7,27 @@ Mcp-Method, Mcp-Name and the version against the body. The SDKs are as fast as t
 sessions, no streams, no token. The plain Python loop is uvloop, httptools and `json` and checks nothing.
 
 `W11-cpu` is the server's CPU time a call under that load: what the guard looks at, since calls a second over
-two cores depend on who else wants one of them. `W11-asgi` is fastrpc as an ASGI application in another's
-uvicorn: shown, no bar.
+two cores depend on who else wants one of them. `W11-session` is the same load in sessions of 2025-11-25,
+which is what most clients send: one for each connection, taken to fastrpc's own stateless request.
+`W11-asgi` is fastrpc as an ASGI application in another's uvicorn: shown, no bar.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from roster import HTTP, HTTP_ASGI, HTTP_WARM_UP_SECONDS, TOKEN, Peer
+from roster import HTTP, HTTP_ASGI, HTTP_SESSION, HTTP_WARM_UP_SECONDS, PLAIN, TOKEN, Peer
 from workloads.row import Options, Result, Row, load
 
 
 def measure(row: Row, peer: Peer, options: Options) -> Result:
     return load(row, replace(peer, warm_up=HTTP_WARM_UP_SECONDS.get(peer.name, peer.warm_up)), options)
+
+
+def measure_in_sessions(row: Row, peer: Peer, options: Options) -> Result:
+    """Put the load on in sessions; on the plain server, which the ratio is to, in stateless requests."""
+    wire = "modern" if peer.name == PLAIN else "session"
+    return load(replace(row, client=(*row.client, "--wire", wire)), peer, options)
 
 
 def client(connections: int) -> tuple[str, ...]:
@@ -64,6 +71,20 @@ ROWS = (
         base="python-loop",
         sdks=True,
         server=HTTP,
+    ),
+    Row(
+        "W11-session",
+        "echo over HTTP in sessions of 2025-11-25, 64 connections, to stateless requests",
+        measure_in_sessions,
+        "calls_per_second",
+        "calls/s",
+        less_is_better=False,
+        client=client(64),
+        bar=0.8,
+        goal=0.9,
+        base=PLAIN,
+        server=HTTP_SESSION,
+        cores=2,
     ),
     Row(
         "W11-asgi",

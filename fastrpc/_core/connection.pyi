@@ -65,3 +65,8 @@ class Connection:
 
         Say whether; if not, nothing has happened.
         """
+    def receive_in_session(self, line: bytes) -> bool:
+        """Handle a request of a session of the versions up to 2025-11-25, unless it is a handshake.
+
+        Say whether; if not, nothing has happened.
+        """

@@ -412,10 +412,10 @@ cdef class Connection:
         context = plan.spare_context
         if context is None:
             context = new_context(plan.context_kind)
-            context.opener = self.dispatcher
             context.plan = plan
         else:
             plan.spare_context = None
+        context.opener = self.dispatcher  # a spare one may be of another caller's connection
         context.text = self.message.line.data
         context.size = self.message.line.size
         context.asks_no_progress = known or not self.message.wants_progress
@@ -624,6 +624,34 @@ cdef class Connection:
         self.handle_message()
         return True
 
+    def receive_in_session(self, bytes line):
+        """Handle a request of a session of the versions up to 2025-11-25, unless it is a handshake.
+
+        Say whether; if not, nothing has happened.
+        """
+        cdef Message message = self.message
+        cdef const char* text
+        self.keep_context()
+        self.now = 0
+        text = message.keep(line)
+        if (
+            self.known
+            and not self.known_modern
+            and message.read_known(text, text + len(line) + 1) == len(line)
+        ):
+            self.answer_known()
+            return True
+        message.read_line(text, len(line))
+        if (
+            message.kind_code != REQUEST
+            or message.era != LEGACY
+            or is_method(message, b"initialize")
+            or is_method(message, b"server/discover")
+        ):
+            return False
+        self.handle_message()
+        return True
+
     def receive(self, bytes line):
         """Handle one line that came by another way than a stream."""
         cdef const char* text
@@ -634,6 +662,13 @@ cdef class Connection:
             self.answer_known()
         else:
             self.handle(text, len(line))
+
+
+cdef inline bint is_method(Message message, bytes name) noexcept:
+    return (
+        message.method_name.size == len(name)
+        and memcmp(message.method_name.data, <char*> name, len(name)) == 0
+    )
 
 
 cdef inline int answer(

@@ -27,7 +27,7 @@ cdef class PendingCall:
     cdef Connection connection
     cdef Plan plan
     cdef CallTask task
-    cdef bytes id                        # its JSON text
+    cdef readonly bytes id               # its JSON text
     cdef bytes roomy_id                  # with ID_ROOM readable bytes
     cdef bint modern
     cdef bint ended                      # for the client

@@ -230,6 +230,24 @@ def test_each_sdk_that_is_built_answers_rightly() -> None:
             assert report["exit_code"] == 0
 
 
+def test_fastrpc_is_measured_in_sessions_and_in_every_shape(fastrpc: Any) -> None:
+    options = Options(rounds=1, seconds=0.05)
+    plain = roster.peer_of(roster.PLAIN, sys.executable)
+    names = ["W11-session", *(name for name in ROW if name.startswith("W12-http-"))]
+    assert len(names) > 3
+    for name in names:
+        for peer in (fastrpc, plain):
+            report = ROW[name].measure(ROW[name], peer, options)
+            assert "void" not in report, (name, peer.name, report)
+            assert report["calls"] > 0
+    sent = driven(fastrpc.commands[roster.HTTP], "--wire", "session")["request_bytes"]
+    assert sent != driven(fastrpc.commands[roster.HTTP])["request_bytes"]
+
+
+def test_a_server_without_sessions_is_void_where_they_are_asked_for() -> None:
+    assert "void" in told("truth", 10, "--wire", "session")
+
+
 @pytest.fixture
 def address(fastrpc: Any) -> Iterator[tuple[str, int]]:
     """Fastrpc's server of W11, as it stands there."""

@@ -20,8 +20,10 @@ from support.raw_http import TOKEN, Server, Socket, call, call_body, head_of, he
 
 from fastrpc import Context
 from fastrpc import Server as App
+from fastrpc.transports.http.begun import Begun
 from fastrpc.transports.http.guard import Admission
-from fastrpc.transports.http.hot_path import HEADS_KEPT, LONG_WAY, MEANINGFUL, HotPath
+from fastrpc.transports.http.heads import HEADS_BYTES, LONG_WAY, MEANINGFUL, MEANINGS_KEPT, OTHERS_KEPT
+from fastrpc.transports.http.hot_path import HotPath
 from fastrpc.transports.http.request import Request
 
 DATE = [(b"date", b"Sat, 21 Nov 2026 12:00:00 GMT")]
@@ -424,14 +426,16 @@ def _date(connection: Socket) -> str:
 
 
 def with_path(function: object, app: App | None = None, **options: object) -> None:
-    """Run ``function(path, application)`` in a loop, with a tool `echo` to call."""
+    """Run ``function(path, application)``, which may be a coroutine, in a loop; `echo` is a tool to call."""
 
     async def serve() -> None:
         served = app or App("hot")
         served.tool(echo, run="inline")
         async with in_process(served, token=TOKEN, **options) as server:
             path = HotPath(server.application, asyncio.get_running_loop())
-            function(path, server.application)  # type: ignore[operator]
+            done = function(path, server.application)  # type: ignore[operator]
+            if asyncio.iscoroutine(done):
+                await done
         assert not served.service.dispatchers
 
     asyncio.run(serve())
@@ -487,7 +491,7 @@ def test_a_tool_with_arguments_in_headers_goes_the_long_way() -> None:
 
 def test_a_head_is_judged_anew_when_its_token_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr("fastrpc.transports.http.hot_path.monotonic", lambda: now)
+    monkeypatch.setattr("fastrpc.transports.http.heads.monotonic", lambda: now)
 
     def check(path: HotPath, application: object) -> None:
         nonlocal now
@@ -523,11 +527,13 @@ def test_a_token_that_was_wrong_is_asked_for_again() -> None:
 
 def test_known_heads_are_bounded() -> None:
     def check(path: HotPath, application: object) -> None:
-        for number in range(3 * HEADS_KEPT):
-            assert path.head(head(with_headers(more=(("X", str(number)),)))) is not None
+        heads = path._heads
+        for number in range(5000):
+            assert path.head(head(with_headers(("Host", f"127.0.0.1:{number}")))) is not None
             path.head(b"GET /%d HTTP/1.1" % number)
-        assert len(path._heads) <= HEADS_KEPT
-        assert len(path._others) <= 4 * HEADS_KEPT
+        assert sum(map(len, heads.known)) <= HEADS_BYTES
+        assert len(heads._meanings) <= MEANINGS_KEPT
+        assert len(heads._others) <= OTHERS_KEPT
 
     with_path(check)
 
@@ -587,42 +593,71 @@ def test_heads_that_differ_in_a_trace_alone_are_judged_once() -> None:
     with_path(check)
 
 
-def test_what_is_around_calls_sends_them_the_long_way() -> None:
+def test_what_is_around_calls_is_heeded() -> None:
     app = App("hooked")
     app.set_note(lambda: ["noted"])
 
     def check(path: HotPath, application: object) -> None:
         known = path.head(head(call()))
         body = call_body("echo", {"text": "x"})
-        assert known is None or path.answer(known, body, DATE) is None
+        assert known is not None
+        answer = path.answer(known, body, DATE)
+        assert isinstance(answer, bytes)
+        assert b"noted" in answer
         app.set_note(None)
         known = path.head(head(call()))
         assert known is not None
-        assert path.answer(known, body, DATE) is not None
+        answer = path.answer(known, body, DATE)
+        assert isinstance(answer, bytes)
+        assert b"noted" not in answer
 
     with_path(check, app)
 
 
-@pytest.mark.parametrize("name", ["who", "later"])
-def test_a_tool_that_asks_who_calls_or_that_may_wait_goes_the_long_way_untouched(name: str) -> None:
-    """The straight way serves all callers by one connection, and answers at once."""
+@pytest.mark.parametrize("name", ["who", "at_once", "later", "thread"])
+def test_a_tool_that_is_not_for_all_callers_gets_a_connection_of_its_own(name: str) -> None:
+    """The one that all callers share answers at once, and knows no caller."""
     app = App("others")
     called: list[str] = []
 
     @app.tool(run="inline")
     def who(ctx: Context) -> str:
-        called.append("who")
-        return ctx.principal
+        called.append(ctx.principal)
+        return "done"
+
+    @app.tool
+    async def at_once() -> str:
+        called.append("at_once")
+        return "done"
 
     @app.tool
     async def later() -> str:
+        await asyncio.sleep(0)
         called.append("later")
-        return "later"
+        return "done"
 
-    def check(path: HotPath, application: object) -> None:
-        known = path.head(head(call(name, {})))
-        assert known is None or path.answer(known, call_body(name, {}), DATE) is None
-        assert called == []
+    @app.tool(run="thread")
+    def thread() -> str:
+        called.append("thread")
+        return "done"
+
+    async def check(path: HotPath, application: object) -> None:
+        for number in range(3):
+            known = path.head(head(call(name, {})))
+            assert known is not None
+            answer = path.answer(known, call_body(name, {}), DATE)
+            if name in ("later", "thread"):
+                assert isinstance(answer, Begun)
+                woken = asyncio.Event()
+                answer.on_said(woken.set)
+                await asyncio.wait_for(woken.wait(), 10)
+                found = answer.answer()
+                assert found is not None
+                assert found[0] == 200
+                answer = found[1]
+            assert isinstance(answer, bytes)
+            assert b"done" in answer
+            assert called == [known.principal if name == "who" else name] * (number + 1)
 
     with_path(check, app)
 

@@ -12,6 +12,7 @@ import pytest
 from support.http_sessions import (
     ANSWERS,
     ASKED,
+    GIVEN_UP,
     META,
     OTHER_TOKEN,
     Server,
@@ -488,7 +489,7 @@ def test_another_clients_call_goes_on_when_one_is_cancelled(server: Server) -> N
 
 def test_a_call_whose_host_gives_it_up_is_cancelled(server: Server) -> None:
     arguments = {"name": "hold", "arguments": {"name": "given up"}}
-    assert server.ask(modern("tools/call", arguments, x_give_up="0.05")).status == 500
+    assert server.ask(modern("tools/call", arguments, **GIVEN_UP)).status == 500
     assert server.call("outcome", name="given up") == "cancelled"
     until(lambda: server.counts()["running"] == 0)
 

@@ -148,8 +148,13 @@ def test_a_session_keeps_no_room_for_long_messages(server: Server) -> None:
     """Connections that were used for them are not used again, in whichever direction they were long."""
     session = Session(server)
     until(lambda: server.counts()["pooled"] <= 1)
-    for count, arguments in ((0, {"text": "x" * 100_000}), (1, {"text": "x"})):
-        assert session.call("echo", **arguments).status == 200
+    for count, length in ((0, 100_000), (1, 1)):
+        assert (
+            session.post(
+                message("prompts/get", {"name": "greet", "arguments": {"name": "x" * length}}, 1)
+            ).status
+            == 200
+        )
         assert server.counts()["pooled"] == count
     assert session.call("say", count=0, size=0).text == "said 0"
     session.delete()

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.http_sessions import (
+    GIVEN_UP,
     Server,
     Session,
     Stream,
@@ -156,9 +157,9 @@ def test_a_resumed_stream_goes_on_while_the_call_runs(server: Server) -> None:
 
 def test_a_call_goes_on_though_what_runs_the_application_gives_its_request_up(server: Server) -> None:
     session = Session(server)
-    answer = session.post(calling("hold", 1, name="silent"), x_give_up="0.05")
+    answer = session.post(calling("hold", 1, name="silent"), **GIVEN_UP)
     assert answer.status == 500
-    stream = session.open(calling("hold", 2, name="loud", say=True), x_give_up="0.05")
+    stream = session.open(calling("hold", 2, name="loud", say=True), **GIVEN_UP)
     first = stream.event()
     assert stream.is_cut()
     for name in ("silent", "loud"):

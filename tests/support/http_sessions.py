@@ -57,6 +57,10 @@ def echo(text: str) -> str:
 def who(context: Context) -> str:
     return context.principal
 
+@app.tool(run="inline")
+def look(look: bool, context: Context) -> str:
+    return context.principal if look else "nobody"
+
 @app.tool
 async def wait(ms: int) -> str:
     await asyncio.sleep(ms / 1000)
@@ -378,6 +382,10 @@ class Stream(Socket):
 
 
 # --- requests ---------------------------------------------------------------------------------------------
+
+
+GIVEN_UP = {"x_give_up": "0.05", "expect": "no short cut"}
+"""Headers of a request that is given up while the application serves it, as a host's server does."""
 
 
 def http(

@@ -31,7 +31,7 @@ from fastrpc.transports.http.headers import (
     check_parameters,
     parameter_headers,
 )
-from fastrpc.transports.http.request import Request, modern_status
+from fastrpc.transports.http.request import BEGUN_KEY, Request, modern_status
 from fastrpc.transports.http.sessions import Session, Sessions
 from fastrpc.transports.http.sse import SseEndpoint
 from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
@@ -117,14 +117,15 @@ class HttpApp:
         if place is not None:
             self.open_routes[place] = self._resource_metadata
         self._sse = sse
-        self._idle: dict[str | None, list[Exchange]] = {}  # by the version without a session, None: modern
+        self._idle: dict[str | None, list[Exchange]] = {None: []}  # by the version without a session
         self._message = Message()
         self._service: Any = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         kind = scope["type"]
         if kind == "http":
-            await Request(scope, receive, send).serve(self._route)
+            begun = scope.get(BEGUN_KEY)
+            await Request(scope, receive, send).serve(self._route if begun is None else begun.serve)
         elif kind == "lifespan":
             await self._live(receive, send)
         elif kind == "websocket":
@@ -163,9 +164,9 @@ class HttpApp:
         self.sessions.end_all("The server has ended")
         self._sse.end_all()
         await asyncio.sleep(0)
-        while self._idle:
-            for exchange in self._idle.popitem()[1]:
-                exchange.close()
+        for idle in self._idle.values():
+            while idle:
+                idle.pop().close()
         if self._service is not None:
             await self._service.leave()
 
@@ -304,9 +305,9 @@ class HttpApp:
 
     async def _post_invalid(self, request: Request, body: bytes) -> None:
         """JSON, but no message: the dispatcher says what is wrong with it."""
-        exchange = self._exchange(request)
+        exchange = self.exchange(request.principal)
         answer = exchange.receive(body)
-        self._put_back(exchange)
+        self.put_back(exchange)
         await request.answer(400, answer or b"")
 
     # --- 2026-07-28 ---------------------------------------------------------------------------------------
@@ -318,14 +319,23 @@ class HttpApp:
         except ProtocolError as error:
             await request.refuse(400, error, id)
             return
-        exchange = self._exchange(request)
+        exchange = self.exchange(request.principal)
         answer = exchange.receive(body)
         if answer is not None:
-            self._put_back(exchange)
+            self.put_back(exchange)
             await request.answer(modern_status(answer, id), answer)
             return
+        await self.say_modern(request, exchange, id)
+
+    async def say_modern(
+        self, request: Request, exchange: Exchange, id: bytes, seconds: float | None = None
+    ) -> None:
+        """Send what a request of 2026-07-28 comes to, beginning within so many seconds."""
         await self._say(
-            request, exchange, lambda kind, line: 503 if kind == STOPPED else modern_status(line, id)
+            request,
+            exchange,
+            lambda kind, line: 503 if kind == STOPPED else modern_status(line, id),
+            seconds=seconds,
         )
 
     def _check_headers(self, request: Request, message: Message) -> None:
@@ -351,20 +361,22 @@ class HttpApp:
         status_of: Callable[[str, bytes], int],
         *,
         cancel: bool = True,
+        seconds: float | None = None,
     ) -> None:
         """Send what a request comes to. A client that goes away has cancelled it if `cancel` says so.
 
-        `status_of` is given the answer's kind and line.
+        `status_of` is given the answer's kind and line. `seconds` is how long the client has nothing to hear
+        at first; None: as long as later (`keep_alive_seconds`).
         """
-        self.running.add(exchange)
+        self.begin(exchange, None)
         over = False
         request.watch(exchange.bell.ring)
         try:
-            over = await self._tell(request, exchange, status_of)
+            over = await self._tell(request, exchange, status_of, seconds)
         finally:
             if over:
                 self.running.discard(exchange)
-                self._put_back(exchange)
+                self.put_back(exchange)
             elif cancel:
                 self.running.discard(exchange)
                 exchange.close()
@@ -375,10 +387,14 @@ class HttpApp:
         """A call goes on whose client has gone; at its end nobody is told."""
         if kind in ENDS:
             self.running.discard(exchange)
-            self._put_back(exchange)
+            self.put_back(exchange)
 
     async def _tell(
-        self, request: Request, exchange: Exchange, status_of: Callable[[str, bytes], int]
+        self,
+        request: Request,
+        exchange: Exchange,
+        status_of: Callable[[str, bytes], int],
+        seconds: float | None,
     ) -> bool:
         """Send what is said, the answer last; False if the client has gone."""
         while True:
@@ -386,7 +402,9 @@ class HttpApp:
                 return False
             item = exchange.next()
             if item is None:
-                if not await exchange.bell.wait(self.keep_alive_seconds):
+                rung = await exchange.bell.wait(self.keep_alive_seconds if seconds is None else seconds)
+                seconds = None
+                if not rung:
                     if not request.begun:
                         await request.begin()
                     await request.more(KEEP_ALIVE)
@@ -406,17 +424,30 @@ class HttpApp:
                 await request.more(b"", last=True)
                 return True
 
-    def _exchange(self, request: Request, version: str | None = None) -> Exchange:
+    def begin(self, exchange: Exchange, session: Session | None) -> None:
+        """A request is in flight: a server that ends waits for it."""
+        if session is None:
+            self.running.add(exchange)
+            return
+        session.begin(exchange)
+        if exchange.owes:  # a call that has ended already may still have items to send
+            self.running.add(exchange)
+            exchange.on_end = self.running.discard
+
+    def exchange(self, principal: str, version: str | None = None) -> Exchange:
         """Return a connection for one request that stands by itself; `version` if it is an older one."""
         idle = self._idle.get(version)
         exchange = idle.pop() if idle else self.new_exchange()
         if version is not None and exchange.dispatcher.session.version is None:
             exchange.dispatcher.assume(version)
-        exchange.dispatcher.principal = request.principal
+        exchange.dispatcher.principal = principal
         return exchange
 
-    def _put_back(self, exchange: Exchange) -> None:
-        idle = self._idle.setdefault(exchange.dispatcher.session.version, [])
+    def put_back(self, exchange: Exchange) -> None:
+        """Such a request is over: its connection may serve another one."""
+        idle = self._idle.get(exchange.dispatcher.session.version)
+        if idle is None:
+            idle = self._idle[exchange.dispatcher.session.version] = []
         if exchange.reusable and not self.stopping and len(idle) < IDLE_EXCHANGES:
             exchange.hand_over(None)
             idle.append(exchange)
@@ -493,17 +524,19 @@ class HttpApp:
             session.put_back(exchange)
             await request.answer(202)
         else:
-            await self._say_in_session(request, session, exchange)
+            await self.say_in_session(request, session, exchange)
 
-    async def _say_in_session(self, request: Request, session: Session, exchange: Exchange) -> None:
-        """Send what a request comes to. A client that goes away has not cancelled it: it may come back."""
-        session.begin(exchange)
-        if exchange.owes:  # a call that has ended already may still have items to send
-            self.running.add(exchange)
-            exchange.on_end = self.running.discard
+    async def say_in_session(
+        self, request: Request, session: Session, exchange: Exchange, seconds: float | None = None
+    ) -> None:
+        """Send what a request comes to. A client that goes away has not cancelled it: it may come back.
+
+        `seconds` is how long the client has nothing to hear at first; None: `keep_alive_seconds`.
+        """
+        self.begin(exchange, session)
         request.watch(exchange.bell.ring)
         try:
-            answer = await self._answer_alone(request, session, exchange)
+            answer = await self._answer_alone(request, session, exchange, seconds)
         except BaseException:  # what runs below us gives the request up; the call goes on
             session.stream_of(exchange).leave()
             raise
@@ -525,13 +558,15 @@ class HttpApp:
         await self._send(request, session, reader, 0)
 
     async def _answer_alone(
-        self, request: Request, session: Session, exchange: Exchange
+        self, request: Request, session: Session, exchange: Exchange, seconds: float | None
     ) -> tuple[str, bytes] | None:
         """Wait for an answer; None if more is to be said, if it takes long, or if the client has gone."""
         while True:
             item = exchange.peek()
             if item is None and not request.gone:
-                if await exchange.bell.wait(self.keep_alive_seconds):
+                rung = await exchange.bell.wait(self.keep_alive_seconds if seconds is None else seconds)
+                seconds = None
+                if rung:
                     continue
             elif item is not None and item[0] in (ANSWER, STOPPED, SILENT):
                 return exchange.next()
@@ -550,12 +585,12 @@ class HttpApp:
             self._session_of(request)
         if kind == "batch" and version not in BATCHES:
             raise InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
-        exchange = self._exchange(request, version)
+        exchange = self.exchange(request.principal, version)
         answer = exchange.receive(body)
         if answer is None and exchange.waits:
             await self._say(request, exchange, lambda kind, line: 200, cancel=False)
         else:
-            self._put_back(exchange)
+            self.put_back(exchange)
             await request.answer(200 if answer else 202, answer or b"")
 
     async def _delete(self, request: Request) -> None:

@@ -79,6 +79,8 @@ class Exchange:
         dispatcher.loop_runs(loop)
         self.connection.generation = forks.generation
         self.bell = Bell(loop)
+        self.wake: Callable[[], object] = self.bell.ring
+        """Called when something is said that waits to be read."""
         self.on_end: Callable[[Exchange], object] | None = None
         """Called when a request that was in flight is over."""
         self.overflown = False
@@ -92,24 +94,51 @@ class Exchange:
 
     def receive(self, body: bytes) -> bytes | None:
         """Take a message; return its answer if it is there at once and nothing else was said."""
-        self.reusable = self.reusable and len(body) <= LARGEST_KEPT
         self.owes = True
         self.connection.flush = None  # what is written now is the answer at once
         try:
             self.connection.receive(body)
         finally:
             self.connection.flush = self._flush
+        return self._received(body)
+
+    def receive_expected(self, body: bytes, method: bytes, name: bytes) -> bytes | None:
+        """As `receive`, of what the head says the body is (`Connection.receive_named`): of 2026-07-28 a call
+        of `name` or a list; without a `method` any request of a session but a handshake.
+
+        Return b"" if it is something else; then nothing has happened.
+        """
+        connection = self.connection
+        flush = connection.flush
+        self.owes = True
+        connection.flush = None
+        try:
+            if method:
+                taken = connection.receive_named(body, method, name)
+            else:
+                taken = connection.receive_in_session(body)
+        finally:
+            connection.flush = flush
+        if taken:
+            return self._received(body)
+        self.owes = False
+        return b""
+
+    def _received(self, body: bytes) -> bytes | None:
+        """A message has been taken: return its answer, as `receive` does."""
         if self.connection.generation != forks.generation:
             forks.leave()
-        answer = self._answer()
-        if not answer:
-            self.owes = self._has_requests()
-            return None
-        if self._items:
+        answer: bytes = self.connection.output.take()
+        if len(body) > LARGEST_KEPT or len(answer) > LARGEST_KEPT:
+            self.reusable = False
+        if answer and not self._items:
+            self.owes = False
+            return answer
+        if answer:
             self.put(ANSWER, answer)
-            return None
-        self.owes = False
-        return answer
+        else:
+            self.owes = self._has_requests()
+        return None
 
     def next(self) -> tuple[str, bytes] | None:
         """Return what is said next, its kind and its line; None if that is still to come (`bell` rings)."""
@@ -129,7 +158,11 @@ class Exchange:
         return bool(self._items) or self.owes
 
     def _has_requests(self) -> bool:
-        return bool(self._requests() or self.dispatcher.listening or self._batches())
+        mine = self.dispatcher
+        for request in mine.in_flight.values():
+            if request.dispatcher is mine:
+                return True
+        return bool(mine.listening or self._batches())
 
     def _batches(self) -> list[Any]:
         """Return the batches that came this way and are still being read."""
@@ -196,16 +229,13 @@ class Exchange:
         if not self.overflown or kind in ENDS:
             self._items.append((kind, line))
             self._waiting_bytes += len(line)
-        self.bell.ring()
-
-    def _answer(self) -> bytes:
-        """Return what the connection has written."""
-        answer: bytes = self.connection.output.take()
-        self.reusable = self.reusable and len(answer) <= LARGEST_KEPT
-        return answer
+        self.wake()
 
     def _flush(self) -> None:
-        answer = self._answer()
+        """The connection has written an answer."""
+        answer: bytes = self.connection.output.take()
+        if len(answer) > LARGEST_KEPT:
+            self.reusable = False
         if answer:
             self.put(ANSWER, answer)
 

@@ -1,6 +1,7 @@
 """The connection class that uvicorn is given: the straight way in front, and the limits that uvicorn lacks.
 
-A likely request that has come whole is answered at once (`hot_path`). All others go on to uvicorn's own class
+A likely request that has come whole is answered at once (`hot_path`), or when its call has ended; what comes
+meanwhile goes behind it. All others go on to uvicorn's own class
 and the ASGI application as if this one were not there. What is broken or too large is answered once, as
 JSON-RPC, behind the answers to what came before it, and the connection ends; what is slow is closed
 (`limits`). An Upgrade is ignored, as RFC 9110 (7.8) allows.
@@ -19,7 +20,7 @@ from fastrpc.transports.http import connections, refusals
 from fastrpc.transports.http.guard import Refused, origin_form
 from fastrpc.transports.http.hot_path import response
 from fastrpc.transports.http.limits import Patience, unread_bytes
-from fastrpc.transports.http.request import error_line
+from fastrpc.transports.http.request import BEGUN_KEY, error_line
 
 if TYPE_CHECKING:
     from asyncio import Transport
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+    from fastrpc.transports.http.begun import Begun
     from fastrpc.transports.http.hot_path import HotPath
     from fastrpc.transports.http.monitor import Monitor
 
@@ -46,8 +48,9 @@ TOO_MANY = "Too many connections"
 SLICE_SECONDS = 0.001
 """Requests of one packet are answered for so long before other connections have their turn."""
 
-NEW, IDLE, HEAD, BODY, ENDING = range(5)
-"""Where a connection stands: nothing has come; between requests; in a head; in a body; it only ends."""
+NEW, IDLE, HEAD, BODY, CALL, ENDING = range(6)
+"""Where a connection stands: nothing has come; between requests; in a head; in a body; behind a request that
+was begun the straight way, and has no answer yet; it only ends."""
 
 
 class TooMuch(Exception):
@@ -86,6 +89,9 @@ class Protocol(HttpToolsProtocol):
         self._missing = 0
         self._rest = b""  # what has come and has to wait, requests from their beginning on
         self._left = 0  # of a body that the parser leaves to us
+        self._begun: Begun | None = None  # the request that has no answer yet,
+        self._begun_data = b""  # and its bytes
+        self._handed_over: Begun | None = None  # a request that the parser reads for the application
         self._running: RequestResponseCycle | None = None  # what the application is at, or was last
         self._refusal: TooMuch | None = None
         self._last_word: TooMuch | None = None  # to be said behind the answers that are still to come
@@ -105,18 +111,23 @@ class Protocol(HttpToolsProtocol):
         self.monitor.connections.remove(self)
         self._rest = b""
         self._outlet.close = self.transport.close  # it must not keep us alive
+        begun = self._take_begun()
+        if begun is not None:
+            begun.client_gone()
         self._forget_running()
         super().connection_lost(exc)
 
     @property
     def _waits(self) -> bool:
         """Whether an answer is still to come."""
+        if self._phase == CALL:
+            return True
         return self._running is not None and not self._running.response_complete
 
     @property
     def has_sent_request(self) -> bool:
         """Whether a whole request has come by now."""
-        return self._phase == IDLE or (self._phase != NEW and not self._first)
+        return self._phase in (IDLE, CALL) or (self._phase != NEW and not self._first)
 
     @property
     def standing(self) -> int | None:
@@ -169,9 +180,15 @@ class Protocol(HttpToolsProtocol):
                     break
                 self._hold(data[begin:], after - size)
                 return
-            answer = hot.answer(head, data[end + 4 : after], self.server_state.default_headers)
+            body = data[end + 4 : after]
+            answer = hot.answer(head, body, self.server_state.default_headers, self.client)
             if answer is None:
                 break
+            if not isinstance(answer, bytes):
+                self._await(answer, data[begin:after])
+                if after < size:
+                    self._feed(data[after:])
+                return
             self._phase = IDLE
             self.since = self.monitor.now
             self.transport.write(answer)
@@ -210,6 +227,50 @@ class Protocol(HttpToolsProtocol):
         self._missing = 0
         return data
 
+    def _await(self, begun: Begun, data: bytes) -> None:
+        """A request has begun: wait for its answer, and nothing else."""
+        self._begun = begun
+        self._begun_data = data
+        self._phase = CALL
+        if begun.waits and not self._takes_long(begun):
+            begun.on_said(self._said)
+        else:
+            self._hand_over()
+
+    def _takes_long(self, begun: Begun) -> bool:
+        """Whether the client has to hear something before the next look but one."""
+        return begun.seconds < 2 * self.monitor.every
+
+    def _said(self) -> None:
+        """Its answer has come, or something that the long way is for."""
+        begun, hot = self._begun, self.hot
+        assert begun is not None
+        assert hot is not None
+        answer = begun.answer()
+        if answer is None:
+            hot.context.copy().run(self._hand_over)  # not in the call's own
+            return
+        self._take_begun()
+        self._phase = IDLE
+        self.since = self.monitor.now
+        headers = self.server_state.default_headers
+        self.transport.write(hot.response(*answer, headers, begun.path, self.client))
+
+    def _take_begun(self) -> Begun | None:
+        begun, self._begun = self._begun, None
+        self._begun_data = b""
+        return begun
+
+    def _hand_over(self) -> None:
+        """Have the application go on with the request that has begun."""
+        data = self._begun_data
+        begun = self._take_begun()
+        assert begun is not None
+        begun.on_said(None)
+        self._phase = IDLE
+        self._handed_over = begun
+        self._feed(data)
+
     # --- the long way -----------------------------------------------------------------------------------
 
     def _feed(self, data: bytes) -> None:
@@ -217,6 +278,8 @@ class Protocol(HttpToolsProtocol):
         if self._phase == ENDING:
             self._skip(len(data))
             return
+        if self._phase == CALL:
+            self._hand_over()
         in_head = self._phase == HEAD
         try:
             self._parse(data)
@@ -291,6 +354,9 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if not self.url.startswith(b"/"):
             self._take_target()
+        if self._handed_over is not None:
+            self.scope[BEGUN_KEY] = self._handed_over  # type: ignore[literal-required]
+            self._handed_over = None
         super().on_headers_complete()
         self.cycle.transport = self._outlet
         self._phase = BODY
@@ -410,6 +476,8 @@ class Protocol(HttpToolsProtocol):
         if begun:  # it has its time
             self.flow.resume_reading()
             self._feed(begun)
+        if self._phase == CALL:
+            self._hand_over()
         super().shutdown()
 
     def pause_writing(self) -> None:
@@ -446,6 +514,8 @@ class Protocol(HttpToolsProtocol):
         elif self._waits:
             if self._phase != HEAD:
                 self.since = now
+            if self._begun is not None and self._takes_long(self._begun):
+                self._hand_over()
         elif self._phase == IDLE:
             if age >= limits.idle_seconds:
                 self.transport.close()

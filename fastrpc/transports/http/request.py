@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     Headers = list[tuple[bytes, bytes]]
 
+BEGUN_KEY = "fastrpc.begun"
+"""Where the scope of a request that has begun already has what the application goes on with."""
+
 JSON = (b"content-type", b"application/json")
 EVENTS: Headers = [
     (b"content-type", b"text/event-stream"),
@@ -141,6 +144,10 @@ class Request:
             if not message.get("more_body", False):
                 self._unread = False
                 return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def body_is_read(self) -> None:
+        """Note that somebody else has read the body."""
+        self._unread = False
 
     def watch(self, on_gone: Callable[[], object]) -> None:
         """Have `on_gone` called when the client goes away; it may be set anew. To be called once, behind

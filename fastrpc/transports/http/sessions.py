@@ -8,6 +8,7 @@ them, the one that was idle the longest. All that a session keeps is bounded, by
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from functools import partial
 from time import monotonic
 
@@ -56,6 +57,8 @@ class Session:
         self.principal = principal
         self.used = monotonic()
         self.closed = False
+        self.alone = 0
+        """How many of its next requests get connections of their own: see `hot_path`."""
         self.running: set[Exchange] = set()
         self._connect = connect
         self._loop = loop
@@ -67,7 +70,7 @@ class Session:
         self._streams: dict[int, Stream] = {0: self.unasked}
         self._main.hand_over(self._take_unasked)
         self._idle: list[Exchange] = []
-        self._idle_quota = Quota(EXCHANGES_KEPT, all_idle)
+        self._all_idle = all_idle
         self._last_stream = 0
 
     @property
@@ -90,7 +93,7 @@ class Session:
         """Return a connection for one request. `begin` it, or `put_back` it."""
         if self._idle:
             exchange = self._idle.pop()
-            self._idle_quota.release(1)
+            self._all_idle.release(1)
             exchange.hand_over(None)
         else:
             exchange = Exchange(self._connect(main=self.dispatcher), self._loop)
@@ -105,7 +108,8 @@ class Session:
         """An exchange is over and may serve another request. What it still says belongs to none."""
         self.running.discard(exchange)
         self.used = monotonic()
-        if exchange.reusable and not self.closed and self._idle_quota.take(1):
+        has_room = not self.closed and len(self._idle) < EXCHANGES_KEPT
+        if exchange.reusable and has_room and self._all_idle.take(1):
             exchange.hand_over(self._take_unasked)
             self._idle.append(exchange)
         else:
@@ -115,7 +119,7 @@ class Session:
         """Give up what only speed needs, until the session is used again."""
         while self._idle:
             self._idle.pop().close()
-            self._idle_quota.release(1)
+            self._all_idle.release(1)
 
     def _take_unasked(self, kind: str, line: bytes) -> None:
         if kind == MESSAGE:
@@ -204,8 +208,8 @@ class Sessions:
         self._idle_seconds = idle_seconds
         self._per_caller = per_caller
         self._in_all = in_all
-        self._sessions: dict[str, Session] = {}
-        self._of_caller: dict[str, dict[str, Session]] = {}
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._of_caller: dict[str, OrderedDict[str, Session]] = {}
         self._store = Store(streams.ALL_EVENTS, streams.ALL_BYTES)
         self._idle_exchanges = Quota(ALL_EXCHANGES_KEPT)
         self._sweep: TimerHandle | None = None
@@ -225,7 +229,7 @@ class Sessions:
             of_caller.make_room = partial(self._end_idle_one, principal, but_last=True)
         session.dispatcher.session.quota.outer = of_caller
         self._sessions[session.id] = session
-        self._of_caller.setdefault(principal, {})[session.id] = session
+        self._of_caller.setdefault(principal, OrderedDict())[session.id] = session
         if self._sweep is None:
             self._sweep_later(loop)
         return session
@@ -251,19 +255,14 @@ class Sessions:
         session = self._sessions.get(id)
         if session is None or session.principal != principal:
             return None
-        if self._is_idle(session):
+        now = monotonic()
+        if now - session.used > self._idle_seconds and not session.busy:
             self.end(session)
             return None
-        self._touch(session)
+        session.used = now
+        self._sessions.move_to_end(id)  # it is the last to go
+        self._of_caller[principal].move_to_end(id)
         return session
-
-    def _touch(self, session: Session) -> None:
-        """Note that a session is in use: it is now the last to go."""
-        session.used = monotonic()
-        own = self._of_caller[session.principal]
-        for sessions in (self._sessions, own):
-            del sessions[session.id]
-            sessions[session.id] = session
 
     def end(self, session: Session, reason: str = "The session has ended") -> None:
         if self.remove(session):

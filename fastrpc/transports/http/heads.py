@@ -1,0 +1,301 @@
+"""Heads of requests that may take the straight way: who is let in, and what the body has to be.
+
+Clients send the same head again and again but for its length. A head that was read and let in once is known
+by its exact bytes; one that differs from the last in its length, its session or its trace alone is known by
+what it has in common with it. A head is judged by the long way's own rules, and more narrowly.
+"""
+
+from __future__ import annotations
+
+import re
+from time import monotonic
+
+from fastrpc.transports.http.guard import Refused, Unsettled
+from fastrpc.transports.http.headers import HeaderMismatch, decoded, parameter_headers
+from fastrpc.transports.http.request import Request
+from fastrpc.versions import LEGACY_VERSIONS, MODERN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.transports.http.app import HttpApp
+
+    Meaning = tuple[tuple[bytes, bytes], ...]
+
+MEANINGS_KEPT = 1024
+HEADS_BYTES = 4 * 1024 * 1024
+OTHERS_KEPT = 4096
+LONGEST_HEAD = 8 * 1024
+MOST_HEADERS = 50
+LONGEST_BODY = 1024 * 1024
+
+REQUEST_LINES = (b"POST /mcp HTTP/1.1", b"POST /mcp/http HTTP/1.1")
+CALL, LIST = b"tools/call", b"tools/list"
+LONG_WAY = {b"transfer-encoding", b"expect", b"upgrade", b"trailer", b"proxy-connection", b"origin"}
+"""Headers that mean more than this file knows of."""
+
+MEANINGFUL = {
+    b"accept",
+    b"authorization",
+    b"content-encoding",
+    b"content-type",
+    b"host",
+    b"mcp-method",
+    b"mcp-name",
+    b"mcp-protocol-version",
+    b"mcp-session-id",
+    b"sec-fetch-site",
+}
+"""Those that decide whether a head is let in. The judge sees no others, and of a session only that there is
+one."""
+
+NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+PLAIN = bytes(range(0x20, 0x7F)) + b"\t\r\n"
+NAMES_KEPT = 256
+LENGTH = re.compile(rb"[0-9]{1,8}")
+VARYING = re.compile(
+    rb"(?<=\r\n)(content-length|mcp-session-id|traceparent): ?([!-~]{1,1024})(?=\r\n|\Z)", re.IGNORECASE
+)
+"""Headers whose values differ from request to request, or from session to session."""
+VISIBLE = re.compile(rb"[!-~]{1,1024}")
+
+
+class Head:
+    """A head that was let in: whose it is, how long its body is, and what it says is in it.
+
+    `session` is the id that it names, "" for a request of 2026-07-28.
+    """
+
+    __slots__ = ("alone", "length", "method", "name", "path", "principal", "session", "valid_until")
+
+    def __init__(self, method: bytes, name: bytes, principal: str, valid_until: float | None) -> None:
+        self.length = 0
+        self.path = ""
+        self.method = method
+        self.name = name
+        self.principal = principal
+        self.session = ""
+        self.valid_until = valid_until
+        self.alone = 0
+        """How many of its next requests get connections of their own."""
+
+    def of(self, length: int, session: str, path: str) -> Head:
+        """Return a head that says the same: of a body of that length, and of a session if it is in one."""
+        head = Head(self.method, self.name, self.principal, self.valid_until)
+        head.length = length
+        head.path = path
+        head.session = session
+        return head
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has to be judged anew."""
+        return self.valid_until is not None and self.valid_until <= monotonic()
+
+    @property
+    def in_session(self) -> bool:
+        """Whether it is a request of the versions that have sessions."""
+        return not self.method
+
+
+class Form:
+    """A head that was let in, but for the values of the headers of `VARYING`: `pieces` are what stands before
+    each of them, `rest` is what stands behind the last."""
+
+    __slots__ = ("head", "length_at", "path", "pieces", "rest", "session_at")
+
+    def __init__(self, head: Head, pieces: list[bytes], rest: bytes, length_at: int, session_at: int) -> None:
+        self.head = head
+        self.path = path_of(pieces[0])
+        self.pieces = pieces
+        self.rest = rest
+        self.length_at = length_at
+        self.session_at = session_at
+
+    def values(self, text: bytes) -> list[bytes] | None:
+        """Return the values that a head has there; None if it is of another form."""
+        values = []
+        at = 0
+        for piece in self.pieces:
+            if not text.startswith(piece, at):
+                return None
+            at += len(piece)
+            end = text.find(b"\r\n", at)
+            value = text[at:] if end < 0 else text[at:end]
+            if VISIBLE.fullmatch(value) is None:
+                return None
+            values.append(value)
+            at += len(value)
+        return values if text[at:] == self.rest else None
+
+
+def path_of(text: bytes) -> str:
+    """Return the path of a head."""
+    return text.split(b" ", 2)[1].decode("ascii")
+
+
+def form_of(text: bytes, head: Head) -> Form | None:
+    """Return the form of a head that was let in; None where it has none that others may share."""
+    pieces = []
+    names = []
+    at = 0
+    for match in VARYING.finditer(text):
+        pieces.append(text[at : match.start(2)])
+        names.append(match[1].lower())
+        at = match.end()
+    if b"content-length" not in names or (head.in_session and b"mcp-session-id" not in names):
+        return None
+    session_at = names.index(b"mcp-session-id") if head.in_session else -1
+    return Form(head, pieces, text[at:], names.index(b"content-length"), session_at)
+
+
+class Heads:
+    """What is known of one server's heads: `known`, by their text without the last empty line."""
+
+    def __init__(self, app: HttpApp) -> None:
+        self.known: dict[bytes, Head] = {}
+        self._app = app
+        self._bytes = 0  # of the keys of `known`
+        self._form: Form | None = None  # of the head that was let in last
+        self._names: dict[bytes, bytes] = {}  # of headers, in small letters
+        self._meanings: dict[Meaning, Head] = {}  # for heads that differ in what decides nothing
+        self._others: set[int] = set()  # hashes of heads that go the long way: what they hold is not kept
+
+    def forget(self) -> None:
+        """Judge every head anew."""
+        self.known.clear()
+        self._bytes = 0
+        self._form = None
+        self._meanings.clear()
+        self._others.clear()
+
+    def meet(self, text: bytes) -> Head | None:
+        """Judge a head, and know it from now on."""
+        head = self._like_the_last(text)
+        try:
+            head = head or self._judge(text)
+        except Unsettled:  # the long way finds out whose the token is; the next request with it may be let in
+            return None
+        if head is None:
+            if len(self._others) >= OTHERS_KEPT:
+                self._others.clear()
+            self._others.add(hash(text))
+            return None
+        self._bytes += len(text)
+        if self._bytes > HEADS_BYTES:
+            self.known.clear()
+            self._bytes = len(text)
+        self.known[text] = head
+        return head
+
+    def _like_the_last(self, text: bytes) -> Head | None:
+        """Return the head that the text makes, if it differs from one that was let in by its length, session
+        and trace alone."""
+        form = self._form
+        values = None if form is None else form.values(text)
+        if form is None or values is None or form.head.is_over:
+            return None
+        length = values[form.length_at]
+        if not self._is_length(length):
+            return None
+        session = values[form.session_at].decode("ascii") if form.head.in_session else ""
+        return form.head.of(int(length), session, form.path)
+
+    def _is_length(self, text: bytes) -> bool:
+        """Whether a body of this length may take the straight way."""
+        return LENGTH.fullmatch(text) is not None and 0 < int(text) <= min(LONGEST_BODY, self._app.max_body)
+
+    def _judge(self, text: bytes) -> Head | None:
+        """Judge a head by the long way's own rules, and more narrowly.
+
+        Raises Unsettled for a token that is not known, or not now.
+        """
+        if hash(text) in self._others or len(text) > LONGEST_HEAD:
+            return None
+        given = self._read(text)
+        if given is None:
+            return None
+        length = given.get(b"content-length", b"")
+        if (
+            not given.keys().isdisjoint(LONG_WAY)
+            or given.get(b"connection", b"keep-alive").lower() != b"keep-alive"
+            or not self._is_length(length)
+        ):
+            return None
+        session = given.get(b"mcp-session-id")
+        if session is not None:
+            given[b"mcp-session-id"] = b""
+        meaning = tuple([pair for pair in given.items() if pair[0] in MEANINGFUL])
+        known = self._meanings.get(meaning)
+        if known is None or known.is_over:
+            known = self._let_in(meaning)
+            if known is None:
+                return None
+            if len(self._meanings) >= MEANINGS_KEPT:
+                self._meanings.clear()
+            self._meanings[meaning] = known
+        if known.in_session and not session:
+            return None
+        self._form = form_of(text, known)
+        named = session.decode("ascii") if known.in_session and session else ""
+        return known.of(int(length), named, path_of(text))
+
+    def _read(self, text: bytes) -> dict[bytes, bytes] | None:
+        """Return the headers of a head that every reader reads alike; None for another one.
+
+        Plain names, none of them twice, no space before a colon or at an end.
+        """
+        first, *lines = text.split(b"\r\n")
+        count = len(lines)
+        if (
+            first not in REQUEST_LINES
+            or count > MOST_HEADERS
+            or text.translate(None, PLAIN)
+            or not text.count(b"\r") == text.count(b"\n") == count
+        ):
+            return None
+        names = self._names
+        given = {}
+        for line in lines:
+            name, colon, value = line.partition(b":")
+            known = names.get(name)
+            if known is None:
+                if NAME.fullmatch(name) is None:
+                    return None
+                if len(names) >= NAMES_KEPT:
+                    names.clear()
+                known = names[name] = name.lower()
+            if not colon or line.endswith((b" ", b"\t")):
+                return None
+            given[known] = value.lstrip(b" \t")
+        return given if len(given) == count else None
+
+    def _let_in(self, meaning: Meaning) -> Head | None:
+        given = dict(meaning)
+        version = given.get(b"mcp-protocol-version")
+        method = given.get(b"mcp-method", b"")
+        if version != MODERN.encode():
+            if b"mcp-session-id" not in given or not (version is None or version.decode() in LEGACY_VERSIONS):
+                return None
+            method = b""
+        elif method not in (CALL, LIST):
+            return None
+        request = Request({"method": "POST", "path": "/mcp", "headers": meaning}, None, None)  # type: ignore[arg-type]
+        guard = self._app.guard
+        try:
+            guard.check_place(request.headers)
+            request.check_form()
+            name = decoded("Mcp-Name", given.get(b"mcp-name", b"").decode("ascii")) if method == CALL else ""
+        except (Refused, HeaderMismatch):
+            return None
+        if not request.accepts("application/json", "text/event-stream"):
+            return None
+        schema: Any = self._app.tool_schema(name) if method == CALL else {}
+        if schema is None or parameter_headers(schema):
+            return None
+        try:
+            admission = guard.admit(request.headers)
+        except Refused:
+            raise Unsettled from None
+        return Head(method, name.encode(), admission.principal, admission.until)

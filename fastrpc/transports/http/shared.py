@@ -1,0 +1,80 @@
+"""A connection that plain calls of all callers share: of tools that run inline and take no Context.
+
+It answers at once or not at all. It takes the dispatcher's place behind its connection, so that it hears of
+every message that the connection does not answer by itself; nothing has happened to those.
+"""
+
+from __future__ import annotations
+
+from fastrpc import forks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from typing import Any
+
+    from fastrpc.transports.http.app import HttpApp
+
+
+class SharedConnection:
+    """One for the requests of 2026-07-28, or for those in sessions of another `version`.
+
+    Before each call `busy` is set and `missed` cleared, behind it `busy` is cleared; see `HotPath`.
+    """
+
+    __slots__ = ("busy", "connection", "dispatcher", "id", "left", "missed")
+
+    def __init__(self, app: HttpApp, loop: AbstractEventLoop, version: str | None) -> None:
+        self.dispatcher: Any = app.connect()
+        if version is not None:
+            self.dispatcher.assume(version)
+        self.connection = self.dispatcher.connection
+        self.connection.dispatcher = self
+        self.connection.call_in_loop = lambda function: function()
+        self.connection.tell = _ignore  # no client hears of changes here
+        self.dispatcher.loop_runs(loop)
+        self.connection.shared = True
+        self.connection.generation = forks.generation
+        self.busy = False
+        """Whether a tool is being called: it may run the loop."""
+        self.missed = False
+        """Whether the message was not for this connection."""
+        self.left = False
+        """Whether this is a child process, which answers nothing."""
+        self.id: bytes | None = None
+        """Of a request that Python has answered: that may be an error."""
+        app.at_end.append(self.dispatcher.close)  # the server waits for its last connection to end
+
+    def let_go(self) -> None:
+        """Answer nothing any more, in a child process that the tool may have forked which is being called."""
+        self.left = self.missed = True
+
+    # --- what the connection calls, in a dispatcher's place -----------------------------------------------
+
+    def dispatch(self, message: Any) -> None:
+        """The connection did not answer by itself: a list that is not ready, or a call that is not likely."""
+        dispatcher = self.dispatcher
+        if (
+            message.method == "tools/list"
+            and not dispatcher.service.has_sources
+            and not dispatcher.session.version
+        ):
+            self.id = message.id
+            dispatcher.dispatch(message)
+        else:
+            self.missed = True
+
+    def call_ended(self, id: bytes, tool: Any, result: Any, modern: bool) -> str:
+        """A call has returned more than a plain value; return its outcome."""
+        outcome: str = self.dispatcher.call_ended(id, tool, result, modern)
+        return outcome
+
+    def call_failed(self, id: bytes, tool: Any, error: BaseException, modern: bool) -> str:
+        """A call has raised; return its outcome."""
+        self.id = id
+        outcome: str = self.dispatcher.call_failed(id, tool, error, modern)
+        return outcome
+
+
+def _ignore(line: bytes) -> None:
+    """What is said to nobody in particular."""
