@@ -83,6 +83,7 @@ extensions = [
     module("recorder"),
     module("connection"),
     module("stream"),
+    module("signal_pipe"),
     module("task"),
     module("pending"),
 ]

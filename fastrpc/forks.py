@@ -38,12 +38,12 @@ def forget(function: Callable[[], object]) -> None:
 
 
 def _before() -> None:
-    """Hold back the signals that end a server: one that came to a child before it has let go of the server's
-    way to take them would end the server."""
+    """Hold back the signals that a server takes: one that came to a child before it has let go of the
+    server's way to take them would be taken for the server's."""
     if _functions:
-        from signal import SIG_BLOCK, SIGHUP, SIGINT, SIGTERM, pthread_sigmask
+        from signal import SIG_BLOCK, SIGHUP, SIGINT, SIGTERM, SIGUSR1, pthread_sigmask
 
-        _masks[get_ident()] = pthread_sigmask(SIG_BLOCK, (SIGHUP, SIGINT, SIGTERM))
+        _masks[get_ident()] = pthread_sigmask(SIG_BLOCK, (SIGHUP, SIGINT, SIGTERM, SIGUSR1))
 
 
 def _after() -> None:

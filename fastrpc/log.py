@@ -65,6 +65,33 @@ def say(text: str) -> None:
             pass
 
 
+def write_text(text: str) -> bool:
+    """Write lines to stderr, if there is one, for at most `WAIT_SECONDS`; False if nobody reads them so long.
+
+    The lines are the caller's: what others have named stands in them as `shown` gives it.
+    """
+    descriptor = _descriptor_of(sys.stderr)
+    if descriptor is None:
+        say(text.removesuffix("\n"))
+        return True
+    try:
+        if _takes(descriptor, 0):
+            sys.stderr.flush()  # of what somebody has begun to print
+        return _send(descriptor, text.encode("utf-8", "backslashreplace"), WAIT_SECONDS)
+    except OSError:
+        return False  # nobody reads it any more
+
+
+def shown(name: str, longest: int) -> str:
+    """Return a name that others have chosen as it stands in what is written: secrets masked, what is not
+    printable escaped, and cut to so many characters."""
+    from fastrpc.masking import masked
+
+    name = masked(name)
+    name = name if name.isprintable() else _escaped(name)
+    return name if len(name) <= longest else name[: longest - 1] + "…"
+
+
 def at_end(function: Callable[[], object]) -> None:
     """Have a function called by `finish`."""
     _endings.append(function)

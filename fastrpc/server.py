@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from fastrpc.service import Service
     from fastrpc.service.watching import Watch
     from fastrpc.telemetry.observers import Observers
+    from fastrpc.telemetry.statistics import Report
     from fastrpc.transports.http.asgi import Application
 
     Lifespan = Callable[["Server"], AbstractAsyncContextManager[object]]
@@ -307,6 +308,22 @@ class Server:
         self._observed().functions.append(function)
         return function
 
+    def drain_observers(self) -> None:
+        """Hand the observers the records of all calls that are over, now."""
+        if self._observers is not None:
+            self._observers.drain()
+
+    def print_statistics(self) -> Report:
+        """Print calls, errors by outcome, p50 and p99 of each tool, resource and prompt to standard error: on
+        SIGUSR1, and when `end()` of what is returned is called. ``run(stats=True)`` does both.
+
+        For programs that serve in a way of their own, such as `asgi`. Calls are counted from here on; SIGUSR1
+        is this process's report's until the end, one at a time. Raises OSError if no pipe can be made.
+        """
+        from fastrpc.telemetry.statistics import Report
+
+        return Report(self._observed())
+
     def _observed(self) -> Observers:
         if self._observers is None:
             from fastrpc.telemetry.observers import Observers
@@ -467,13 +484,16 @@ class Server:
     if TYPE_CHECKING:
 
         @overload
-        def run(self, *, drain_seconds: float | None = None, trace: str | None = None) -> None: ...
+        def run(
+            self, *, drain_seconds: float | None = None, trace: str | None = None, stats: bool = False
+        ) -> None: ...
         @overload
         def run(
             self,
             *,
             drain_seconds: float | None = None,
             trace: str | None = None,
+            stats: bool = False,
             http: str | None,
             **options: Unpack[HttpOptions],
         ) -> None: ...
@@ -483,6 +503,7 @@ class Server:
         *,
         drain_seconds: float | None = None,
         trace: str | None = None,
+        stats: bool = False,
         http: str | None = None,
         **options: Any,
     ) -> None:
@@ -490,7 +511,8 @@ class Server:
 
         At the end of input, calls in flight have `drain_seconds` (1) to end. `trace` names a file to which
         both directions of the wire are written, secrets masked, over HTTP too. Raises UsageError if that file
-        cannot be written or a standard descriptor is closed.
+        cannot be written or a standard descriptor is closed. With `stats` the statistics of calls are printed
+        to standard error: see `print_statistics`.
 
         With `http`, an address like ``127.0.0.1:8000``, serve over HTTP instead, until a signal comes: calls
         in flight then have `drain_seconds` (5) to end. `options` are those of `asgi`, and ``workers``,
@@ -501,14 +523,16 @@ class Server:
             from fastrpc.transports.http.run import run
             from fastrpc.transports.http.settings import Settings
 
-            settings = Settings.from_environment(http, drain_seconds=drain_seconds, trace=trace, **options)
+            settings = Settings.from_environment(
+                http, drain_seconds=drain_seconds, trace=trace, stats=stats, **options
+            )
             run(lambda: self, settings)
             return
         if options:
             raise UsageError(f"run: {next(iter(options))} is an option of HTTP: give http= too")
-        self._run_stdio(1.0 if drain_seconds is None else drain_seconds, trace)
+        self._run_stdio(1.0 if drain_seconds is None else drain_seconds, trace, stats)
 
-    def _run_stdio(self, drain_seconds: float, trace: str | None) -> None:
+    def _run_stdio(self, drain_seconds: float, trace: str | None, stats: bool) -> None:
         from fastrpc.transports import stdio
 
         writer = None
@@ -516,6 +540,7 @@ class Server:
             from fastrpc.transports.trace import Trace
 
             writer = Trace(trace)
+        report = self.print_statistics() if stats else None
         dispatcher = self.connect()
         try:
             stdio.serve(dispatcher.connection, drain_seconds=drain_seconds, trace=writer)
@@ -523,6 +548,9 @@ class Server:
             dispatcher.close()
             if writer is not None:
                 writer.close()
+            self.drain_observers()
+            if report is not None:
+                report.end()
         dispatcher.service.leave_threads_behind()
 
     def asgi(self, **options: Unpack[AsgiOptions]) -> Application:

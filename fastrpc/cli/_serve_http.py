@@ -82,6 +82,7 @@ def serve(options: dict[str, str], targets: list[str], settings: Configuration) 
         drain_seconds=settings["FASTRPC_DRAIN_SECONDS"] if drained else None,
         secret=secret,
         trace=options.get("--trace"),
+        stats="--stats" in options,
         **application,
     )
     run(lambda: _assembled(targets, settings, options), http)

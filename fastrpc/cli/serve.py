@@ -31,6 +31,8 @@ options:
   --log-level LEVEL     debug, info, warning, error or critical (warning)
   --log-file FILE       append the log to FILE instead of writing it to stderr
   --trace FILE          append both directions of the wire to FILE, secrets masked
+  --stats               print calls, errors, p50 and p99 of each tool to stderr: at the
+                        end, and on SIGUSR1
   -h, --help            show this
 
 over HTTP:
@@ -63,14 +65,13 @@ SETTING_OPTIONS = {
     "--max-in-flight": "FASTRPC_MAX_IN_FLIGHT",
     "--workers": "FASTRPC_WORKERS",
 }
-FLAGS = ("--no-auth",)
+FLAGS = ("--no-auth", "--stats")
 REPEATED = ("--allow-host", "--allow-origin", "--auth-server", "--scope")
 HTTP_OPTIONS = (
-    *("--http", "--resource", "--audience", "--tls-cert", "--tls-key", "--token-file"),
-    *FLAGS,
+    *("--http", "--no-auth", "--resource", "--audience", "--tls-cert", "--tls-key", "--token-file"),
     *REPEATED,
 )
-OPTIONS = ("--cwd", "--name", "--trace", *SETTING_OPTIONS, *HTTP_OPTIONS)
+OPTIONS = ("--cwd", "--name", "--stats", "--trace", *SETTING_OPTIONS, *HTTP_OPTIONS)
 
 
 def main(arguments: list[str]) -> int:
@@ -108,7 +109,7 @@ def main(arguments: list[str]) -> int:
         follow_roots(server, settings, given, texts)
     if at_terminal:
         _greet(targets)
-    server.run(drain_seconds=settings["FASTRPC_DRAIN_SECONDS"], trace=trace)
+    server.run(drain_seconds=settings["FASTRPC_DRAIN_SECONDS"], trace=trace, stats="--stats" in options)
     return 0
 
 

@@ -98,5 +98,6 @@ class RunOptions(HttpOptions, total=False):
     http: str | None
     drain_seconds: float | None
     trace: str | None
+    stats: bool
     show_banner: object
     log_level: object

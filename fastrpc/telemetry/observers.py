@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import atexit
 from threading import Event, Lock, Thread
-from time import sleep
+from time import monotonic, sleep
 
 from fastrpc import forks, tracebacks
 from fastrpc._core.recorder import Recorder
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     Observer = Callable[[list[CallRecord]], object]
 
 PAUSE_SECONDS = 0.05
+CAPACITY = 8192
 BATCH = 1024
+DRAIN_SECONDS = 2.0
 
 
 class Observers:
@@ -36,7 +38,7 @@ class Observers:
         self._draining = Lock()
         self._thread: Thread | None = None
         self._generation = forks.generation
-        self.recorder = Recorder(on_first=self._begin)
+        self.recorder = Recorder(CAPACITY, self._begin)
 
     def _begin(self) -> None:
         """There is a record, after there was none; on the thread of a connection."""
@@ -52,14 +54,30 @@ class Observers:
             self._something.wait()
             self._something.clear()
             sleep(PAUSE_SECONDS)  # let more come: each batch costs a turn of the thread
-            self.drain()
+            while self._hand_over():
+                pass
 
     def drain(self) -> None:
-        """Hand over all records that there are, now; from whatever thread."""
-        with self._draining:
-            while records := self.recorder.drain(BATCH):
+        """Hand over the records that there are now, from whatever thread; those that come meanwhile are left
+        to the thread of the observers. Where an observer hangs there, wait `DRAIN_SECONDS` for it."""
+        until = monotonic() + DRAIN_SECONDS
+        for _ in range(0, CAPACITY, BATCH):
+            if not self._hand_over(max(0.0, until - monotonic())):
+                break
+
+    def _hand_over(self, seconds: float = -1) -> bool:
+        """Hand over one batch, after waiting so long for the one that another thread hands over (-1: as long
+        as it takes); False if there was none, or it took too long."""
+        if not self._draining.acquire(timeout=seconds):
+            return False
+        try:
+            records = self.recorder.drain(BATCH)
+            if records:
                 for function in list(self.functions):
                     self._call(function, records)
+        finally:
+            self._draining.release()
+        return bool(records)
 
     def _call(self, function: Any, records: list[CallRecord]) -> None:
         try:

@@ -46,6 +46,7 @@ LAYERS = {
     "fastrpc._core.context": 0,
     "fastrpc._core.convert": 0,
     "fastrpc._core.redaction": 0,
+    "fastrpc._core.signal_pipe": 0,
     "fastrpc._core.plan": 1,
     "fastrpc._core.call_info": 1,
     "fastrpc._core.recorder": 1,

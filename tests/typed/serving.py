@@ -26,7 +26,7 @@ async def principal_from_far(token: str) -> str | None:
 
 def serve(address: str | None) -> None:
     app.run()
-    app.run(drain_seconds=2, trace="trace.log")
+    app.run(drain_seconds=2, trace="trace.log", stats=True)
     app.run(http="127.0.0.1:8000", token_file="token", workers=2, hosts=["mcp.example.com"])
     app.run(http=address, auth=None)
     app.run(htpp="127.0.0.1:8000")  # error

@@ -55,7 +55,7 @@ def test_the_tables_have_the_options_that_there_are() -> None:
     assert keys(options.UrlProxyOptions) == proxy | set(Remote.OPTIONS)
     auth = {"auth", "auth_servers", "audience", "resource", "scopes", "token", "token_file"}
     assert keys(options.AsgiOptions) == auth | {*LIMITS, *PLACES}
-    http = keys(options.AsgiOptions) | keywords(Settings.__init__) - {"drain_seconds", "trace"}
+    http = keys(options.AsgiOptions) | keywords(Settings.__init__) - {"drain_seconds", "stats", "trace"}
     assert keys(options.HttpOptions) == http
     assert keys(options.SamplingOptions) == set(SAMPLING_OPTIONS)
 

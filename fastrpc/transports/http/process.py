@@ -51,7 +51,13 @@ def serve(
     service = server.service
     service.secret = settings.secret
     application = server.asgi(**settings.application)
-    run_in_loop(_serve(application, service, settings, sockets, on_ready, group))
+    report = server.print_statistics() if settings.stats else None
+    try:
+        run_in_loop(_serve(application, service, settings, sockets, on_ready, group))
+    finally:
+        server.drain_observers()
+        if report is not None:
+            report.end()
     return service
 
 

@@ -38,7 +38,8 @@ class Settings:
     """How to serve over HTTP. `application` are the options of `Server.asgi`. Raises UsageError.
 
     `secret` signs what clients carry for us (MCP 2026-07-28: requestState); without one, a new one is made.
-    `trace` names a file that both directions of the wire are written to.
+    `trace` names a file that both directions of the wire are written to. With `stats` each process that
+    serves prints what `Server.print_statistics` does.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Settings:
         drain_seconds: float | None = None,
         secret: str | None = None,
         trace: str | None = None,
+        stats: bool = False,
         **application: Any,
     ) -> None:
         self.address = Address.read(address)
@@ -59,6 +61,7 @@ class Settings:
         self.drain_seconds = DRAIN_SECONDS if drain_seconds is None else drain_seconds
         self.secret = _secret(secret)
         self.trace = None if trace is None else os.path.abspath(trace)
+        self.stats = stats
         self.application = {name: value for name, value in application.items() if value is not None}
         if application.get("auth", "needed") is None:
             self.application["auth"] = None

@@ -37,14 +37,22 @@ def let_go() -> None:
 
 
 class Signals:
-    """The signals that come, and the deaths of children, as bytes in a pipe, within `with`."""
+    """The signals that come, and the deaths of children, as bytes in a pipe, within `with`.
+
+    `others` are taken too, besides those that mean the end.
+    """
+
+    def __init__(self, *others: int) -> None:
+        self._others = others
 
     def __enter__(self) -> Signals:
         self.pipe, self._write = os.pipe()
         for end in (self.pipe, self._write):
             os.set_blocking(end, False)
         self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        self._before = {number: signal.signal(number, _note) for number in (*heeded(), signal.SIGCHLD)}
+        self._before = {
+            number: signal.signal(number, _note) for number in (*heeded(), signal.SIGCHLD, *self._others)
+        }
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -64,10 +72,12 @@ class Signals:
     def leave_to_parent(self) -> None:
         """Take signals no longer, in a child that has just been forked.
 
-        That of a terminal (SIGINT) is the parent's to pass on, until the child has an event loop.
+        That of a terminal (SIGINT) and the `others` are the parent's to pass on, until the child takes them
+        itself.
         """
         self.__exit__()
-        signal.signal(signal.SIGINT, _note)
+        for number in (signal.SIGINT, *self._others):
+            signal.signal(number, _note)
 
 
 def _note(number: int, frame: Any) -> None:

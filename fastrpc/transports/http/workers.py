@@ -82,7 +82,11 @@ class Workers:
                 f"http: workers: {threading.active_count() - 1} thread(s) run already, which a fork would "
                 "lose; begin them in the server's lifespan"
             )
-        with tempfile.TemporaryDirectory(prefix="fastrpc-") as self._folder, Signals() as self._signals:
+        others = (signal.SIGUSR1,) if self._settings.stats and hasattr(signal, "SIGUSR1") else ()
+        with (
+            tempfile.TemporaryDirectory(prefix="fastrpc-") as self._folder,
+            Signals(*others) as self._signals,
+        ):
             self._selector.register(self._signals.pipe, selectors.EVENT_READ)
             self._look_after()
         if self._exit_code:
@@ -100,6 +104,8 @@ class Workers:
             for number in self._signals.take():
                 if number == signal.SIGCHLD:
                     self._reap()
+                elif number == getattr(signal, "SIGUSR1", None):
+                    self._signal_all(number)  # each prints its own statistics
                 else:
                     self._end()
             if self._ends and monotonic() > self._killed_at:
