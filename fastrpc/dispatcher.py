@@ -12,6 +12,7 @@ from fastrpc._core.encode import TEXT_FORM
 from fastrpc._core.recorder import ticks
 from fastrpc.batches import Batch
 from fastrpc.calls import Call, complaint_of, outcome_of, outcome_of_value, questions_of
+from fastrpc.engine.messages import key_of
 from fastrpc.engine.outbound import OutboundMessages
 from fastrpc.engine.request import RUNNING, WAITING, Request
 from fastrpc.errors import (
@@ -140,6 +141,11 @@ class Dispatcher(OutboundMessages):
             return InternalError.outcome
         self._answer(id, result, None)
         return outcome_of(error)
+
+    @staticmethod
+    def key_of(id: bytes) -> bytes:
+        """Return the key of an id with escapes, among the requests in flight."""
+        return key_of(id)
 
     def coroutine_entry(self) -> Any:
         """Return what the connection begins coroutines with: the first one is about to be called."""
@@ -347,13 +353,13 @@ class Dispatcher(OutboundMessages):
 
     def answer(self, request: Request, result: bytes) -> None:
         """Answer a request with its result, as JSON text."""
-        before = self.connection.output.total
+        before = self._written(request.batch)
         self._answer(request.id, result, request.batch)
         self._record(request, before)
 
     def _refuse(self, request: Request, error: ProtocolError) -> None:
         """Answer a request with an error."""
-        before = self.connection.output.total
+        before = self._written(request.batch)
         self._answer_error(request.id, error, request.batch)
         request.outcome = request.outcome or error.outcome
         self._record(request, before)
@@ -373,8 +379,14 @@ class Dispatcher(OutboundMessages):
                 request.bound,
                 request.allowed,
                 request.returned or (ticks() if request.allowed else 0),
-                self.connection.output.total - before,
+                self._written(request.batch) - before,
             )
+
+    def _written(self, batch: Batch | None) -> int:
+        """Return how many bytes of answers have been written so far, those that a batch holds among them."""
+        if batch is None or self.service.recorder is None:
+            return self.connection.output.total
+        return sum(map(len, batch.answers))
 
     def _answer(self, id: bytes, result: bytes, batch: Batch | None) -> None:
         if batch is not None:
@@ -530,7 +542,7 @@ class Dispatcher(OutboundMessages):
             and call.plan.form == TEXT_FORM
         ):
             try:
-                before = self.connection.output.total
+                before = self._written(None)
                 self.connection.answer_text(request.id, result, request.version == MODERN)
             except UnicodeEncodeError:
                 pass  # said by the long way
@@ -561,7 +573,7 @@ class Dispatcher(OutboundMessages):
     def call_dropped(self, call: Call) -> None:
         """A cancelled request is not answered; a batch does not wait for it."""
         call.request.outcome = "cancelled"
-        self._record(call.request, self.connection.output.total)
+        self._record(call.request, self._written(call.request.batch))
         self._forget(call.request)
         self.dropped()
 

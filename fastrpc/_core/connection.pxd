@@ -107,6 +107,8 @@ cdef class Connection:
     cdef int drop(self, Plan plan, Steps* steps) except -1
     cdef int record(self, Plan plan, Steps* steps, int64_t returned, Py_ssize_t size) except -1
     cdef int keep_context(self) except -1
+    cdef const char* take(self, bytes line) except NULL
+    cdef bint is_known(self, const char* text, Py_ssize_t size) noexcept
     cdef int fail_call_with(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object error
     ) except -1

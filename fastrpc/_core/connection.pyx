@@ -21,7 +21,7 @@ from fastrpc._core.call cimport Call
 from fastrpc._core.call_info cimport CallInfo, info_of_call
 from fastrpc._core.context cimport CallContext, new_context
 from fastrpc._core.encode cimport FORM_TEXT, ID_ROOM
-from fastrpc._core.message cimport LARGE, LEGACY, MODERN, REQUEST, PyGC_Disable, PyGC_Enable
+from fastrpc._core.message cimport LARGE, LEGACY, MODERN, REQUEST, PyGC_Disable, PyGC_Enable, Slice
 from fastrpc._core.plan cimport MISFIT
 from fastrpc._core.recorder cimport TOOL, Record
 
@@ -415,7 +415,7 @@ cdef class Connection:
             context.plan = plan
         else:
             plan.spare_context = None
-        context.opener = self.dispatcher  # a spare one may be of another caller's connection
+        context.opener = self.dispatcher
         context.text = self.message.line.data
         context.size = self.message.line.size
         context.asks_no_progress = known or not self.message.wants_progress
@@ -512,6 +512,7 @@ cdef class Connection:
             if used:
                 self.dispatcher.call_left(context)
             elif context.is_untouched():
+                context.opener = None  # which the plan outlives
                 plan.spare_context = context
             else:
                 context.keep()
@@ -603,21 +604,23 @@ cdef class Connection:
         else:
             self.legacy_list = result
 
+    cdef const char* take(self, bytes line) except NULL:
+        """Copy a line that came by another way than a stream to where it can be read."""
+        self.keep_context()
+        self.now = 0
+        return self.message.keep(line)
+
     def receive_named(self, bytes line, bytes method, bytes name):
         """Handle a request of 2026-07-28 if it is what somebody else says it is: a call of `name`, or a list.
 
         Say whether; if not, nothing has happened.
         """
         cdef Message message = self.message
-        self.keep_context()
-        self.now = 0
-        message.read_line(message.keep(line), len(line))
+        message.read_line(self.take(line), len(line))
         if message.kind_code != REQUEST or message.era != MODERN or message.wants_progress:
             return False
         if message.is_call:
-            if method != b"tools/call" or message.tool_name.size != len(name) or memcmp(
-                message.tool_name.data, <char*> name, len(name)
-            ) != 0:
+            if method != b"tools/call" or not is_same(message.tool_name, name):
                 return False
         elif not (message.is_list and method == b"tools/list"):
             return False
@@ -630,23 +633,16 @@ cdef class Connection:
         Say whether; if not, nothing has happened.
         """
         cdef Message message = self.message
-        cdef const char* text
-        self.keep_context()
-        self.now = 0
-        text = message.keep(line)
-        if (
-            self.known
-            and not self.known_modern
-            and message.read_known(text, text + len(line) + 1) == len(line)
-        ):
+        cdef const char* text = self.take(line)
+        if not self.known_modern and self.is_known(text, len(line)):
             self.answer_known()
             return True
         message.read_line(text, len(line))
         if (
             message.kind_code != REQUEST
             or message.era != LEGACY
-            or is_method(message, b"initialize")
-            or is_method(message, b"server/discover")
+            or is_same(message.method_name, b"initialize")
+            or is_same(message.method_name, b"server/discover")
         ):
             return False
         self.handle_message()
@@ -654,21 +650,19 @@ cdef class Connection:
 
     def receive(self, bytes line):
         """Handle one line that came by another way than a stream."""
-        cdef const char* text
-        self.keep_context()
-        self.now = 0
-        text = self.message.keep(line)
-        if line and self.known and self.message.read_known(text, text + len(line) + 1) == len(line):
+        cdef const char* text = self.take(line)
+        if line and self.is_known(text, len(line)):
             self.answer_known()
         else:
             self.handle(text, len(line))
 
+    cdef bint is_known(self, const char* text, Py_ssize_t size) noexcept:
+        """Is this line like the one that was learned? The message has read it then."""
+        return self.known and self.message.read_known(text, text + size + 1) == size
 
-cdef inline bint is_method(Message message, bytes name) noexcept:
-    return (
-        message.method_name.size == len(name)
-        and memcmp(message.method_name.data, <char*> name, len(name)) == 0
-    )
+
+cdef inline bint is_same(Slice found, bytes text) noexcept:
+    return found.size == len(text) and memcmp(found.data, <char*> text, len(text)) == 0
 
 
 cdef inline int answer(

@@ -10,6 +10,7 @@ hooks, is a `fastrpc.calls.Call` when it waits.
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
+from libc.string cimport memchr
 
 from fastrpc._core.connection cimport CALL_ENDED, CALL_RAISED, CALL_WAITS, Connection, Steps
 from fastrpc._core.context cimport CallContext
@@ -28,6 +29,7 @@ cdef class PendingCall:
     cdef Plan plan
     cdef CallTask task
     cdef readonly bytes id               # its JSON text
+    cdef object key                      # by which it is looked up
     cdef bytes roomy_id                  # with ID_ROOM readable bytes
     cdef bint modern
     cdef bint ended                      # for the client
@@ -82,7 +84,7 @@ cdef class PendingCall:
         if self.ended:
             return False
         self.ended = True
-        del self.connection.in_flight[self.id]
+        del self.connection.in_flight[self.key]
         if self.timer is not None:
             self.timer.cancel()
         return True
@@ -155,7 +157,8 @@ cdef int wait(Connection connection, Plan plan, Steps* steps, CallTask task) exc
         seconds = limit - connection.seconds_since(steps.began)
         call.timer = connection.loop.call_later(max(seconds, 0), call.expire)
     task.on_done = call
-    connection.in_flight[call.id] = call
+    call.key = connection.dispatcher.key_of(call.id) if memchr(steps.id, c"\\", steps.id_size) else call.id
+    connection.in_flight[call.key] = call
     connection.calls.count += 1
     return 0
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from typing import Any
 
 import pytest
@@ -237,5 +239,26 @@ def test_a_request_that_brings_answers_goes_through_the_dispatcher() -> None:
         assert (await peer.answer(3))["result"]["content"][0]["text"] == "accept"
         assert peer.handed_on == 1
         peer.close()
+
+    in_loop(run)
+
+
+def test_a_context_that_waits_for_the_next_call_does_not_keep_the_connection_of_the_last_one() -> None:
+    async def run() -> None:
+        app = Server("t")
+
+        @app.tool(run="inline")
+        def act(ctx: Context) -> str:
+            return "done"
+
+        peer = RawConversation(app, LATEST_LEGACY)
+        peer.call(1, "act", {})
+        await peer.answer(1)
+        dispatcher = weakref.ref(peer.dispatcher)
+        peer.close()
+        peer.dispatcher.close()
+        del peer
+        gc.collect()
+        assert dispatcher() is None
 
     in_loop(run)
