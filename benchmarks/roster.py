@@ -35,7 +35,11 @@ LIST, SERVE, START, SHELL, MODERN = "list", "serve", "start", "shell", "modern"
 START_LIST, START_SERVE, START_HTTP = "start-list", "start-serve", "start-http"
 HTTP, HTTP_SESSION, HTTP_ASGI = "http", "http-session", "http-asgi"
 MANY_TOOLS = (10, 100, 1000)
-SHAPES = ("context", "progress", "coroutine", "waiting", "hook")  # of servers/shapes.py
+# What servers/shapes.py serves: echo written in these ways; returning, raising and with something around it;
+# plain, but called wrongly or beside other things.
+SHAPES: tuple[str, ...] = ("context", "progress", "coroutine", "waiting", "thread")
+SHAPES += ("dict", "model", "texts", "tool-error", "value-error", "hook", "guard", "observe")
+SHAPES += ("misfit", "unknown", "ping", "resource", "prompt")
 
 PORT = "{port}"  # the load client puts a free one in its place
 TOKEN = "as-long-as-tokens-of-32-random-bytes-mostly-are"
@@ -143,6 +147,8 @@ def fastrpc(python: str) -> Peer:
     }
     commands |= {many(tools): [python, os.path.join(SERVERS, "many.py"), str(tools)] for tools in MANY_TOOLS}
     shapes = {shape: [python, os.path.join(SERVERS, "shapes.py"), shape] for shape in SHAPES}
+    if not can_import(python, "pydantic"):
+        del shapes["model"]
     commands |= {shaped(shape): command for shape, command in shapes.items()}
     if has_http(python):
         http = [python, os.path.join(SERVERS, "http_echo.py"), PORT, TOKEN]
@@ -173,7 +179,11 @@ def fastrpc(python: str) -> Peer:
 
 def has_http(python: str) -> bool:
     """Whether this Python has what fastrpc's extra `http` installs; without it W11 is left out."""
-    asked = [python, "-c", "import httptools, uvicorn, uvloop"]
+    return can_import(python, "httptools, uvicorn, uvloop")
+
+
+def can_import(python: str, modules: str) -> bool:
+    asked = [python, "-c", f"import {modules}"]
     return subprocess.run(asked, cwd=os.sep, capture_output=True, timeout=60).returncode == 0
 
 

@@ -7,8 +7,10 @@
  * every text. Requests differ from call to call. **A wrong answer voids the run**: {"void": reason} and exit
  * code 1. A server that sends anything that was not asked for, notifications included, is void too.
  *
- * Workloads: echo, payload and shell (calls of such a tool), list (tools/list), sleepers (calls that sleep
- * and a probe beside them), memory (what the server holds before and behind many calls), start (spawn to
+ * Workloads: echo, payload and shell (calls of such a tool); structure, texts and failing (calls of an echo that
+ * returns {"text": text}, or the text twice, or fails with it); misfit (arguments that do not fit), unknown (no
+ * such tool); list, ping, resource, prompt (tools/list, ping, resources/read, prompts/get); sleepers (calls that
+ * sleep and a probe beside them), memory (what the server holds before and behind many calls), start (spawn to
  * the answers of initialize and tools/list, many times), bare (spawn to exit: what any process of that
  * kind costs), http (echo over HTTP, on connections that stay open) and http-start (spawn to the answer of
  * GET /readyz). Over HTTP the command has `{port}` where the server's port shall stand.
@@ -42,7 +44,8 @@ __attribute__((noreturn)) static void usage(const char *problem) {
     fprintf(stderr,
             "client: %s\n"
             "usage: client [OPTION...] -- COMMAND [ARGUMENT...]\n"
-            "  --workload echo|list|payload|shell|sleepers|memory|start|bare|http|http-start\n"
+            "  --workload echo|list|payload|shell|sleepers|memory|start|bare|http|http-start|\n"
+            "             structure|texts|failing|misfit|unknown|ping|resource|prompt\n"
             "  --window N  --seconds S  --warm-up S  --timeout S  --client-cpu N  --server-cpu N\n"
             "  --wire handshake|modern|session    modern: 2026-07-28, no handshake, an envelope in every request;\n"
             "                             session: http in a session of 2025-11-25 for each connection, not modern\n"
@@ -85,7 +88,9 @@ static const char *text_option(const char *name, const char *text) {
 
 static void read_workload(const char *name, const char *value) {
     static const char *const NAMES[] = {"echo", "list", "payload", "shell", "sleepers", "memory",
-                                        "start", "bare", "http", "http-start", NULL};
+                                        "start", "bare", "http", "http-start",
+                                        "structure", "texts", "failing", "misfit", "unknown", "ping",
+                                        "resource", "prompt", NULL};
     options.workload = (enum workload)choice_option(name, value, NAMES);
     options.workload_name = NAMES[options.workload];
 }

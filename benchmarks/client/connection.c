@@ -184,13 +184,26 @@ yyjson_doc *read_answer(const char *to_what) {
     return doc;
 }
 
-yyjson_val *result_of(yyjson_doc *doc, int64_t id, const char *to_what) {
+static yyjson_val *answer_of(yyjson_doc *doc, int64_t id, const char *to_what) {
     yyjson_val *root = yyjson_doc_get_root(doc);
-    yyjson_val *result = yyjson_obj_get(root, "result");
     if (!yyjson_equals_str(yyjson_obj_get(root, "jsonrpc"), "2.0")) void_run("%s: an answer without jsonrpc 2.0", to_what);
     if (yyjson_get_sint(yyjson_obj_get(root, "id")) != id) void_run("%s: an answer with another id", to_what);
+    return root;
+}
+
+yyjson_val *result_of(yyjson_doc *doc, int64_t id, const char *to_what) {
+    yyjson_val *result = yyjson_obj_get(answer_of(doc, id, to_what), "result");
     if (!yyjson_is_obj(result)) void_run("%s: an answer without a result", to_what);
     return result;
+}
+
+yyjson_val *error_of(yyjson_doc *doc, int64_t id, int64_t code, const char *to_what) {
+    yyjson_val *root = answer_of(doc, id, to_what), *error = yyjson_obj_get(root, "error");
+    yyjson_val *message = yyjson_obj_get(error, "message");
+    int64_t got = yyjson_get_sint(yyjson_obj_get(error, "code"));
+    if (yyjson_obj_get(root, "result") || !yyjson_is_str(message)) void_run("%s: an answer without an error", to_what);
+    if (got != code) void_run("%s: expected error %lld, got %lld", to_what, (long long)code, (long long)got);
+    return message;
 }
 
 void shake_hands(void) {

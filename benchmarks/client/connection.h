@@ -10,7 +10,10 @@
 
 #include "yyjson.h"
 
-enum workload { ECHO_CALLS, TOOL_LISTS, PAYLOAD_CALLS, SHELL_CALLS, SLEEPERS, MEMORY, STARTS, BARE_STARTS, HTTP_CALLS, HTTP_STARTS };
+enum workload {
+    ECHO_CALLS, TOOL_LISTS, PAYLOAD_CALLS, SHELL_CALLS, SLEEPERS, MEMORY, STARTS, BARE_STARTS, HTTP_CALLS, HTTP_STARTS,
+    STRUCTURE_CALLS, TEXTS_CALLS, FAILING_CALLS, MISFIT_CALLS, UNKNOWN_CALLS, PINGS, RESOURCE_READS, PROMPT_GETS,
+};
 
 struct options {
     enum workload workload;
@@ -86,6 +89,9 @@ yyjson_doc *read_answer(const char *to_what);
 
 /* The result of an answer, which must be a right one to request `id`. */
 yyjson_val *result_of(yyjson_doc *doc, int64_t id, const char *to_what);
+
+/* The message of an answer that must be error `code` to request `id`. */
+yyjson_val *error_of(yyjson_doc *doc, int64_t id, int64_t code, const char *to_what);
 
 /* What the server holds in memory and the most that it has held, in KiB; 0 where the system does not tell. */
 long memory_kb(void);

@@ -132,8 +132,7 @@ static size_t check_answer(const char *line, size_t length) {
     size_t number = (size_t)(id - pass.first_id);
     if (pass.seen[number]) void_run("call %lld is answered twice", (long long)id);
     pass.seen[number] = true;
-    yyjson_val *result = result_of(doc, id, options.workload_name);
-    check_result(result, main_request(), id);
+    check_answer_to(doc, main_request(), id);
     yyjson_doc_free(doc);
     return number;
 }

@@ -33,7 +33,7 @@ void record_arrival(int64_t moment);
 /* Start the server, with its handshake where the wire has one. */
 void begin_session(void);
 
-/* Echo, list, payload and shell, and echo over HTTP: as many passes as the options want. */
+/* One request again and again, over HTTP too: as many passes as the options want. */
 void run_load(void);
 
 /* Memory: what the server holds at the start, with its loop running, and behind so many calls. */

@@ -10,7 +10,10 @@
 
 #include "texts.h"
 
-static struct buffer expected; /* what the answer at hand must hold */
+enum { NOTES = 16, INVALID_PARAMS = -32602 };
+
+static const char NOBODY[] = "nobody"; /* a tool that there is not */
+static struct buffer expected;         /* what the answer at hand must hold */
 
 enum request main_request(void) {
     switch (options.workload) {
@@ -18,6 +21,14 @@ enum request main_request(void) {
     case PAYLOAD_CALLS: return PAYLOAD;
     case SHELL_CALLS: return SHELL;
     case MEMORY: return options.tools ? LIST : ECHO;
+    case STRUCTURE_CALLS: return STRUCTURE;
+    case TEXTS_CALLS: return TEXTS;
+    case FAILING_CALLS: return FAILING;
+    case MISFIT_CALLS: return MISFIT;
+    case UNKNOWN_CALLS: return UNKNOWN;
+    case PINGS: return PING;
+    case RESOURCE_READS: return RESOURCE;
+    case PROMPT_GETS: return PROMPT;
     default: return ECHO;
     }
 }
@@ -113,12 +124,42 @@ static void append_call(struct buffer *buffer, enum request request, int64_t id)
     case SLEEP:
         append_format(buffer, "\"name\":\"%s\",\"arguments\":{\"ms\":%zu", options.tool ? options.tool : "sleep", options.sleep_ms);
         break;
-    default:
+    case MISFIT: /* the right text, but in an array */
+        append_format(buffer, "\"name\":\"echo\",\"arguments\":{\"text\":[");
+        append_words(buffer, id);
+        append_format(buffer, "]");
+        break;
+    default: /* a prompt is asked for as a tool is called */
         make_echo_text(id);
-        append_format(buffer, "\"name\":\"echo\",\"arguments\":{\"text\":");
+        append_format(buffer, "\"name\":\"%s\",\"arguments\":{\"text\":", request == UNKNOWN ? NOBODY : "echo");
         append_json_text(buffer, expected.data, expected.length);
     }
     append_format(buffer, "}");
+}
+
+/* The URI of the resource that request `id` reads: one of a few. */
+static void append_uri(struct buffer *buffer, int64_t id) {
+    append_format(buffer, "bench://notes/%u", (unsigned)mix((uint64_t)id) % NOTES);
+}
+
+static void append_params(struct buffer *buffer, enum request request, int64_t id) {
+    if (request != RESOURCE) {
+        append_call(buffer, request, id);
+        return;
+    }
+    append_format(buffer, "\"uri\":\"");
+    append_uri(buffer, id);
+    append_format(buffer, "\"");
+}
+
+static const char *method_of(enum request request) {
+    switch (request) {
+    case LIST: return "tools/list";
+    case PING: return "ping";
+    case RESOURCE: return "resources/read";
+    case PROMPT: return "prompts/get";
+    default: return "tools/call";
+    }
 }
 
 static void append_envelope(struct buffer *buffer) {
@@ -128,11 +169,12 @@ static void append_envelope(struct buffer *buffer) {
 }
 
 void append_request(struct buffer *buffer, enum request request, int64_t id) {
+    bool has_params = request != LIST && request != PING;
     append_format(buffer, "{\"jsonrpc\":\"2.0\",\"id\":%lld,\"method\":\"%s\",\"params\":{", (long long)id,
-                  request == LIST ? "tools/list" : "tools/call");
+                  method_of(request));
     if (options.modern) append_envelope(buffer);
-    if (options.modern && request != LIST) append(buffer, ",", 1);
-    if (request != LIST) append_call(buffer, request, id);
+    if (options.modern && has_params) append(buffer, ",", 1);
+    if (has_params) append_params(buffer, request, id);
     append_format(buffer, "}}\n");
 }
 
@@ -143,20 +185,34 @@ size_t request_size(enum request request) {
 
 /* ----------------------------------------------------------------- checking */
 
-/* The text of an answer that holds exactly one block and says that the tool has not failed. */
-static yyjson_val *text_of(yyjson_val *result, int64_t id) {
-    yyjson_val *content = yyjson_obj_get(result, "content");
-    yyjson_val *block = yyjson_arr_get_first(content);
+static yyjson_val *text_of_block(yyjson_val *block, int64_t id) {
     yyjson_val *text = yyjson_obj_get(block, "text");
-    if (yyjson_get_bool(yyjson_obj_get(result, "isError"))) void_run("call %lld: the tool failed", (long long)id);
-    if (yyjson_arr_size(content) != 1 || !yyjson_equals_str(yyjson_obj_get(block, "type"), "text") || !yyjson_is_str(text)) {
+    if (!yyjson_equals_str(yyjson_obj_get(block, "type"), "text") || !yyjson_is_str(text)) {
         void_run("call %lld: expected one text block", (long long)id);
     }
     return text;
 }
 
-static void check_echo(yyjson_val *result, int64_t id) {
-    yyjson_val *text = text_of(result, id);
+/* The text of a result that holds exactly one block. */
+static yyjson_val *only_text_of(yyjson_val *result, int64_t id) {
+    yyjson_val *content = yyjson_obj_get(result, "content");
+    if (yyjson_arr_size(content) != 1) void_run("call %lld: expected one text block", (long long)id);
+    return text_of_block(yyjson_arr_get_first(content), id);
+}
+
+/* The same of a result that says that the tool has not failed. */
+static yyjson_val *text_of(yyjson_val *result, int64_t id) {
+    if (yyjson_get_bool(yyjson_obj_get(result, "isError"))) void_run("call %lld: the tool failed", (long long)id);
+    return only_text_of(result, id);
+}
+
+/* The same of a result that says that it has. */
+static yyjson_val *failure_of(yyjson_val *result, int64_t id) {
+    if (!yyjson_get_bool(yyjson_obj_get(result, "isError"))) void_run("call %lld: expected isError", (long long)id);
+    return only_text_of(result, id);
+}
+
+static void check_echo_text(yyjson_val *text, int64_t id) {
     make_echo_text(id);
     if (yyjson_get_len(text) != expected.length) {
         void_run("call %lld: expected the text '%.*s' of %zu bytes, got '%.100s' of %zu", (long long)id,
@@ -171,6 +227,74 @@ static void check_echo(yyjson_val *result, int64_t id) {
         void_run("call %lld: expected the text '%.*s' around byte %zu, got '%.*s'", (long long)id, (int)left,
                  expected.data + from, at, (int)left, got + from);
     }
+}
+
+/* {"text": text}, as text and as structure. */
+static void check_structure(yyjson_val *result, int64_t id) {
+    yyjson_val *text = text_of(result, id), *structure = yyjson_obj_get(result, "structuredContent");
+    yyjson_val *member = yyjson_obj_get(structure, "text");
+    yyjson_doc *got = yyjson_read(yyjson_get_str(text), yyjson_get_len(text), 0);
+    if (!yyjson_is_str(member) || yyjson_obj_size(structure) != 1) {
+        void_run("call %lld: expected structuredContent with the member text alone", (long long)id);
+    }
+    if (!got || !yyjson_equals(yyjson_doc_get_root(got), structure)) {
+        void_run("call %lld: structuredContent is not what the text holds", (long long)id);
+    }
+    check_echo_text(member, id);
+    yyjson_doc_free(got);
+}
+
+/* The text in two blocks. */
+static void check_texts(yyjson_val *result, int64_t id) {
+    yyjson_val *content = yyjson_obj_get(result, "content"), *block;
+    size_t index, count;
+    if (yyjson_get_bool(yyjson_obj_get(result, "isError"))) void_run("call %lld: the tool failed", (long long)id);
+    if (yyjson_arr_size(content) != 2) void_run("call %lld: expected two text blocks", (long long)id);
+    yyjson_arr_foreach(content, index, count, block) check_echo_text(text_of_block(block, id), id);
+}
+
+/* The tool has failed with the text; servers put words of their own before it. */
+static void check_failing(yyjson_val *result, int64_t id) {
+    yyjson_val *text = failure_of(result, id);
+    size_t length = yyjson_get_len(text);
+    make_echo_text(id);
+    if (length < expected.length ||
+        memcmp(yyjson_get_str(text) + length - expected.length, expected.data, expected.length) != 0) {
+        void_run("call %lld: expected an error that ends with '%.*s', got '%.100s'", (long long)id, (int)expected.length,
+                 expected.data, yyjson_get_str(text));
+    }
+}
+
+/* An error names the argument that does not fit, or the tool that there is not. */
+static void check_name(yyjson_val *text, const char *name, int64_t id) {
+    if (!strstr(yyjson_get_str(text), name)) {
+        void_run("call %lld: expected an error that names %s, got '%.100s'", (long long)id, name, yyjson_get_str(text));
+    }
+}
+
+/* One text, under the URI that was asked for; it ends with the number that the URI ends with. */
+static void check_resource(yyjson_val *result, int64_t id) {
+    yyjson_val *contents = yyjson_obj_get(result, "contents"), *content = yyjson_arr_get_first(contents);
+    const char *text = yyjson_get_str(yyjson_obj_get(content, "text"));
+    expected.length = 0;
+    append_uri(&expected, id);
+    append(&expected, "", 1);
+    if (yyjson_arr_size(contents) != 1 || !yyjson_equals_str(yyjson_obj_get(content, "uri"), expected.data) || !text) {
+        void_run("resource %lld: expected one text of %s", (long long)id, expected.data);
+    }
+    const char *number = strrchr(text, ' ');
+    if (!number || strcmp(number + 1, strrchr(expected.data, '/') + 1) != 0) {
+        void_run("resource %lld: expected the text of %s, got '%.100s'", (long long)id, expected.data, text);
+    }
+}
+
+/* One message of the user, with the text. */
+static void check_prompt(yyjson_val *result, int64_t id) {
+    yyjson_val *messages = yyjson_obj_get(result, "messages"), *message = yyjson_arr_get_first(messages);
+    if (yyjson_arr_size(messages) != 1 || !yyjson_equals_str(yyjson_obj_get(message, "role"), "user")) {
+        void_run("prompt %lld: expected one message of the user", (long long)id);
+    }
+    check_echo_text(text_of_block(yyjson_obj_get(message, "content"), id), id);
 }
 
 /* The text, read as JSON, and the structure beside it, where there is one, must equal what was sent. */
@@ -234,6 +358,19 @@ void check_result(yyjson_val *result, enum request request, int64_t id) {
     case PAYLOAD: check_payload(result, id); break;
     case SHELL: check_shell(result, id); break;
     case SLEEP: text_of(result, id); break; /* how long it slept is the load's to check */
-    default: check_echo(result, id);
+    case STRUCTURE: check_structure(result, id); break;
+    case TEXTS: check_texts(result, id); break;
+    case FAILING: check_failing(result, id); break;
+    case MISFIT: check_name(failure_of(result, id), "text", id); break;
+    case PING: break; /* a result, whatever is in it */
+    case RESOURCE: check_resource(result, id); break;
+    case PROMPT: check_prompt(result, id); break;
+    default: check_echo_text(text_of(result, id), id);
     }
+}
+
+void check_answer_to(yyjson_doc *doc, enum request request, int64_t id) {
+    const char *what = options.workload_name;
+    if (request == UNKNOWN) check_name(error_of(doc, id, INVALID_PARAMS, what), NOBODY, id);
+    else check_result(result_of(doc, id, what), request, id);
 }

@@ -4,7 +4,7 @@
 
 #include "connection.h"
 
-enum request { ECHO, LIST, PAYLOAD, SHELL, SLEEP };
+enum request { ECHO, LIST, PAYLOAD, SHELL, SLEEP, STRUCTURE, TEXTS, FAILING, MISFIT, UNKNOWN, PING, RESOURCE, PROMPT };
 
 /* What the workload asks for most. */
 enum request main_request(void);
@@ -17,5 +17,8 @@ size_t request_size(enum request request);
 
 /* Void the run unless `result` is the right one for request `id`. */
 void check_result(yyjson_val *result, enum request request, int64_t id);
+
+/* Void the run unless the answer, which may have to be an error, is the right one for request `id`. */
+void check_answer_to(yyjson_doc *doc, enum request request, int64_t id);
 
 #endif

@@ -41,7 +41,16 @@ TOOLS = {
     "wide": tuple(f"p{number}" for number in range(16)),
     "nobody": ("a",),
 }
-METHODS = ("tools/list", "ping", "server/discover", "initialize", "tools/call")
+METHODS = (
+    "tools/list",
+    "ping",
+    "server/discover",
+    "initialize",
+    "tools/call",
+    "resources/read",
+    "prompts/get",
+)
+MEMBERS = {"resources/read": b'"uri":"docs://a"', "prompts/get": b'"name":"greet","arguments":{"name":"you"}'}
 SPACES = (b"", b"", b"", b" ", b" ", b"\t", b"\n", b"\r\n", b"\n  ")
 RUNS = (1, 2, 15, 16, 17, 31, 63, 64, 65, 66, 67, 100, 200, 300, 500, 800, 900, 1000, 1023, 1024, 1100)
 RUN = re.compile(rb"([ \t\r\n])\1{14,}")
@@ -136,11 +145,14 @@ class Client(Generator):
 
     def request(self) -> bytes:
         """A well-formed request of another method, in the version of a `_meta` or without one."""
-        params = b'{"_meta":%b}' % self.meta() if self.chance(0.7) else b"{}"
-        return b'{"jsonrpc":"2.0","id":%b,"method":"%b","params":%b}' % (
+        method = self.pick(METHODS)
+        members = [MEMBERS[method]] if method in MEMBERS and self.chance(0.8) else []
+        if self.chance(0.7):
+            members.append(b'"_meta":%b' % self.meta())
+        return b'{"jsonrpc":"2.0","id":%b,"method":"%b","params":{%b}}' % (
             self.request_id(),
-            self.pick(METHODS).encode(),
-            params,
+            method.encode(),
+            b",".join(members),
         )
 
     def batch(self, habits: list[Habit]) -> bytes:

@@ -9,16 +9,20 @@ What only the sanitizers can see ends the process. Costs about a millisecond a k
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
 import os
 import random
 import struct
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import variants
 from support import twin
+from variants import ABSENT
 
 from fastrpc import Server
 from fastrpc._core.connection import Connection
@@ -27,13 +31,17 @@ from fastrpc._core.message import Message
 from fastrpc._core.plan import Plan
 from fastrpc._core.stream import END, Stream
 
-ABSENT = "absent"  # the default of every parameter
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 LOG_KEY = "io.modelcontextprotocol/logLevel"
 LEGACY_TAIL = b'"}],"isError":false}}\n'
 MODERN_TAIL = b'"}],"resultType":"complete"}}\n'
+NOTIFICATION = b'{"jsonrpc":"2.0","method":'
+CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}'
+BATCH_VERSION = "2025-03-26"
+RECORDED = ("tools/call", "resources/read", "prompts/get")  # whose calls have a record each
+TURNS = 10_000  # of a loop: more than any conversation needs
 OUTPUT_CAPACITY = 64 * 1024  # of a new output: answers at its edge are of interest
 PLAIN = {
     "tool": {"a": "json", "b": "json", "text": "json"},
@@ -341,37 +349,60 @@ def through_a_stream(recorder: Recorder, data: bytes, limit: int, chance: random
 # --- a whole server ---------------------------------------------------------------------------------------
 
 
-def server() -> Server:
-    """A server whose tools, resources and prompts need no loop."""
-    app = Server("fuzzed")
+class Visit:
+    """A connection to a whole server, as bodies of POSTs reach it; with a loop, if the server needs one."""
 
-    def tool(a: Any = ABSENT, b: Any = ABSENT, text: Any = ABSENT) -> Any:
-        return a
+    def __init__(
+        self, app: Server, version: str | None, loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        self.dispatcher = app.connect()
+        self.connection = self.dispatcher.connection
+        self.connection.call_in_loop = lambda function: function()
+        if loop is not None:
+            self.dispatcher.loop_runs(loop)
+        if version is not None:
+            self.dispatcher.assume(version)
 
-    def typed(
-        s: str = "", n: int = 0, x: float = 0.0, flag: bool = False, maybe: str | None = None
-    ) -> dict[str, Any]:
-        return {"s": s, "n": n, "x": x, "flag": flag, "maybe": maybe}
+    @property
+    def version(self) -> str | None:
+        return self.dispatcher.session.version
 
-    app.tool(tool, run="inline")
-    app.tool(typed, run="inline")
-    app.add_resource("docs://a", "text")
-    return app
+    def send(self, data: bytes) -> bytes:
+        """Send a message; return what has been said since the last time."""
+        self.connection.receive(data)
+        return self.connection.output.take()
+
+    async def settle(self, data: bytes = b"") -> bytes:
+        """Wait until nothing is in flight; return what has been said since the last time."""
+        for _ in range(TURNS):
+            if not self.dispatcher.busy:
+                return self.connection.output.take()
+            await asyncio.sleep(0)
+        raise Mismatch(f"still in flight after {TURNS} turns of the loop\n  message {data!r:.4000}")
+
+    def close(self) -> None:
+        self.dispatcher.close()
 
 
-def judge_server(messages: list[bytes], app: Server, version: str | None) -> None:
-    """A server as a POST's body reaches it: each message is answered as JSON-RPC has it, in one line."""
-    dispatcher = app.connect()
-    connection = dispatcher.connection
-    connection.call_in_loop = lambda function: function()
-    if version is not None:
-        dispatcher.assume(version)
+def judge_server(messages: list[bytes], version: str | None) -> list[bytes]:
+    """A server as a POST's body reaches it: each message is answered as JSON-RPC has it, in one line.
+
+    Return what was said to each.
+    """
+    visit = Visit(variants.plain().app, version)
+    said = []
     try:
         for data in messages:
-            connection.receive(data)
-            check_server(data, connection.output.take(), dispatcher.session.version)
+            said.append(visit.send(data))
+            check_server(data, said[-1], visit.version)
     finally:
-        dispatcher.close()
+        visit.close()
+    return said
+
+
+def answers_in(output: bytes) -> list[bytes]:
+    """The lines that are no notifications: those may be more from one server than from another."""
+    return [line for line in output.split(b"\n")[:-1] if not line.startswith(NOTIFICATION)]
 
 
 def check_server(data: bytes, output: bytes, version: str | None) -> None:
@@ -379,21 +410,17 @@ def check_server(data: bytes, output: bytes, version: str | None) -> None:
     expect(output[-1:] in (b"", b"\n"), "a line without its end", data, output)
     answers = []
     for line in output.split(b"\n")[:-1]:
-        try:
-            answer = twin.Parser(line).document()
-        except twin.Broken as broken:
-            raise Mismatch(f"an answer that is no JSON: {broken}\n  message {data!r}\n  {line!r}") from None
+        answer = read_answer(data, line)
         if isinstance(answer, list) or "method" not in answer.last():
             answers.append(answer)
-    if verdict.kind == "batch" and version == "2025-03-26":
+    if verdict.kind == "batch" and version == BATCH_VERSION:
         expect(len(answers) <= 1, "more than one answer to a batch", data, output)
         return
     owed = verdict.kind in ("request", "broken", "invalid", "batch")
     expect(len(answers) == owed, "answered too often, or not", data, verdict, output)
     if owed:
         (answer,) = answers
-        id = next(member.text for member in answer.members if member.key == "id")
-        expect(id == (verdict.id or b"null"), "another id", data, verdict, output)
+        expect(id_of(answer) == (verdict.id or b"null"), "another id", data, verdict, output)
         error = twin.plain(answer).get("error")
         if error is not None:
             expect(error["code"] != -32603, "an internal error", data, output)
@@ -401,14 +428,208 @@ def check_server(data: bytes, output: bytes, version: str | None) -> None:
             expect(error is not None and error["code"] == verdict.error_code, "another error", data, output)
 
 
+def read_answer(data: bytes, line: bytes) -> Any:
+    try:
+        return twin.Parser(line).document()
+    except twin.Broken as broken:
+        raise Mismatch(f"an answer that is no JSON: {broken}\n  message {data!r}\n  {line!r}") from None
+
+
+def id_of(answer: Any) -> bytes:
+    return next(member.text for member in answer.members if member.key == "id")
+
+
+# --- servers that are written in another way ----------------------------------------------------------------
+
+
+async def judge_variant(
+    messages: list[bytes], said: list[bytes], version: str | None, chance: random.Random
+) -> None:
+    """Tools of another shape, hooks, guards, observers: what a client gets is what the plain server said."""
+    variant = variants.chosen(chance)
+    try:
+        await judge_alone(messages, said, version, variant)
+        single = [data for data in messages if verdict_of(data).kind != "batch"]
+        if chance.random() < 0.5:
+            await judge_together(single, version, variant, chance)
+        else:
+            await judge_stdio(single, version, variant, chance)
+    except Mismatch as mismatch:
+        raise Mismatch(f"{mismatch}\n  {variant.kind}") from None
+    finally:
+        variant.take_records()
+
+
+async def judge_alone(
+    messages: list[bytes], said: list[bytes], version: str | None, variant: variants.Variant
+) -> None:
+    """One message after the other has been answered: the same answers, and a record of each call."""
+    visit = Visit(variant.app, version, asyncio.get_running_loop())
+    try:
+        for data, wanted in zip(messages, said, strict=True):
+            calls = calls_in(data, visit.version)
+            output = visit.send(data) + await visit.settle(data)
+            check_server(data, output, visit.version)
+            # Of a batch whose calls wait, one may cancel another, or have its id.
+            if not (variant.refuses or (variant.waits and verdict_of(data).kind == "batch")):
+                found = answers_in(output)
+                expect(
+                    found == answers_in(wanted), "other answers than the plain server's", data, found, wanted
+                )
+            check_records(variant, calls, data)
+    finally:
+        visit.close()
+
+
+def calls_in(data: bytes, version: str | None) -> int:
+    """How many calls a message holds that are recorded."""
+    verdict = verdict_of(data)
+    if verdict.kind == "batch" and version == BATCH_VERSION:
+        message = Message()
+        message.read(data)
+        return sum(verdict_of(element).method in RECORDED for element in requests_in(message.elements()))
+    return verdict.kind == "request" and verdict.method in RECORDED
+
+
+def requests_in(messages: list[bytes]) -> list[bytes]:
+    return [data for data in messages if verdict_of(data).kind == "request"]
+
+
+def check_records(variant: variants.Variant, calls: int, data: bytes) -> None:
+    if variant.records is None:
+        return
+    records = variant.take_records()
+    expect(variant.dropped_records() == 0, "a record did not fit", data)
+    expect(len(records) == calls, f"not one record of each of {calls} calls", data, records)
+
+
+async def judge_together(
+    messages: list[bytes], version: str | None, variant: variants.Variant, chance: random.Random
+) -> None:
+    """Many in flight, some of them cancelled: none is answered twice, none but a cancelled one is not."""
+    visit = Visit(variant.app, version, asyncio.get_running_loop())
+    loose: set[bytes] = set()  # ids of what may go without an answer
+    recent = b""
+    output = b""
+    try:
+        for data in messages:
+            verdict = verdict_of(data)
+            output += visit.send(data)
+            recent = (verdict.id or b"") if verdict.kind == "request" else recent
+            if verdict.kind == "notification":
+                loose |= cancelled_by(verdict, messages)
+            if recent and chance.random() < 0.15:
+                output += visit.send(CANCEL % recent)
+                loose.add(recent)
+            if chance.random() < 0.3:
+                await asyncio.sleep(0)
+        if chance.random() < 0.3:
+            loose |= {verdict_of(data).id or b"null" for data in messages}
+        else:
+            output += await visit.settle()
+    finally:
+        visit.close()
+    for _ in range(3):  # for what close() has cancelled
+        await asyncio.sleep(0)
+    output += visit.connection.output.take()
+    check_counts(messages, output, loose)
+    check_records(variant, sum(calls_in(data, None) for data in messages), b"\n".join(messages))
+
+
+def cancelled_by(verdict: twin.Verdict, messages: list[bytes]) -> set[bytes]:
+    """The ids that a cancellation of the conversation's own may mean."""
+    if verdict.method != "notifications/cancelled":
+        return set()
+    wanted = (verdict.params or {}).get("requestId")
+    ids = {verdict_of(data).id for data in messages}
+    return {id for id in ids if id is not None and twin.parse(id) == wanted}
+
+
+def check_counts(messages: list[bytes], output: bytes, loose: set[bytes]) -> None:
+    """Each id is answered as often as it was sent; those of `loose` at most as often."""
+    whole = b"\n".join(messages)
+    owed = Counter(
+        verdict.id or b"null"
+        for verdict in map(verdict_of, messages)
+        if verdict.kind in ("request", "broken", "invalid")
+    )
+    found: Counter[bytes] = Counter()
+    for line in answers_in(output):
+        answer = read_answer(whole, line)
+        found[id_of(answer)] += 1
+        error = twin.plain(answer).get("error")
+        expect(error is None or error["code"] != -32603, "an internal error", whole, line)
+    expect(not found - owed, "answered too often", whole, found - owed)
+    missing = {id: count for id, count in (owed - found).items() if id not in loose}
+    expect(not missing, "not answered", whole, missing)
+
+
+async def judge_stdio(
+    messages: list[bytes], version: str | None, variant: variants.Variant, chance: random.Random
+) -> None:
+    """As stdio: a stream in random pieces, while a loop runs; the lines lie in the read buffer meanwhile."""
+    stream = b"".join(message.replace(b"\n", b" ") + b"\n" for message in messages)
+    lines = [line for line in twin.frames(stream) if line is not None]
+    said = b"".join(judge_server(lines, version))
+    visit = Visit(variant.app, version)
+    try:
+        output = await through_stdio(visit, stream, chance)
+    finally:
+        visit.close()
+    if variant.waits or variant.refuses:
+        loose = {id for verdict in map(verdict_of, lines) for id in cancelled_by(verdict, lines)}
+        check_counts(lines, output, loose)
+    else:
+        found = answers_in(output)
+        expect(found == answers_in(said), "other answers over stdio", b"\n".join(lines), found, said)
+    check_records(variant, sum(calls_in(data, None) for data in lines), b"\n".join(lines))
+
+
+async def through_stdio(visit: Visit, data: bytes, chance: random.Random) -> bytes:
+    """Feed a stream in pieces to a server in the loop; return what was answered."""
+    out, into = os.pipe()
+    ends: list[int] = []
+    loop = asyncio.get_running_loop()
+    with tempfile.TemporaryFile() as answers:
+        try:
+            os.set_blocking(out, False)
+            os.set_blocking(into, False)
+            stream = Stream(visit.connection, out, answers.fileno(), twin.MAX_LINE)
+            visit.dispatcher.loop_runs(loop)
+            stream.attach(loop, ends.append)
+            at = 0
+            while at < len(data):
+                size = chance.choice([1, 7, 64, 200, 1000, 5000, 5000, 60_000, 0])
+                if size == 0:  # all but the newline
+                    size = max(data.find(b"\n", at) - at, 1)
+                try:
+                    at += os.write(into, data[at : at + min(size, 60_000)])
+                except BlockingIOError:
+                    pass  # the pipe is full: the loop has to read
+                for _ in range(chance.choice([1, 1, 2])):
+                    await asyncio.sleep(0)
+        finally:
+            os.close(into)
+        for _ in range(TURNS):
+            if ends and not visit.dispatcher.busy:
+                break
+            await asyncio.sleep(0)
+        os.close(out)
+        expect(END in ends and not visit.dispatcher.busy, "the stream has not ended", data[:200], ends)
+        stream.flush()
+        answers.seek(0)
+        return answers.read()
+
+
 # --- all of it --------------------------------------------------------------------------------------------
 
 
 class Judge:
-    """Judges conversations; one for a process, since a server is not cheap to make."""
+    """Judges conversations; one for a process, since servers are not cheap to make."""
 
     def __init__(self) -> None:
-        self.server = server()
+        variants.plain()
+        self.loop = asyncio.new_event_loop()
 
     def judge(self, messages: list[bytes], seed: str) -> None:
         """Send a conversation to the core in every way. Raises Mismatch."""
@@ -416,4 +637,6 @@ class Judge:
         judge_bodies(messages, chance)
         judge_named(messages, chance)
         judge_stream(messages, chance)
-        judge_server(messages, self.server, chance.choice([None, "2025-03-26", "2025-11-25"]))
+        version = chance.choice([None, "2025-03-26", "2025-11-25"])
+        said = judge_server(messages, version)
+        self.loop.run_until_complete(judge_variant(messages, said, version, chance))

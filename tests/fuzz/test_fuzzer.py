@@ -16,7 +16,10 @@ import conversations
 import fuzz
 import judges
 import pytest
+import variants
 from support import twin
+
+from fastrpc import CallRecord
 
 PROGRAM = fuzz.PROGRAM[1]
 ABORTING = """
@@ -46,7 +49,7 @@ def test_a_conversation_is_the_same_for_the_same_seed_and_reaches_what_the_core_
     assert conversations.conversation("a", 3) == conversations.conversation("a", 3)
     assert conversations.conversation("a", 3) != conversations.conversation("a", 4)
     kinds, calls, newlines = set(), 0, 0
-    for number in range(60):
+    for number in range(100):
         for message in conversations.conversation("kinds", number):
             verdict = twin.judge(message)
             kinds.add(verdict.kind)
@@ -80,6 +83,48 @@ def test_a_difference_between_the_core_and_the_twin_is_found(
             judge_many(150)
     finally:
         judges.verdict_of.cache_clear()
+
+
+def test_variants_of_the_server_are_reached_in_every_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls wait in compiled code and in Python, are refused and cancelled; each kind of call is recorded."""
+    waited, recorded = set(), set()
+    settle, take = judges.Visit.settle, variants.Variant.take_records
+
+    async def settled(visit: judges.Visit, data: bytes = b"") -> bytes:
+        waited.update(type(call).__name__ for call in visit.connection.in_flight.values())
+        return await settle(visit, data)
+
+    def taken(variant: variants.Variant) -> list[CallRecord]:
+        records = take(variant)
+        recorded.update((record.kind, record.outcome) for record in records)
+        return records
+
+    monkeypatch.setattr(judges.Visit, "settle", settled)
+    monkeypatch.setattr(variants.Variant, "take_records", taken)
+    judge_many(60)
+    assert waited == {"PendingCall", "Request"}
+    assert {"tool", "resource", "prompt"} <= {kind for kind, _ in recorded}
+    assert {"ok", "cancelled", "refused", "invalid", "unknown"} <= {outcome for _, outcome in recorded}
+
+
+@pytest.mark.parametrize("shape", ["context", "waiting"])
+def test_a_variant_that_answers_otherwise_is_found(monkeypatch: pytest.MonkeyPatch, shape: str) -> None:
+    variant = variants.Variant(variants.Kind(shape, shape, "none", "none", False))
+    variant.app.remove_prompt("greet")
+    monkeypatch.setattr(variants, "chosen", lambda chance: variant)
+    with pytest.raises(judges.Mismatch, match="the plain server's"):
+        judge_many(20)
+
+
+@pytest.mark.parametrize("planted", [[], [1, 2]])
+def test_a_call_without_its_one_record_is_found(
+    monkeypatch: pytest.MonkeyPatch, planted: list[object]
+) -> None:
+    variant = variants.Variant(variants.Kind("waiting", "context", "empty", "allows", True))
+    monkeypatch.setattr(variants, "chosen", lambda chance: variant)
+    monkeypatch.setattr(variant, "take_records", lambda: planted)
+    with pytest.raises(judges.Mismatch, match="not one record"):
+        judge_many(10)
 
 
 def judge_many(count: int) -> None:
