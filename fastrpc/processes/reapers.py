@@ -57,7 +57,7 @@ _LOST = struct.pack("=I", LOST)
 
 idle: list[Reaper] = []
 busy: set[Reaper] = set()
-_ending: list[int] = []  # reapers that were told to end, and are not waited for yet
+_ending: list[int] = []  # reapers that are ending and not waited for yet
 
 
 class ProgramError(ToolError):

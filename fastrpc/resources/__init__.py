@@ -134,7 +134,7 @@ class ReadingSignature(Signature):
         return await to_thread(opened, value, self.mime_type)
 
 
-# --------------------------------------------------------------------------- what clients are told
+# ------------------------------------------------------------------------------------- descriptors
 
 
 class Entry:

@@ -55,7 +55,7 @@ def describe(
     return signature
 
 
-# ------------------------------------------------------------------------------ parameters, results
+# ----------------------------------------------------------------------------- parameters, results
 
 
 def _typed_signature(facts: FunctionFacts) -> Signature:
@@ -160,16 +160,16 @@ def _is_unstructured(base: Any, namespace: Mapping[str, Any]) -> bool:
     if is_union(base):
         members = [peel(member, namespace) for member in arguments]
         return any(member.allows_null or _is_unstructured(member.base, namespace) for member in members)
-    return any(_holds_content(argument, namespace) for argument in arguments)
+    return any(_contains_content(argument, namespace) for argument in arguments)
 
 
-def _holds_content(annotation: Any, namespace: Mapping[str, Any]) -> bool:
+def _contains_content(annotation: Any, namespace: Mapping[str, Any]) -> bool:
     module = sys.modules.get("fastrpc.types")
     if module is None or annotation is Ellipsis:
         return False
     base = peel(annotation, namespace).base
     if is_union(base):
-        return any(_holds_content(member, namespace) for member in base.__args__)
+        return any(_contains_content(member, namespace) for member in base.__args__)
     return isinstance(base, type) and issubclass(base, (module.Content, module.ToolResult))
 
 
