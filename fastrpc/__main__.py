@@ -40,9 +40,9 @@ def main(argv: list[str] | None = None) -> int:
             return serve(arguments[1:])
         return _other_command(arguments)
     except (UsageError, DefinitionError) as error:
-        from fastrpc.cli import say
+        from fastrpc.cli import write_line
 
-        say("fastrpc: " + " ".join(str(error).split()))
+        write_line("fastrpc: " + " ".join(str(error).split()))
         return 2
     except KeyboardInterrupt:
         return 130

@@ -1,8 +1,8 @@
-"""Batches (JSON-RPC 2.0, section 6; of MCP in version 2025-03-26 alone): several messages in one array.
+"""Batches: several messages in one array (JSON-RPC 2.0, section 6; in MCP only version 2025-03-26).
 
-How many is bounded, and counted before any is made. They are read in order, in turns of a millisecond, so
-that an event loop serves everything else between them; before there is a loop nothing else is there to be
-served. The answers go out together, when the last has come. What an element means is the dispatcher's affair.
+The number of elements is limited, and checked before any is parsed. Elements are read in order, for at most a
+millisecond at a time, so that the event loop can serve others in between; before there is a loop there are no
+others. The responses are sent together, after the last. What an element means is left to the dispatcher.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TURN_SECONDS = 0.001
 
 
 class Batch:
-    """One batch: its elements that have not been read, and the answers that it still owes."""
+    """One batch: the elements that are not read yet, and the responses that are pending."""
 
     __slots__ = (
         "_cancelled",
@@ -39,7 +39,7 @@ class Batch:
         self.dispatcher = dispatcher
         self.answers: list[bytes] = []
         self.owed = 1
-        """How many answers are still to come, and one for the reading of the batch itself."""
+        """The number of pending responses, plus one while elements are being read."""
         elements.reverse()
         self._unread = elements
         self._element = Message()
@@ -50,7 +50,7 @@ class Batch:
         self._refusal: ProtocolError | None = None
 
     def read(self) -> None:
-        """Read elements for one turn, and have the loop call again for the others."""
+        """Read elements for one time slice, and schedule the rest on the loop."""
         if self._over:
             return
         loop = self.dispatcher.loop
@@ -77,9 +77,9 @@ class Batch:
         self.dispatcher.batch_read(self, self._turns > 1)
 
     def cancel(self, key: bytes) -> None:
-        """Note that a request has been cancelled which may be among those not read yet.
+        """Note that a request was cancelled, which may be among the elements not read yet.
 
-        A cancellation that is an element itself can only mean an earlier one.
+        A cancellation inside the batch can only refer to an earlier element.
         """
         if not self._in_turn:
             self._cancelled.add(key)
@@ -89,17 +89,17 @@ class Batch:
 
     @property
     def refusal(self) -> ProtocolError | None:
-        """The error that requests are answered with, once the batch has been stopped."""
+        """The error for requests that were not read before the batch was stopped; None until then."""
         return self._refusal
 
     def stop(self, error: ProtocolError) -> None:
-        """Answer all requests that have not been read yet with an error, now."""
+        """Answer all unread requests with an error, now."""
         if not self._over:
             self._refusal = error
             self._read_until(None)
             self._end()
 
     def abandon(self) -> None:
-        """Read no more: nobody is left to be answered."""
+        """Stop reading: there is no client to answer."""
         self._over = True
         self._unread.clear()

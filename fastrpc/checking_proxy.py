@@ -1,15 +1,15 @@
-"""An HTTP proxy of our own that reaches public addresses only: the way out of a server's fetches and browser.
+"""An HTTP forward proxy that connects to public addresses only: the egress of a server's fetches and browser.
 
-It resolves each name itself, holds every address against the special ranges, and connects to the very address
-that it has checked: how a name or address is spelt, and what it resolves to the next time, changes nothing. A
-redirect is a new request, checked anew. It listens on loopback and serves only those who have its password.
-Costs a coroutine a connection; connections, heads, times and bytes are bounded. What it does not do: look
-into TLS, cache, or reuse a connection of plain HTTP for a second request. Nor does it go through another
-proxy, which would resolve names by itself.
+It resolves each name itself, checks every address against the special-purpose ranges, and connects to the
+address that it has checked: neither the spelling of a name or address nor a later DNS answer changes the
+result. A redirect is a new request, and is checked again. It listens on loopback and requires a password.
+Each connection costs a coroutine; connections, heads, times and bytes are bounded. It does not inspect TLS,
+cache, reuse a plain HTTP connection for a second request, or use another proxy, which would resolve names by
+itself.
 
-    async with CheckingProxy() as proxy:
-        httpx.AsyncClient(proxy=proxy.url_with_password, trust_env=False)
-        chromium.launch(args=proxy.browser_flags, proxy=proxy.browser_proxy)
+        async with CheckingProxy() as proxy:
+            httpx.AsyncClient(proxy=proxy.url_with_password, trust_env=False)
+            chromium.launch(args=proxy.browser_flags, proxy=proxy.browser_proxy)
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ SPECIAL_V4 = [
         "10.0.0.0/8",  # private
         "100.64.0.0/10",  # carrier-grade NAT
         "127.0.0.0/8",  # loopback
-        "168.63.129.16/32",  # a cloud's own services, at a public address
-        "169.254.0.0/16",  # link-local, with clouds' metadata
+        "168.63.129.16/32",  # a cloud's services, at a public address
+        "169.254.0.0/16",  # link-local, with cloud metadata services
         "172.16.0.0/12",  # private
         "192.0.0.0/24",  # protocol assignments
         "192.0.2.0/24",  # documentation
@@ -56,7 +56,8 @@ SPECIAL_V4 = [
     )
 ]
 GLOBAL_V6 = IPv6Network("2000::/3")
-"""The only range for single hosts of the Internet: mapped, compatible, translated, local ones lie outside."""
+"""The only range with single hosts of the Internet; mapped, compatible, translated and local addresses lie
+outside."""
 SPECIAL_V6 = [
     IPv6Network(network)
     for network in (
@@ -75,10 +76,10 @@ HEAD_SECONDS = 15.0
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 120.0
 ENDED_SECONDS = 5.0
-"""How long one side of a tunnel may be silent once the other has ended."""
+"""Seconds that one side of a tunnel may be silent after the other has closed."""
 LONGEST_SECONDS = 600.0
 MOST_BYTES = 256 * 1024 * 1024
-"""Of one connection, both ways."""
+"""Bytes of one connection, in both directions."""
 CHUNK = 64 * 1024
 REMEMBERED = 256
 
@@ -93,7 +94,7 @@ HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*\Z")
 STATUS = re.compile(r"HTTP/1\.[01] ([1-9][0-9]{2})(?: |\Z)")
 AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]{1,255}))(?::([0-9]{1,5}))?\Z")
 BARE_V6 = re.compile(r"([0-9A-Fa-f:.]{2,45}):([0-9]{1,5})\Z")
-"""As httpcore asks for tunnels to IPv6 addresses: without brackets. They are checked like all else."""
+"""IPv6 hosts without brackets, as httpcore writes them in CONNECT. They are checked like all others."""
 NUMBER = re.compile(r"0[xX](?P<hexadecimal>[0-9A-Fa-f]*)\Z|(?P<decimal>[0-9]+)\Z")
 HOP_BY_HOP = {
     "connection",
@@ -108,7 +109,7 @@ HOP_BY_HOP = {
 
 
 class Refused(Exception):
-    """A request that is not served: its status and the reason in a few words."""
+    """A request is refused: its HTTP status, and a short reason."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -117,7 +118,7 @@ class Refused(Exception):
 
 
 def is_public(address: str) -> bool:
-    """Whether an address is a single host's of the Internet, by the registries of RFC 6890."""
+    """Return whether an address is a globally reachable unicast address (registries of RFC 6890)."""
     try:
         found = ip_address(address)
     except ValueError:
@@ -128,9 +129,9 @@ def is_public(address: str) -> bool:
 
 
 class CheckingProxy:
-    """The proxy. `allow`: networks that it reaches though they are special, such as ``10.1.0.0/16``.
+    """The proxy. `allow`: special-purpose networks that it may connect to, such as ``10.1.0.0/16``.
 
-    `refusals` has the places that were asked for last and not reached, with the reason of each.
+    `refusals` holds the last hosts that were requested and refused, each with the reason.
     """
 
     def __init__(
@@ -159,16 +160,16 @@ class CheckingProxy:
         self._running: set[asyncio.Task[None]] = set()
         self._port = 0
 
-    # --- its life -----------------------------------------------------------------------------------------
+    # --- start and end --------------------------------------------------------------------------------
 
     async def start(self) -> CheckingProxy:
-        """Listen on a port of loopback that the system chooses."""
+        """Listen on a free port of the loopback interface. Raises OSError."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=LONGEST_HEAD)
         self._port = self._server.sockets[0].getsockname()[1]
         return self
 
     async def close(self) -> None:
-        """Stop listening and drop every connection."""
+        """Stop listening and close every connection."""
         if self._server is not None:
             self._server.close()
         running = list(self._running)
@@ -188,13 +189,13 @@ class CheckingProxy:
 
     @property
     def url_with_password(self) -> str:
-        """The address for clients that take name and password in it. Not to be logged or given to a program
-        on its command line."""
+        """The proxy URL with user name and password. Do not log it, or pass it to a program on its command
+        line."""
         return f"http://{self.username}:{self.password}@127.0.0.1:{self._port}"
 
     @property
     def browser_proxy(self) -> dict[str, str]:
-        """The proxy as playwright takes it, for a browser or a context of one."""
+        """The `proxy` argument of playwright for a browser or a browser context."""
         return {
             "server": self.url,
             "username": self.username,
@@ -204,18 +205,18 @@ class CheckingProxy:
 
     @property
     def browser_flags(self) -> list[str]:
-        """What Chromium has to be started with, so that nothing of it goes another way."""
+        """Command-line flags for Chromium, which prevent all other connections."""
         return [
             f"--proxy-server={self.url}",
-            "--proxy-bypass-list=<-loopback>",  # else loopback and link-local go straight
+            "--proxy-bypass-list=<-loopback>",  # else loopback and link-local bypass the proxy
             "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
             "--webrtc-ip-handling-policy=disable_non_proxied_udp",
             "--disable-quic",
             "--dns-prefetch-disable",
-            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # it asks nobody for a name's address
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # no DNS queries
         ]
 
-    # --- a connection -------------------------------------------------------------------------------------
+    # --- connections ----------------------------------------------------------------------------------
 
     def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
         if len(self._running) >= self._most:
@@ -228,16 +229,16 @@ class CheckingProxy:
 
     async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         try:
-            await _within(self._serve_one(reader, writer), self._longest_seconds)
+            await _with_timeout(self._serve_one(reader, writer), self._longest_seconds)
         except Refused as refused:
             writer.write(_answer(refused.status, refused.reason))
         except (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError):
-            pass  # one side has gone, or says nothing
+            pass  # one side has closed, or is silent
         finally:
             writer.close()
 
     async def _serve_one(self, reader: StreamReader, writer: StreamWriter) -> None:
-        first, headers = await _within(_head(reader), self._head_seconds)
+        first, headers = await _with_timeout(_head(reader), self._head_seconds)
         match = REQUEST.match(first)
         if match is None:
             raise Refused(400, "Bad request line")
@@ -266,7 +267,7 @@ class CheckingProxy:
         target: str,
         headers: list[tuple[str, str]],
     ) -> None:
-        """Hand on one request of plain HTTP, and its answer; then the connection ends."""
+        """Forward one plain HTTP request and its response, then close the connection. Raises Refused."""
         scheme, _, rest = target.partition("://")
         if scheme.lower() != "http" or not rest:
             raise Refused(400, "Only http and CONNECT are served")
@@ -278,7 +279,7 @@ class CheckingProxy:
         authority = rest[:end]
         if (
             authority.count(":") > 1 and authority[0] != "["
-        ):  # httpcore again; its host header has the brackets
+        ):  # httpcore again; its Host header has the brackets
             bare, authority = authority, "".join(value for name, value in headers if name == "host")
             if re.sub(r"[][]", "", authority) != bare:
                 raise Refused(400, "Bad address")
@@ -286,7 +287,7 @@ class CheckingProxy:
         length = _length_of(headers)
         body_reader, body_writer = await self._connect(host, port)
         try:
-            kept = _kept(headers, "host", "content-length")
+            kept = _end_to_end_headers(headers, "host", "content-length")
             if length:
                 kept.append(("content-length", str(length)))
             lines = [f"{method} {path} HTTP/1.1", f"host: {authority}"]
@@ -296,7 +297,7 @@ class CheckingProxy:
                 await self._answer_of(body_reader, writer)
                 await self._relay((reader, writer), (body_reader, body_writer), back_only=True)
             except (OSError, asyncio.TimeoutError, asyncio.CancelledError):
-                _reset(writer)  # a plain end would make a part look like all
+                _reset(writer)  # after a plain close, a part would look complete
                 raise
             finally:
                 sending.cancel()
@@ -313,15 +314,15 @@ class CheckingProxy:
             await writer.drain()
 
     async def _answer_of(self, reader: StreamReader, writer: StreamWriter) -> None:
-        """Hand on an answer's head, with the word that the connection ends behind it."""
+        """Forward the head of a response, with ``Connection: close``."""
         while True:
-            first, headers = await _within(_head(reader), self._idle_seconds)
+            first, headers = await _with_timeout(_head(reader), self._idle_seconds)
             match = STATUS.match(first)
             if match is None or match[1] == "101":
                 raise Refused(502, "Bad answer")
             if match[1][0] != "1":
                 break
-        lines = [first, *(f"{name}: {value}" for name, value in _kept(headers))]
+        lines = [first, *(f"{name}: {value}" for name, value in _end_to_end_headers(headers))]
         writer.write(_text(lines))
 
     async def _relay(
@@ -331,7 +332,7 @@ class CheckingProxy:
         *,
         back_only: bool = False,
     ) -> None:
-        """Carry bytes until both sides have ended, nothing has come for a while, or it is too much."""
+        """Copy bytes in both directions until both sides have closed, a timeout, or the byte limit."""
         loop = asyncio.get_running_loop()
         last = loop.time()
         left = self._most_bytes
@@ -341,10 +342,10 @@ class CheckingProxy:
             nonlocal last, left, patience
             while True:
                 try:
-                    part = await _within(reader.read(CHUNK), min(patience, ENDED_SECONDS))
+                    part = await _with_timeout(reader.read(CHUNK), min(patience, ENDED_SECONDS))
                 except asyncio.TimeoutError:
                     if loop.time() - last < patience:
-                        continue  # it is not that long yet, or the other direction is busy
+                        continue  # not that long yet, or the other direction is busy
                     raise
                 last = loop.time()
                 left -= len(part)
@@ -353,7 +354,7 @@ class CheckingProxy:
                 if left < 0:
                     raise ConnectionAbortedError
                 writer.write(part)
-                await _within(writer.drain(), self._idle_seconds)
+                await _with_timeout(writer.drain(), self._idle_seconds)
             patience = min(patience, ENDED_SECONDS)
             if writer.can_write_eof():
                 writer.write_eof()
@@ -368,12 +369,12 @@ class CheckingProxy:
                 way.cancel()
             there[1].close()
 
-    # --- where it goes ------------------------------------------------------------------------------------
+    # --- targets --------------------------------------------------------------------------------------
 
     async def _connect(self, host: str, port: int) -> tuple[StreamReader, StreamWriter]:
-        """Resolve, check, and connect to an address that was checked. Raises Refused."""
+        """Resolve a name, check the addresses, and connect to one of them. Raises Refused."""
         try:
-            addresses = await _within(self._resolve(host, port), CONNECT_SECONDS)
+            addresses = await _with_timeout(self._resolve(host, port), CONNECT_SECONDS)
         except (OSError, asyncio.TimeoutError, UnicodeError):
             raise self._refusal(host, port, 502, NOT_RESOLVED) from None
         reachable = [address for address in dict.fromkeys(addresses) if self.may_reach(address, port)]
@@ -382,8 +383,8 @@ class CheckingProxy:
             raise self._refusal(host, port, 403, NOT_A_WEB_PORT if public else NOT_PUBLIC)
         for address in reachable[:4]:
             try:
-                # An address, not the name: nobody resolves it again.
-                there = await _within(
+                # The address, not the name, so that nothing resolves it again.
+                there = await _with_timeout(
                     asyncio.open_connection(address, port, limit=LONGEST_HEAD, flags=socket.AI_NUMERICHOST),
                     CONNECT_SECONDS,
                 )
@@ -394,7 +395,8 @@ class CheckingProxy:
         raise self._refusal(host, port, 502, NO_CONNECTION)
 
     def may_reach(self, address: str, port: int) -> bool:
-        """Whether this address and port may be connected to: public, not this machine's own, or allowed."""
+        """Return whether this address and port may be connected to: public and not this machine, or
+        allowed."""
         try:
             found = ip_address(address)
         except ValueError:
@@ -411,11 +413,11 @@ class CheckingProxy:
         return Refused(status, reason)
 
 
-async def _within(awaitable: Awaitable[T], seconds: float) -> T:
-    """Await something for so long; raise asyncio.TimeoutError then.
+async def _with_timeout(awaitable: Awaitable[T], seconds: float) -> T:
+    """Await something with a timeout in seconds. Raises asyncio.TimeoutError.
 
-    Before Python 3.12, `asyncio.wait_for` loses a cancellation that comes when what it waits for has just
-    come: a connection on which data keeps coming would outlive its end.
+    Before Python 3.12, `asyncio.wait_for` loses a cancellation that arrives just after the awaited result: a
+    connection that receives data all the time would not end.
     """
     waiting = asyncio.ensure_future(awaitable)
     try:
@@ -430,9 +432,9 @@ async def _within(awaitable: Awaitable[T], seconds: float) -> T:
 
 
 async def _resolve(host: str, port: int) -> list[str]:
-    """Return the addresses of a name, or of an address however it is spelt."""
+    """Return the addresses of a name, or the normal form of an address. Raises OSError."""
     name = host.lower().rstrip(".")
-    if name == "localhost" or name.endswith(".localhost"):  # whatever the system's resolver says (RFC 6761)
+    if name == "localhost" or name.endswith(".localhost"):  # always loopback (RFC 6761)
         return ["127.0.0.1", "::1"]
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -440,27 +442,28 @@ async def _resolve(host: str, port: int) -> list[str]:
 
 
 def _is_own(address: Address) -> bool:
-    """Whether packets to an address would stay on this machine. Asks the routing table; sends nothing."""
+    """Return whether packets to an address would stay on this machine. Reads the routing table; sends
+    nothing."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((str(address), 9))
             return ip_address(probe.getsockname()[0].partition("%")[0]) == address
     except OSError:
-        return False  # no way there at all
+        return False  # no route
 
 
 def _reset(writer: StreamWriter) -> None:
-    """Close a connection so that its other end sees an error."""
+    """Close a connection with RST, so that the other end sees an error."""
     descriptor = writer.get_extra_info("socket").fileno()
     if descriptor >= 0:
-        with socket.socket(fileno=os.dup(descriptor)) as same:  # the transport's own lets nobody set that
+        with socket.socket(fileno=os.dup(descriptor)) as same:  # the transport's socket refuses this
             same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
 
 
 async def _head(reader: StreamReader) -> tuple[str, list[tuple[str, str]]]:
-    """Read a head: its first line, and its headers by their lower-case names. Raises Refused."""
+    """Read a head: its first line, and its headers with lower-case names. Raises Refused."""
     try:
         data = await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
@@ -476,9 +479,10 @@ async def _head(reader: StreamReader) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _authority(text: str, port: int | None) -> tuple[str, int]:
-    """Return host and port of ``host:port``, the host as browsers read it (URL Standard, host parsing).
+    """Return host and port of ``host:port``, with the host parsed as browsers do (URL Standard, host
+    parsing).
 
-    Raises Refused for a user, a zone, what is not ASCII, and what only looks like an address.
+    Raises Refused for user information, a zone, characters that are not ASCII, and malformed addresses.
     """
     bare = BARE_V6.match(text) if port is None and text.count(":") > 1 else None
     match = AUTHORITY.match(f"[{bare[1]}]:{bare[2]}" if bare else text)
@@ -498,9 +502,9 @@ def _v6(text: str) -> str | None:
 
 
 def _name_or_v4(text: str) -> str | None:
-    """Return a name as it is, what ends in a number as the IPv4 address that it is, None if it is none.
+    """Return a name unchanged, a text that ends in a number as an IPv4 address, or None if that is invalid.
 
-    Resolvers have rules of their own: they take ``0x7f.1`` for an address and look ``1.2.3.08`` up as a name.
+    Resolvers have different rules: they read ``0x7f.1`` as an address, and look up ``1.2.3.08`` as a name.
     """
     labels = text.removesuffix(".").split(".")
     if NUMBER.match(labels[-1]) is None:
@@ -515,7 +519,7 @@ def _name_or_v4(text: str) -> str | None:
 
 
 def _number(label: str) -> int | None:
-    """Return what a part of an IPv4 address stands for, written in decimal, octal or hexadecimal."""
+    """Return the value of one part of an IPv4 address: decimal, octal or hexadecimal; None if invalid."""
     match = NUMBER.match(label)
     if match is None:
         return None
@@ -523,12 +527,12 @@ def _number(label: str) -> int | None:
         return int(match["hexadecimal"] or "0", 16)
     try:
         return int(label, 8 if label[0] == "0" else 10)
-    except ValueError:  # an 8 or 9 behind a 0
+    except ValueError:  # 8 or 9 in an octal number
         return None
 
 
 def _length_of(headers: list[tuple[str, str]]) -> int:
-    """Return how long a request's body is. Raises Refused where that is not said plainly."""
+    """Return the length of a request's body in bytes. Raises Refused if it is not stated unambiguously."""
     if any(name == "transfer-encoding" for name, _ in headers):
         raise Refused(411, "Length required")
     lengths = {value for name, value in headers if name == "content-length"}
@@ -537,8 +541,8 @@ def _length_of(headers: list[tuple[str, str]]) -> int:
     return int(lengths.pop()) if lengths else 0
 
 
-def _kept(headers: list[tuple[str, str]], *dropped: str) -> list[tuple[str, str]]:
-    """Return the headers that go on: not those for this connection alone, nor those that it names."""
+def _end_to_end_headers(headers: list[tuple[str, str]], *dropped: str) -> list[tuple[str, str]]:
+    """Return the end-to-end headers: without hop-by-hop headers and those that ``Connection`` names."""
     named = {
         word.strip().lower() for name, value in headers if name == "connection" for word in value.split(",")
     }

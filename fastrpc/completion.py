@@ -1,9 +1,9 @@
-"""What ``@app.complete`` leaves behind, and the choices that a type completes by itself.
+"""Definitions of completions: what ``@app.complete`` creates, and the choices that follow from a type.
 
-A `Completion` is a function that suggests values for one argument of a prompt or one variable of a
-resource template. It takes the text that was typed so far, a dict of the other arguments if it has a
-second parameter, and a `Context` if it asks for one. Arguments of enums, ``Literal`` and ``bool`` need none.
-Calling it is left to `fastrpc.methods.completion`.
+A `Completion` is a function that suggests values for one argument of a prompt or one variable of a resource
+template. It receives the text typed so far; if it has a second parameter, a dict of the other arguments; and
+a `Context` if it has a parameter for one. Arguments of type enum, ``Literal`` and ``bool`` are completed
+without a function. Calling it is left to `fastrpc.methods.completion`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 class Completions:
-    """Suggestions, and how many there are in all where `values` are only the first of them.
+    """Suggestions, and their total number if `values` holds only the first of them.
 
-    `total` is None where nobody has counted. `has_more` follows from the two unless it is given.
+    `total` is None if it is unknown. `has_more` follows from the two unless it is given.
     """
 
     __slots__ = ("has_more", "total", "values")
@@ -42,10 +42,10 @@ class Completions:
 
 
 class Completion(Handler):
-    """A function that completes an argument. Raises `DefinitionError` for what cannot be one.
+    """A function that completes an argument. Raises `DefinitionError` for an invalid definition.
 
-    `target` is a prompt's name or a template's address, which has variables in braces; `argument` the
-    argument or variable. The other options are those of `Handler`.
+    `target` is the name of a prompt or a URI template (with braces); `argument` is the argument or variable.
+    The other options are those of `Handler`.
     """
 
     __slots__ = ("argument", "target")
@@ -91,7 +91,7 @@ def _is_dict(parameter: Parameter) -> bool:
 
 
 def completion_of(thing: Any, options: dict[str, Any]) -> Completion:
-    """Return what a `Completion`, or a function with the options of one, stands for."""
+    """Return a `Completion` unchanged, or make one of a function and options. Raises `DefinitionError`."""
     if isinstance(thing, Completion):
         if options:
             raise DefinitionError(f"{thing.name}: a Completion has its options already")
@@ -100,15 +100,15 @@ def completion_of(thing: Any, options: dict[str, Any]) -> Completion:
 
 
 def key_of(target: str, argument: str) -> str:
-    """Return the key of an argument's completion; only a template's address has braces."""
+    """Return the registry key of an argument's completion; only a URI template contains braces."""
     return f"{'resource' if '{' in target else 'prompt'}:{target}/{argument}"
 
 
 def target_of(prompts: Entries, templates: Entries, target: Any, argument: str) -> str:
-    """Return the name of a prompt or the address of a template, given as such or as its function.
+    """Return the name of a prompt or the URI template, given as such or as its function.
 
-    Raises DefinitionError for a function that is neither, and for an argument that a prompt or template
-    which is known already does not have.
+    Raises DefinitionError for a function that is neither, and for an argument that a registered prompt or
+    template does not have.
     """
     if isinstance(target, str):
         found = templates.get(target) if "{" in target else prompts.get(target)
@@ -128,18 +128,18 @@ def target_of(prompts: Entries, templates: Entries, target: Any, argument: str) 
 def _check_argument(entry: Any, argument: str) -> None:
     try:
         names = [parameter.name for parameter in entry.signature.parameters]
-    except UnresolvedName:  # what is asked for at run time is judged then
+    except UnresolvedName:  # such a name is checked at run time
         return
     if argument not in names:
         shown = ", ".join(names) or "none"
         raise DefinitionError(f"complete: {entry.key} has no argument {argument!r}; it has {shown}")
 
 
-# ------------------------------------------------------------------------------------- by themselves
+# ------------------------------------------------------------------------------- choices of a type
 
 
 def choices_of(schema: dict[str, Any]) -> list[str]:
-    """Return the texts of the values that a parameter's schema lists; none where it is open."""
+    """Return the values that a parameter's schema enumerates, as texts; an empty list if it does not."""
     values: list[Any] = []
     if "enum" in schema:
         values = schema["enum"]
@@ -160,7 +160,7 @@ def _text_of(value: Any) -> str:
 
 
 def matching(value: str, choices: Iterable[str]) -> list[str]:
-    """Return the choices that begin with a text, then those that contain it; case does not matter."""
+    """Return the choices that begin with a text, then those that contain it, ignoring case."""
     typed = value.casefold()
     first: list[str] = []
     then: list[str] = []

@@ -1,13 +1,13 @@
-"""Every error fastrpc raises, in one tree with one root.
+"""Every error that fastrpc raises, in one tree.
 
-There is a branch for each side: `ProtocolError` is the client's fault and becomes a JSON-RPC
-error with its `code`; `ToolError` and `ArgumentError` become a tool result with ``isError: true``;
-`DefinitionError` is the tool author's fault, raised while a tool is decorated; `UsageError` is the
-fault of the person who typed the command, and ends it with exit code 2. Errors are raised deep and turned
-into an answer in one place, `fastrpc.dispatcher`. Importing this module imports nothing.
+There is a branch for each party: `ProtocolError` is the client's fault and becomes a JSON-RPC error with its
+`code`; `ToolError` and `ArgumentError` become a tool result with ``isError: true``; `DefinitionError` is the
+tool author's fault, raised while a tool is decorated; `UsageError` is the fault of whoever typed the command,
+and exits with code 2. Errors are raised deep in the code and turned into an answer in one place,
+`fastrpc.dispatcher`. Importing this module imports nothing.
 
-Whoever refuses a name may say which one was meant: `resembling` finds it. What came is quoted by `excerpt`:
-an error is never as large as what it is about.
+An error about an unknown name may suggest similar ones (`resembling`). Input is quoted by `excerpt`, so that
+an error is never as large as the input.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 
 
 FAILURES = (Exception, SystemExit, KeyboardInterrupt)
-"""What a function of a user's fails with. Not among them: what ends a coroutine that is no longer wanted, and
-what goes through a handler on purpose (`fastrpc.calls.InputRequired`)."""
+"""The exceptions of a user's function that count as failures. Not among them: cancellation, and the
+exceptions that pass through a handler on purpose (`fastrpc.calls.InputRequired`)."""
 
 
 class FastrpcError(Exception):
-    """The root: whatever fastrpc raises on purpose is one of these.
+    """The root of all errors that fastrpc raises on purpose.
 
-    `outcome` is what the record of a call says that ended with it (`fastrpc._core.recorder.OUTCOMES`).
+    `outcome` is stored in the record of a call that ends with the error (`fastrpc._core.recorder.OUTCOMES`).
     """
 
     outcome = "tool_error"
 
 
 class ProtocolError(FastrpcError):
-    """The client sent something that the protocol does not allow.
+    """The client violated the protocol.
 
-    `code` is the JSON-RPC 2.0 error code (section 5.1) or one that MCP defines; `data` is the
-    error's optional ``data`` member, any JSON value.
+    `code` is a JSON-RPC 2.0 error code (section 5.1) or one that MCP defines; `data` is the error's optional
+    ``data`` member, any JSON value.
     """
 
     code = -32603
@@ -49,19 +49,19 @@ class ProtocolError(FastrpcError):
 
 
 class ParseError(ProtocolError):
-    """The line is no JSON document."""
+    """The line is not a JSON document."""
 
     code = -32700
 
 
 class InvalidRequest(ProtocolError):
-    """JSON, but no JSON-RPC request; or a request out of turn."""
+    """JSON, but not a JSON-RPC request; or a request that is not allowed in this state."""
 
     code = -32600
 
 
 class BatchTooLarge(InvalidRequest):
-    """A batch has more elements than are served at once. It is refused whole."""
+    """A batch has more elements than the limit. None of them is processed."""
 
     def __init__(self, size: int, most: int) -> None:
         super().__init__(
@@ -70,35 +70,35 @@ class BatchTooLarge(InvalidRequest):
 
 
 class MethodNotFound(ProtocolError):
-    """No such method in the version the client speaks."""
+    """The client's protocol version has no such method."""
 
     code = -32601
 
 
 class InvalidParams(ProtocolError):
-    """The method's parameters do not have the shape that it defines."""
+    """The params do not match the method's definition."""
 
     code = -32602
     outcome = "invalid"
 
 
 class UnknownName(InvalidParams):
-    """There is no tool, or no prompt, of this name."""
+    """There is no tool, or no prompt, with this name."""
 
     outcome = "unknown"
 
 
 class InternalError(ProtocolError):
-    """fastrpc's own fault. The answer says so; the traceback is on stderr."""
+    """A fault of fastrpc itself. The answer says so; the traceback is on stderr."""
 
     code = -32603
 
 
 class Overloaded(ProtocolError):
-    """Too many calls are in flight; the call was not begun and may be sent again.
+    """Too many calls are in flight. The call was not started and may be sent again.
 
-    The code is fastrpc's own. It lies outside the range that JSON-RPC 2.0 reserves, as MCP
-    2026-07-28 asks of new codes.
+    The code is fastrpc's own. It is outside the range that JSON-RPC 2.0 reserves, as MCP 2026-07-28 requires
+    of new codes.
     """
 
     code = -31001
@@ -106,16 +106,16 @@ class Overloaded(ProtocolError):
 
 
 class UnsupportedProtocolVersion(ProtocolError):
-    """A request names a protocol version that is not served (MCP 2026-07-28)."""
+    """A request names a protocol version that this server does not support (MCP 2026-07-28)."""
 
     code = -32022
 
 
 class ResourceNotFound(ProtocolError):
-    """There is nothing at a resource's URI (MCP, resources: error handling).
+    """There is no resource with this URI (MCP, resources: error handling).
 
-    A function that reads a resource may raise it, or return None. `legacy`: the client speaks a version
-    up to 2025-11-25, which has a code of its own for this.
+    A function that reads a resource may raise it, or return None. `legacy`: the client uses a version up to
+    2025-11-25, which has a separate code for this.
     """
 
     code = -32602
@@ -129,7 +129,7 @@ class ResourceNotFound(ProtocolError):
 
 
 class ToolError(FastrpcError):
-    """Raised by a tool: its message is shown to the model as a result with ``isError: true``."""
+    """Raised by a tool: the message is sent to the model as a result with ``isError: true``."""
 
 
 class CallTimeout(ToolError):
@@ -139,19 +139,19 @@ class CallTimeout(ToolError):
 
 
 class MissingRequiredClientCapability(ProtocolError, ToolError):
-    """The client cannot be asked what the server needs to know (MCP 2026-07-28).
+    """The client lacks a capability that the server needs to ask it (MCP 2026-07-28).
 
-    `data` says in ``requiredCapabilities`` what it would have to declare. A ToolError too: whoever can go
-    on without an answer catches that, in each version.
+    `data` holds the missing ``requiredCapabilities``. Also a ToolError, so that a handler that can continue
+    without an answer can catch it in every version.
     """
 
     code = -32021
 
 
 class ArgumentError(FastrpcError):
-    """A call's arguments do not fit the tool's schema.
+    """The arguments of a call do not match the tool's schema.
 
-    The message names the field, what was expected and what came. It reaches the model as a result
+    The message names the field, what was expected and what was received. The model receives it as a result
     with ``isError: true`` (MCP 2025-11-25, tools: error handling).
     """
 
@@ -159,7 +159,7 @@ class ArgumentError(FastrpcError):
 
 
 class DefinitionError(FastrpcError, TypeError):
-    """A tool cannot be defined like this. The message names the function and the cure."""
+    """A tool is defined incorrectly. The message names the function and a solution."""
 
 
 class UsageError(FastrpcError):
@@ -167,18 +167,18 @@ class UsageError(FastrpcError):
 
 
 LONGEST_EXCERPT = 200
-"""Characters of a text that came, in an error."""
+"""Characters of an input that an error quotes."""
 
 
 def excerpt(text: str) -> str:
-    """Return a text that came as an error quotes it: the beginning of a long one, with an ellipsis."""
+    """Return an input as an error quotes it: a long one is cut and ends with an ellipsis."""
     return text if len(text) <= LONGEST_EXCERPT else text[: LONGEST_EXCERPT - 1] + "…"
 
 
 def resembling(name: str, known: Iterable[str], most: int = 3) -> list[str]:
-    """Return the known names that a misspelled one resembles, the nearest first; capitals do not count.
+    """Return the known names that are similar to a misspelled one, the most similar first, ignoring case.
 
-    The name itself is none of them: that it is known and refused has another reason than its spelling.
+    The name itself is never returned: if it is known, it was refused for another reason than its spelling.
     """
     from difflib import get_close_matches
 
@@ -187,6 +187,6 @@ def resembling(name: str, known: Iterable[str], most: int = 3) -> list[str]:
 
 
 def suggestion(name: str, known: Iterable[str], most: int = 3) -> str:
-    """Return a hint at the known names that `name` resembles, at most so many; "" where there is none."""
+    """Return a hint with at most `most` known names similar to `name`; "" if there is none."""
     near = resembling(name, known, most)
     return f" (did you mean {', '.join(near)}?)" if near else ""

@@ -1,13 +1,13 @@
-"""What a child process that a handler forks must not do: read or answer on the server's connections.
+"""Keeps a child process that a handler forks from reading or answering on the server's connections.
 
-A child of `os.fork` has all that the server has: its descriptors, its signal handlers, the rest of what was
-read. It may do its own work, `exec`, or end by itself, as the children of multiprocessing do. One that comes
-back from the call it was forked in ends there (`leave`): by `sys.exit` with the code it gives, after an
-exception with 1, else with 0; functions of `atexit` are the server's, and are not called. Transports register
-what the child has to let go of with `in_child`.
+A child of `os.fork` inherits everything: descriptors, signal handlers, input that was read. It may do its own
+work, call `exec`, or exit, as children of multiprocessing do. If it returns from the call in which it was
+forked, it ends there (`leave`): with the code of `sys.exit`, with 1 after any other exception, else with 0.
+Functions of `atexit` belong to the server and are not called. Transports use `in_child` to release what a
+child must not use.
 
-Who calls a handler compares `generation` before and after. Costs a comparison there, and nothing else
-unless a process forks through Python (`subprocess` does not, but for ``preexec_fn``).
+Callers of handlers compare `generation` before and after the call. That comparison is the only cost, unless
+the process forks through Python (`subprocess` does not, except with ``preexec_fn``).
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 generation = 0
-"""How many forks lie between this process and the one that has imported this module."""
+"""The number of forks between this process and the one that imported this module."""
 
 _functions: list[Callable[[], object]] = []
 
 
 def in_child(function: Callable[[], object]) -> None:
-    """Have a function called in a child that is forked from now on, once, before anything else of it runs."""
+    """Register a function to be called once in a forked child, before other code runs there."""
     _functions.append(function)
 
 
 def forget(function: Callable[[], object]) -> None:
-    """Have it called no more, if it was to be."""
+    """Remove a registered function, if it is registered."""
     if function in _functions:
         _functions.remove(function)
 
 
 def _before() -> None:
-    """Hold back the signals that a server takes: one that came to a child before it has let go of the
-    server's way to take them would be taken for the server's."""
+    """Block the signals that a server handles. A child that received one before it has released the server's
+    signal handling would handle it for the server."""
     if _functions:
         from signal import SIG_BLOCK, SIGHUP, SIGINT, SIGTERM, SIGUSR1, pthread_sigmask
 
@@ -66,14 +66,14 @@ def _begin_child() -> None:
 
 
 _masks: dict[int, set[Any]] = {}
-"""By thread, the signals that were held back before it began to fork."""
+"""For each thread, the signals that were blocked before it forked."""
 
 os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_begin_child)
 
 
 def replace(descriptors: Iterable[int]) -> None:
-    """Put /dev/null in the place of descriptors, so that code that still uses their numbers does no harm. If
-    the process has no descriptor left for that, they are closed."""
+    """Replace descriptors by /dev/null, so that code which still uses their numbers is harmless. If the
+    process has no free descriptor, they are closed."""
     try:
         null = os.open(os.devnull, os.O_RDWR)
     except OSError:
@@ -86,7 +86,7 @@ def replace(descriptors: Iterable[int]) -> None:
 
 
 def leave(error: BaseException | None = None) -> NoReturn:
-    """End a child that has come back from the call it was forked in, which may have raised `error`."""
+    """End a child that has returned from the call in which it was forked; `error` is what the call raised."""
     import sys
 
     code = 0
@@ -101,17 +101,17 @@ def leave(error: BaseException | None = None) -> NoReturn:
         try:
             file.flush()
         except (AttributeError, OSError, ValueError):
-            pass  # none, closed, or nobody reads it
+            pass  # none, closed, or without a reader
     os._exit(code)
 
 
 def _code_of(error: SystemExit) -> int:
-    """Return the exit code that `sys.exit` stands for; a text is written to standard error."""
+    """Return the exit code of a SystemExit; a text is written to standard error."""
     if error.code is None:
         return 0
     if isinstance(error.code, int):
         return error.code & 0xFF
     from fastrpc import log
 
-    log.say(str(error.code))
+    log.write_line(str(error.code))
     return 1

@@ -1,15 +1,14 @@
-"""Says things on standard error: records, one a line, through Python's own `logging`, and plain lines.
+"""Writes log records and plain lines to standard error; records go through Python's `logging`.
 
-The level is ``FASTRPC_LOG_LEVEL`` (default ``warning``); ``FASTRPC_LOG_FILE`` names a file that records are
-appended to instead, taken up again at its name when it was moved away (logrotate). `logging` is imported by
-the first record that is written, so a server with nothing to say never pays for it. Secrets are masked, in
-tracebacks too, and what is not printable is escaped: a message with a line break cannot forge a record. A
-program that has configured logging keeps its own handlers. What a person at a terminal is told, `say` writes
-as it is.
+The level is ``FASTRPC_LOG_LEVEL`` (default ``warning``). ``FASTRPC_LOG_FILE`` names a file to append to
+instead; it is reopened when it has been moved (logrotate). `logging` is imported by the first record, so a
+server without records never pays for it. Secrets are masked, in tracebacks too. Characters that are not
+printable are escaped, so that a message with a line break cannot forge a record. A program that has
+configured logging keeps its own handlers. `write_line` writes a line for a person at a terminal, unchanged.
 
-A traceback begins at the first frame that is not fastrpc's, nor of asyncio and threads, which call it. A
-record waits at most `WAIT_SECONDS` for a standard error that nobody reads, and is left out then: those that
-handlers cause are written by the thread of `fastrpc.tracebacks`, which no answer waits for.
+A traceback begins at the first frame outside fastrpc, asyncio and threads. If nobody reads standard error, a
+record waits at most `WAIT_SECONDS` and is then dropped. Failures of handlers are written by the thread of
+`fastrpc.tracebacks`, so that no answer waits for them.
 """
 
 from __future__ import annotations
@@ -29,34 +28,36 @@ if TYPE_CHECKING:
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 FILE_VARIABLE = "FASTRPC_LOG_FILE"
 WAIT_SECONDS = 1.0
-ATOMIC = 512  # bytes that any pipe with room for some takes at once (POSIX: PIPE_BUF)
+ATOMIC = 512  # bytes that a pipe accepts at once if it accepts any (POSIX: PIPE_BUF)
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-OWN = (PACKAGE, "fastrpc/_core/")  # compiled modules name their files so
-TOOLS = PACKAGE + "tools" + os.sep  # toolsets: a user like any
+OWN = (PACKAGE, "fastrpc/_core/")  # the file names in compiled modules
+TOOLS = PACKAGE + "tools" + os.sep  # toolsets count as user code
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 CALLERS = tuple(
     _LIBRARY + name for name in ("asyncio" + os.sep, "concurrent" + os.sep, "threading.py", "contextlib.py")
 )
-"""What of the standard library stands in front of a handler."""
+"""Modules of the standard library whose frames precede a handler's."""
 _logger: logging.Logger | None = None
 _endings: list[Callable[[], object]] = []
 
 
 def level() -> int:
-    """Return the lowest level that is written, as logging's number."""
+    """Return the lowest level that is written, as a number of `logging`."""
     return LEVELS.get(os.environ.get("FASTRPC_LOG_LEVEL", "").lower(), LEVELS["warning"])
 
 
 def write(at: str, message: str, error: BaseException | None = None) -> None:
-    """Write a record at a level named as in `LEVELS`; the traceback of `error` follows it."""
+    """Write a record, followed by the traceback of `error`. `at` is a key of `LEVELS`; raises KeyError for
+    any other."""
     number = LEVELS[at]
     if number >= level():
         message = message if message.isprintable() else _escaped(message)
         _prepare().log(number, message, exc_info=_shown(error))
 
 
-def say(text: str) -> None:
-    """Write a line to stderr, if there is one. (`print` would fall back to stdout: the wire.)"""
+def write_line(text: str) -> None:
+    """Write a line to stderr, if there is one. (`print` would fall back to stdout, which carries the
+    protocol.)"""
     if sys.stderr is not None:
         try:
             sys.stderr.write(f"{text}\n")
@@ -66,20 +67,20 @@ def say(text: str) -> None:
 
 
 def write_text(text: str) -> bool:
-    """Write lines to stderr, if there is one, for at most `WAIT_SECONDS`; False if nobody reads them so long.
+    """Write lines to stderr, if there is one, for at most `WAIT_SECONDS`; False if nothing reads them for so long.
 
     The lines are the caller's: what others have named stands in them as `shown` gives it.
     """
     descriptor = _descriptor_of(sys.stderr)
     if descriptor is None:
-        say(text.removesuffix("\n"))
+        write_line(text.removesuffix("\n"))
         return True
     try:
-        if _takes(descriptor, 0):
-            sys.stderr.flush()  # of what somebody has begun to print
+        if _is_writable(descriptor, 0):
+            sys.stderr.flush()  # what was printed before comes first
         return _send(descriptor, text.encode("utf-8", "backslashreplace"), WAIT_SECONDS)
     except OSError:
-        return False  # nobody reads it any more
+        return False  # the reader is gone
 
 
 def shown(name: str, longest: int) -> str:
@@ -92,52 +93,52 @@ def shown(name: str, longest: int) -> str:
     return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
-def at_end(function: Callable[[], object]) -> None:
-    """Have a function called by `finish`."""
+def on_finish(function: Callable[[], object]) -> None:
+    """Register a function that `finish` calls."""
     _endings.append(function)
 
 
 def finish() -> None:
-    """A server ends: have written what is only counted until then."""
+    """The server ends: call the functions of `on_finish`, which write pending counts."""
     for function in _endings:
         function()
 
 
-def has_room(seconds: float) -> bool:
-    """Say whether a record can be written now, or within so many seconds: does anybody read standard error?
+def can_write(seconds: float) -> bool:
+    """Return whether standard error accepts a record now, or within so many seconds.
 
-    True where there is none, and where the log goes to a file: then there is nothing to wait for.
+    True if there is no standard error, or the log goes to a file.
     """
     descriptor = None if os.environ.get(FILE_VARIABLE) else _descriptor_of(sys.stderr)
-    return True if descriptor is None else _takes(descriptor, seconds)
+    return True if descriptor is None else _is_writable(descriptor, seconds)
 
 
 # --- tracebacks -------------------------------------------------------------------------------------------
 
 
 def is_own(file_name: str) -> bool:
-    """Say whether code is fastrpc's, by the file that it names."""
+    """Return whether a file belongs to fastrpc."""
     return file_name.startswith(OWN) and not file_name.startswith(TOOLS)
 
 
-def _is_in_front(file_name: str) -> bool:
+def _is_internal(file_name: str) -> bool:
     return is_own(file_name) or file_name.startswith(CALLERS) or file_name.startswith("uvloop/")
 
 
 def _shown(
     error: BaseException | None,
 ) -> tuple[type[BaseException], BaseException, TracebackType | None] | None:
-    """Return what logging takes for an exception, its traceback from the first frame of the user's on."""
+    """Return `exc_info` for logging, with a traceback that begins at the first frame of user code."""
     if error is None:
         return None
     traceback = error.__traceback__
-    while traceback is not None and _is_in_front(traceback.tb_frame.f_code.co_filename):
+    while traceback is not None and _is_internal(traceback.tb_frame.f_code.co_filename):
         traceback = traceback.tb_next
     return type(error), error, traceback or error.__traceback__
 
 
 def _cut(found: TracebackException) -> None:
-    """Leave out the frames in front of the user's, of chained exceptions and of members of a group too."""
+    """Remove the frames before user code, also from chained exceptions and members of groups."""
     waiting, seen = [found], set()
     while waiting:
         one = waiting.pop()
@@ -146,11 +147,11 @@ def _cut(found: TracebackException) -> None:
         seen.add(id(one))
         stack = one.stack
         ours = 0
-        while ours < len(stack) and _is_in_front(stack[ours].filename):
+        while ours < len(stack) and _is_internal(stack[ours].filename):
             ours += 1
         if ours < len(stack):
             del stack[:ours]
-        members = getattr(one, "exceptions", None) or ()  # of a group, which 3.10 does not have
+        members = getattr(one, "exceptions", None) or ()  # of a group; Python 3.10 has none
         waiting += [each for each in (one.__cause__, one.__context__, *members) if each is not None]
 
 
@@ -158,7 +159,7 @@ def _cut(found: TracebackException) -> None:
 
 
 def _escaped(text: str) -> str:
-    """Return a text with escapes for line breaks, controls, and what turns the direction of writing."""
+    """Return a text with line breaks, control characters and bidirectional controls escaped."""
     return "".join(
         [char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text]
     )
@@ -179,18 +180,19 @@ def _prepare() -> logging.Logger:
 
 
 def _handler(logger: logging.Logger) -> logging.Handler | None:
-    """Return where records go: the file that is named, else stderr unless the program says otherwise."""
+    """Return the handler for records: the log file, else stderr, unless the program has configured
+    logging."""
     path = os.environ.get(FILE_VARIABLE)
     if path:
         try:
             return _file_handler(path)
         except OSError as error:
-            say(f"fastrpc: {FILE_VARIABLE}: {path}: {error.strerror}; the log is written here")
+            write_line(f"fastrpc: {FILE_VARIABLE}: {path}: {error.strerror}; the log is written here")
     return None if logger.hasHandlers() else _stderr_handler()
 
 
 def _stderr_handler() -> logging.Handler:
-    """Return what writes records to standard error, and waits for nobody who reads it for long."""
+    """Return a handler that writes to standard error, and waits only a limited time for its reader."""
     import logging
 
     class Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # subscribed from 3.11 on
@@ -198,7 +200,7 @@ def _stderr_handler() -> logging.Handler:
 
         def emit(self, record: logging.LogRecord) -> None:
             descriptor = _descriptor_of(self.stream)
-            if descriptor is None:  # none, or one that is kept in memory
+            if descriptor is None:  # none, or an in-memory stream
                 if self.stream is not None:
                     super().emit(record)
                 return
@@ -207,14 +209,14 @@ def _stderr_handler() -> logging.Handler:
                 if self.left_out:
                     text = f"fastrpc: {self.left_out} records were left out: nobody read them\n{text}"
                 data = text.encode("utf-8", "backslashreplace")
-                if _takes(descriptor, 0):
-                    self.stream.flush()  # of what somebody has begun to print
+                if _is_writable(descriptor, 0):
+                    self.stream.flush()  # of what others have printed
                 if _send(descriptor, data, 0 if self.left_out else WAIT_SECONDS):
                     self.left_out = 0
                 else:
                     self.left_out += 1
             except OSError:
-                pass  # nobody reads it any more
+                pass  # the reader has closed it
             except Exception:
                 self.handleError(record)
 
@@ -222,7 +224,7 @@ def _stderr_handler() -> logging.Handler:
 
 
 def _descriptor_of(stream: Any) -> int | None:
-    """Return the descriptor of a stream; None if there is no stream, or it has none, or it is closed."""
+    """Return the descriptor of a stream; None if there is none, or the stream is closed."""
     try:
         found: int = stream.fileno()
     except (AttributeError, OSError, ValueError):
@@ -230,8 +232,8 @@ def _descriptor_of(stream: Any) -> int | None:
     return found
 
 
-def _takes(descriptor: int, seconds: float) -> bool:
-    """Say whether a descriptor takes bytes, or does so within so many seconds."""
+def _is_writable(descriptor: int, seconds: float) -> bool:
+    """Return whether a descriptor is writable, now or within so many seconds."""
     import select
 
     poll = select.poll()
@@ -240,13 +242,13 @@ def _takes(descriptor: int, seconds: float) -> bool:
 
 
 def _send(descriptor: int, data: bytes, seconds: float) -> bool:
-    """Write all of `data`; False if that was not possible within so many seconds. Raises OSError."""
+    """Write all of `data`; return False if that took longer than so many seconds. Raises OSError."""
     from time import monotonic
 
     until = monotonic() + seconds
     view = memoryview(data)
     while view:
-        if not _takes(descriptor, max(0.0, until - monotonic())):
+        if not _is_writable(descriptor, max(0.0, until - monotonic())):
             return False
         try:
             view = view[os.write(descriptor, view[:ATOMIC]) :]
@@ -257,7 +259,7 @@ def _send(descriptor: int, data: bytes, seconds: float) -> bool:
 
 
 def _file_handler(path: str) -> logging.Handler:
-    """Return what appends records to a file. Raises OSError."""
+    """Return a handler that appends records to a file. Raises OSError."""
     from logging.handlers import WatchedFileHandler
 
     from fastrpc.regular_files import open_regular
@@ -270,12 +272,12 @@ def _file_handler(path: str) -> logging.Handler:
         def emit(self, record: logging.LogRecord) -> None:
             try:
                 super().emit(record)
-            except OSError:  # the file was moved, and none can be made in its place
+            except OSError:  # moved, and it cannot be created again
                 self.handleError(record)
 
         def handleError(self, record: logging.LogRecord) -> None:
-            """The disk is full, or the folder is gone: the record is not lost with it."""
-            say(self.format(record))
+            """The disk is full, or the folder was removed: write the record to stderr instead."""
+            write_line(self.format(record))
 
     return LogFile(path)
 

@@ -1,11 +1,10 @@
-"""Takes secrets out of texts that are written down: log records, traces, the messages of errors.
+"""Masks secrets in text that is written: log records, traces, error messages.
 
-A secret is known by where it stands (the password of an address, an ``Authorization`` header, the value
-behind a name such as ``api_key``), because it is the value of an environment variable with such a name, or
-because whoever took it from there, or from a file, has said so (`hide`).
-What looks like none stays as it is: this bounds the damage of a mistake, it does not make texts public.
-Costs a microsecond for a text that has no marks of a secret (`fastrpc._core.redaction`), some searches of it
-otherwise; imported only where something is written.
+A secret is recognised by its place (the password in a URL, an ``Authorization`` header, the value after a
+name such as ``api_key``), because it is the value of an environment variable with such a name, or because it
+was registered with `hide`. Other text is not changed: this limits the damage of a mistake, and does not make
+text safe to publish. Takes a microsecond for a text without signs of a secret (`fastrpc._core.redaction`),
+otherwise a few searches. Imported only where text is written.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ MASK = "****"
 NAMES = "(?<!progress)token|secret|password|passwd|api[-_]?key|credential|private[-_]?key"
 IN_ENVIRONMENT = re.compile(rf"(?:{NAMES}|_key$|_auth$)", re.IGNORECASE)
 SHORTEST = 8
-"""Values of the environment that are shorter are found in every text by chance."""
+"""Shorter values of the environment occur in other text by chance."""
 
-# Each begins with something rare, and what is repeated before something else is bounded: no text takes long.
+# Each pattern begins with something rare and has bounded repetition: no text takes long.
 KEY = rf"(?:{NAMES}|authorization)[^\"'\\]{{0,40}}"
 HEADER = r"\b(?:proxy-authorization|authorization|x-api-key|set-cookie|cookie)\s{0,4}:\s{0,4}"
 
@@ -31,7 +30,7 @@ PATTERNS = [
     for pattern, replacement in (
         # https://name:password@host, and https://token@host
         (r"(:\\?/\\?/)[^\s/?#@\"'<>\\]{1,500}@", rf"\1{MASK}@"),
-        # "password": "…" in JSON, in JSON within JSON, and as Python shows a dict
+        # "password": "…" in JSON, in JSON inside a JSON string, and in the repr of a dict
         (rf'({KEY}"\s{{0,4}}:\s{{0,4}})"(?:[^"\\]|\\.)*"', rf'\1"{MASK}"'),
         (rf'({KEY}"\s{{0,4}}:\s{{0,4}})\[[^\]]*\]', rf'\1["{MASK}"]'),
         (rf'({KEY}\\"\s{{0,4}}:\s{{0,4}}\\")[^"\\]*', rf"\1{MASK}"),
@@ -52,15 +51,15 @@ secrets = Secrets(hidden)
 
 
 def hide(secret: str) -> None:
-    """Mask a value from now on, wherever it stands."""
+    """Mask a value from now on, wherever it occurs."""
     if len(secret) >= SHORTEST:
         hidden[secret] = None
-        if len(hidden) > MOST_HIDDEN:  # tokens come and go: the oldest are no good any more
+        if len(hidden) > MOST_HIDDEN:  # tokens are replaced: the oldest are no longer valid
             hidden.pop(next(iter(hidden)), None)
 
 
 def masked(text: str) -> str:
-    """Return a text without the secrets that it can be known to hold."""
+    """Return a text with the secrets masked that can be recognised."""
     if secrets.none_in(text):
         return text
     if may_match(text):
@@ -78,11 +77,11 @@ def masked(text: str) -> str:
 
 
 def _read_environment() -> None:
-    """Note the values of variables with a secret's name."""
+    """Register the values of environment variables with a secret's name."""
     variables = raw_environment()
     if variables is None:
-        variables = {}  # another one each time: never current
-    before = dict(variables)  # what another thread sets meanwhile is seen the next time
+        variables = {}  # a new dict each time: never equal to the last
+    before = dict(variables)  # what another thread sets meanwhile is read the next time
     values = [
         value for name, value in os.environ.items() if len(value) >= SHORTEST and IN_ENVIRONMENT.search(name)
     ]
@@ -90,5 +89,5 @@ def _read_environment() -> None:
 
 
 def masked_line(line: bytes) -> bytes:
-    """Return a line of the wire without its secrets."""
+    """Return a line of the protocol with its secrets masked."""
     return masked(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

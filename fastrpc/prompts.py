@@ -1,9 +1,8 @@
-"""What ``@app.prompt`` leaves behind, and the messages that a prompt hands back.
+"""Definitions of prompts: what ``@app.prompt`` creates, and the messages that a prompt returns.
 
-A prompt is a function of typed arguments. A client sends strings only, so that a number, a flag or a
-choice is read from its text, a list or an object from its JSON. A `Prompt` is judged while it is decorated
-and costs no import for plain types. Calling it, and the JSON of what it returns, is left to
-`fastrpc.methods.prompts`.
+A prompt is a function with typed arguments. Clients send strings only, so a number, a flag or a choice is
+parsed from its text, a list or an object from its JSON. A `Prompt` is validated when it is decorated, and
+costs no import for plain types. Calling it and encoding its result are left to `fastrpc.methods.prompts`.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ ROLES = ("user", "assistant")
 
 
 class Message:
-    """One message of a prompt: who says it (``user`` or ``assistant``), and what.
+    """One message of a prompt: its role (``user`` or ``assistant``) and its content.
 
     `content` is a text, a content helper such as `fastrpc.Image`, or a content block as a dict. Raises
-    ValueError for another role.
+    ValueError for any other role.
     """
 
     __slots__ = ("content", "role")
@@ -44,10 +43,10 @@ class Message:
 
 
 class Prompt(Handler):
-    """A function that makes the messages of a prompt. Raises `DefinitionError` for what cannot be one.
+    """A function that returns the messages of a prompt. Raises `DefinitionError` for an invalid definition.
 
-    `name`, `title`, `description`, `icons` and `meta` are what clients are told of it; the function's name
-    and docstring unless given. The other options are those of `Handler`.
+    `name`, `title`, `description`, `icons` and `meta` are sent to clients; name and description default to
+    the function's own. The other options are those of `Handler`.
     """
 
     __slots__ = ("description", "icons", "meta", "title")
@@ -86,7 +85,7 @@ class Prompt(Handler):
         self.describe_early()
 
     def descriptor(self, version: str) -> dict[str, Any]:
-        """Return the prompt's entry in ``prompts/list``, with the members that a protocol version knows."""
+        """Return the prompt's entry in ``prompts/list``, with the members that a protocol version has."""
         entry = {
             "name": self.name,
             "title": self.title,
@@ -98,7 +97,7 @@ class Prompt(Handler):
         return known("Prompt", entry, version)
 
     def arguments(self, version: str) -> list[dict[str, Any]]:
-        """Return what a version tells of each argument: its name, its description, whether it is required."""
+        """Return the PromptArgument of each argument: name, description, whether it is required."""
         return [
             known(
                 "PromptArgument",
@@ -115,7 +114,7 @@ class Prompt(Handler):
 
 
 def prompt_of(thing: Any, options: dict[str, Any]) -> Prompt:
-    """Return what a `Prompt`, or any function with the options of one, stands for."""
+    """Return a `Prompt` unchanged, or make one of a function and options. Raises `DefinitionError`."""
     if isinstance(thing, Prompt):
         if options:
             raise DefinitionError(f"{thing.name}: a Prompt has its options already; add the function instead")

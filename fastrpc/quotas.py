@@ -1,8 +1,9 @@
-"""How much memory clients may have a server keep for them: each session, each caller, and all together.
+"""Limits the memory that the server keeps for clients: for each session, for each principal, and for all
+together.
 
-A `Quota` counts bytes, as estimated by `size_of`; what does not fit is refused before it is kept. Nothing of
-this runs while a tool is called: only where something is to stay, such as a session's ``clientInfo`` or the
-address of a resource to which it has subscribed. Importing this module imports nothing.
+A `Quota` counts bytes, estimated by `size_of`; what does not fit is refused before it is stored. Tool calls
+do not use quotas: only data that stays does, such as a session's ``clientInfo`` or the URI of a subscribed
+resource. Importing this module imports nothing.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ if TYPE_CHECKING:
     from typing import Any
 
 SESSION_BYTES = 1024 * 1024
-"""What one session, or one stream of changes, may have kept."""
+"""Bytes that one session, or one stream of changes, may store."""
 
 CALLER_BYTES = 16 * 1024 * 1024
-"""What all sessions and streams of one caller may have kept, in one process."""
+"""Bytes that all sessions and streams of one principal may store, in one process."""
 
 ALL_BYTES = 128 * 1024 * 1024
-"""What those of all callers may have kept, in one process."""
+"""Bytes that all principals together may store, in one process."""
 
 ENTRY_BYTES = 96
-"""What a place in a set or dict costs, besides its key."""
+"""Bytes of a place in a set or dict, besides its key."""
 
 
 class Quota:
-    """Bytes that may be kept; `outer` bounds several quotas, this one among them."""
+    """A limit on bytes. `outer` limits several quotas together, this one among them."""
 
     __slots__ = ("__weakref__", "limit", "make_room", "outer", "used")
 
@@ -37,11 +38,10 @@ class Quota:
         self.used = 0
         self.outer = outer
         self.make_room: Callable[[], bool] | None = None
-        """Called when a quota inside of this one asks for more than there is: gives something up, or returns
-        False."""
+        """Called when an inner quota needs more than is free: releases something, or returns False."""
 
     def take(self, size: int) -> bool:
-        """Count `size` more bytes; False, and nothing has happened, if they do not fit."""
+        """Count `size` more bytes. Return False, and count nothing, if they do not fit."""
         if self.used + size > self.limit:
             return False
         outer = self.outer
@@ -52,15 +52,15 @@ class Quota:
         return True
 
     def fits(self, size: int) -> bool:
-        """Whether there is room for `size` more bytes, here and in what is around this."""
+        """Whether `size` more bytes fit, here and in the outer quota."""
         return self.used + size <= self.limit and (self.outer is None or self.outer.fits(size))
 
     def release(self, size: int) -> None:
-        """`size` bytes are kept no longer."""
+        """Count `size` bytes less."""
         self._add(-size)
 
     def close(self) -> None:
-        """Nothing is kept any more, and nothing will be."""
+        """Release everything; nothing can be taken afterwards."""
         self.release(self.used)
         self.limit = 0
 
@@ -71,7 +71,7 @@ class Quota:
 
 
 class Quotas:
-    """The quotas of one process's callers, as long as something is kept for them."""
+    """The quotas of a process's principals, kept while they count anything."""
 
     def __init__(self) -> None:
         from weakref import WeakValueDictionary
@@ -81,11 +81,11 @@ class Quotas:
 
     @property
     def used(self) -> int:
-        """How many bytes are kept for all callers."""
+        """The bytes that are stored for all principals."""
         return self._all.used
 
     def of(self, principal: str) -> Quota:
-        """Return the quota of a caller. It is forgotten when nobody holds it any more."""
+        """Return the quota of a principal. It is dropped when nobody refers to it any more."""
         quota = self._callers.get(principal)
         if quota is None:
             quota = self._callers[principal] = Quota(CALLER_BYTES, self._all)
@@ -93,9 +93,9 @@ class Quotas:
 
 
 def size_of(value: Any, most: int) -> int:
-    """Return about how many bytes of memory a JSON value takes; some number above `most` if it takes more.
+    """Return the estimated memory, in bytes, of a JSON value; a number above `most` if it needs more.
 
-    No more is looked at than it takes to find that out.
+    Stops as soon as `most` is exceeded.
     """
     size = 0
     waiting = [value]

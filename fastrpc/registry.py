@@ -1,9 +1,9 @@
-"""What ``@tool`` leaves behind.
+"""Definitions of tools: what ``@tool`` creates.
 
-`tool` marks a function and gives it back unchanged. A `Tool` is judged while it is decorated: whoever writes
-a tool hears of a mistake at once. Costs no import for tools of plain types. Finding the marks of a module or
-of a target of the command line is left to `fastrpc.catalogue.targets`, running tools to the dispatcher;
-nothing here knows one by name.
+`tool` marks a function and returns it unchanged. A `Tool` is validated when it is decorated, so that its
+author sees mistakes at once. Tools with plain types cost no imports. Finding the marked functions of a module
+or a command-line target is left to `fastrpc.catalogue.targets`, calling tools to the dispatcher. No tool is
+named here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EFFECTS: dict[str, ToolAnnotations] = {
     "write": {"readOnlyHint": False, "destructiveHint": False},
     "exec": {"destructiveHint": True, "openWorldHint": True},
 }
-"""What clients are told of each effect (MCP, tool annotations)."""
+"""The MCP annotations for each effect (MCP, tools: ToolAnnotations)."""
 
 _HINTS: dict[str, type] = {
     "title": str,
@@ -47,7 +47,7 @@ _NAME_LIMIT = 128
 
 
 class Tool(Handler):
-    """A function and all that was said of it. Raises `DefinitionError` for what cannot be a tool."""
+    """A function and its options as a tool. Raises `DefinitionError` for an invalid definition."""
 
     __slots__ = (
         "_documents",
@@ -133,9 +133,9 @@ class Tool(Handler):
         return signature
 
     def descriptor(self, version: str) -> dict[str, Any]:
-        """Return the tool's entry in ``tools/list``, with the members that a protocol version knows.
+        """Return the tool's entry in ``tools/list``, with the members that a protocol version has.
 
-        Before there were titles a tool's title was one of its annotations.
+        Versions without titles carry the title in the annotations.
         """
         signature = self.signature
         entry: dict[str, Any] = {
@@ -153,7 +153,8 @@ class Tool(Handler):
         return known("Tool", entry, version)
 
     def bound_to(self, function: Callable[..., Any]) -> Tool:
-        """Return this tool for the method of one object: a class can only mark its functions."""
+        """Return this tool for a method bound to an object: in a class body, `@tool` can only mark
+        functions."""
         return Tool(
             function,
             name=self.name,
@@ -182,17 +183,16 @@ if TYPE_CHECKING:
 
 
 def tool(function: Any = None, /, **options: Any) -> Any:
-    """Mark a function as a tool: ``@tool`` or ``@tool(effect="read", …)``. The function stays as it is.
+    """Mark a function as a tool: ``@tool`` or ``@tool(effect="read", …)``. Returns the function unchanged.
 
-    `name`, `description`, `title`: what clients show; the function's name and docstring unless given.
-    `effect`: ``read``, ``write``, ``network`` or ``exec``; sets the MCP annotations, which `annotations`
-    can add to. `run`: where a synchronous function runs, ``auto``, ``inline`` or ``thread``.
-    `timeout_seconds` and `max_running` bound its calls. `input_schema`: a JSON Schema instead of
-    annotations, with the `documents` (URI to schema) that it refers to. `json_schema_extra`: members of the
-    schema that are shown besides, or instead of, those that the annotations make; what is accepted does not
-    change by it. `icons`: objects with a ``src``
-    (MCP 2025-11-25: Icon). `meta`: the descriptor's ``_meta``. `structured=False`: results are text
-    only. Raises `DefinitionError`.
+    `name`, `description`, `title`: what clients show; by default the function's name and docstring. `effect`:
+    ``read``, ``write``, ``network`` or ``exec``; sets the MCP annotations, to which `annotations` can add.
+    `run`: where a synchronous function runs, ``auto``, ``inline`` or ``thread``. `timeout_seconds` and
+    `max_running` limit its calls. `input_schema`: a JSON Schema instead of annotations, with the `documents`
+    (URI to schema) that it refers to. `json_schema_extra`: members that are added to the published schema, or
+    replace members of it; they do not change which arguments are accepted. `icons`: objects with a ``src``
+    (MCP 2025-11-25: Icon). `meta`: the descriptor's ``_meta``. `structured=False`: results are text only.
+    Raises `DefinitionError`.
     """
     if function is None:
         return lambda function: tool_with(function, options)
@@ -200,7 +200,7 @@ def tool(function: Any = None, /, **options: Any) -> Any:
 
 
 def merged(schema: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with other members put in; objects are merged, everything else is replaced."""
+    """Return a schema with additional members; objects are merged, any other member is replaced."""
     found = dict(schema)
     for key, value in extra.items():
         present = found.get(key)
@@ -221,7 +221,8 @@ def tool_with(function: Any, options: dict[str, Any]) -> Any:
 
 
 def tool_of(tool: Any, options: dict[str, Any]) -> Tool:
-    """Return what a `Tool`, a marked function, or any function with the options of `tool` stands for."""
+    """Return the `Tool` of a `Tool`, a marked function, or a function with the options of `tool`. Raises
+    `DefinitionError`."""
     if isinstance(tool, Tool):
         if options:
             raise DefinitionError(f"{tool.name}: a Tool has its options already; add the function instead")

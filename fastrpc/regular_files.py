@@ -1,14 +1,13 @@
-"""Opens files by names that others have chosen: regular files alone, without waiting, and reads them bounded.
+"""Opens files whose names come from others: only regular files, without blocking, with bounded reads.
 
-    descriptor = regular_files.open_regular(path)
-    data = regular_files.read_regular(path, limit=1024 * 1024)
+        descriptor = regular_files.open_regular(path)
+        data = regular_files.read_regular(path, limit=1024 * 1024)
 
-Somebody may have put a FIFO, a device or a link where a file is expected: opening a FIFO waits for its other
-end, a device never ends or does something, a link leads elsewhere. What is there is looked at before it is
-opened, so that nothing but a regular file is (opening may have effects), and again through the descriptor,
-so that nobody can swap it in between. Whatever opens a file by a name that it did not make goes through
-here, tools included; to whom a file belongs and who may read it is left to the caller. Costs a `stat` and an
-`fstat` more than `os.open`.
+A FIFO, a device or a link may be where a file is expected: opening a FIFO blocks, a device may be endless or
+have side effects, a link leads elsewhere. The path is checked before it is opened, because opening may have
+effects, and again through the descriptor, so that the file cannot be exchanged in between. All code that
+opens a file by a name from outside uses this module, tools included. Ownership and permissions are left to
+the caller. Costs one `stat` and one `fstat` more than `os.open`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     Path = str | bytes | PathLike[str] | PathLike[bytes]
 
 LARGEST = 64 * 1024 * 1024
-"""The limit for a file that becomes one result: more than that no client takes in one message."""
+"""Bytes of a file that becomes one result; no client accepts more in one message."""
 
 _KINDS = (
     (stat.S_ISFIFO, "a FIFO", errno.EINVAL),
@@ -37,8 +36,8 @@ _KINDS = (
 
 
 class NotRegular(OSError):
-    """There is something else than a regular file. `kind` says what, such as ``"a FIFO"``; `strerror` is
-    ``"a FIFO, not a regular file"`` and `filename` the path, as in any OSError."""
+    """Not a regular file. `kind` names what it is, such as ``"a FIFO"``; `strerror` is ``"a FIFO, not a
+    regular file"`` and `filename` the path, as in any OSError."""
 
     def __init__(self, mode: int, path: Path) -> None:
         self.kind, number = next(
@@ -49,10 +48,10 @@ class NotRegular(OSError):
 
 
 def look(path: Path, *, follow: bool = True, dir_fd: int | None = None) -> os.stat_result:
-    """Return what is known of a regular file without opening it. Raises OSError, `NotRegular` included.
+    """Return the `stat` result of a regular file without opening it. Raises OSError, including `NotRegular`.
 
-    For files that a library opens by their names, of which this process may have others open: closing any
-    descriptor of a file ends all POSIX locks that the process has on it.
+    For files that a library opens by name, while this process may have them open too: closing any descriptor
+    of a file releases all POSIX locks that the process holds on it.
     """
     found = os.stat(path, dir_fd=dir_fd, follow_symlinks=follow)
     if not stat.S_ISREG(found.st_mode):
@@ -63,11 +62,11 @@ def look(path: Path, *, follow: bool = True, dir_fd: int | None = None) -> os.st
 def open_regular(
     path: Path, flags: int = os.O_RDONLY, *, follow: bool = True, dir_fd: int | None = None
 ) -> int:
-    """Open a regular file and return its descriptor, which is not inherited. Never waits.
+    """Open a regular file and return its descriptor, which is not inheritable. Never blocks.
 
-    `flags` are those of `os.open`; a file that is made gets mode 0600. `follow=False` refuses a path whose
-    last part is a symbolic link. `dir_fd` is the folder that a relative path counts from. Raises `NotRegular`
-    for what is no regular file, any other OSError as `os.open` does.
+    `flags` are those of `os.open`; a new file gets mode 0600. `follow=False` refuses a path whose last part
+    is a symbolic link. `dir_fd` is the folder for a relative path. Raises `NotRegular` for anything but a
+    regular file, and any other OSError as `os.open` does.
     """
     try:
         look(path, follow=follow, dir_fd=dir_fd)
@@ -76,12 +75,12 @@ def open_regular(
             raise
     if not follow:
         flags |= os.O_NOFOLLOW
-    # Non-blocking mode stays on: it means nothing to a regular file on a disk, and reading one that the
-    # kernel makes up, such as /proc/kmsg, would otherwise wait.
+    # Non-blocking mode stays on: it has no effect on a regular file on a disk, and reading one that the
+    # kernel generates, such as /proc/kmsg, would otherwise block.
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY, 0o600, dir_fd=dir_fd)
     try:
         mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):  # swapped since
+        if not stat.S_ISREG(mode):  # exchanged meanwhile
             raise NotRegular(mode, path)
     except BaseException:
         os.close(descriptor)
@@ -90,8 +89,8 @@ def open_regular(
 
 
 def read_regular(path: Path, limit: int, *, follow: bool = True, dir_fd: int | None = None) -> bytes:
-    """Return the bytes of a whole regular file, `limit` at most. Raises OSError, `NotRegular` included; for a
-    larger file with EFBIG, before it is read where its size tells."""
+    """Return the content of a regular file, at most `limit` bytes. Raises OSError, including `NotRegular`;
+    EFBIG for a larger file, without reading it if its size says so."""
     descriptor = open_regular(path, follow=follow, dir_fd=dir_fd)
     try:
         data = bytearray()
@@ -107,12 +106,12 @@ def read_regular(path: Path, limit: int, *, follow: bool = True, dir_fd: int | N
 
 
 def check_regular(path: Path) -> None:
-    """Raise OSError unless a file can be opened for reading: for what a library will open by its name."""
+    """Raise OSError unless a file can be opened for reading. For files that a library opens by name."""
     os.close(open_regular(path))
 
 
 def check_certificates() -> None:
-    """Do so for the file of ``SSL_CERT_FILE``, if that is set: TLS libraries open it by themselves."""
+    """Check the file of ``SSL_CERT_FILE``, if that is set: TLS libraries open it. Raises OSError."""
     named = os.environ.get("SSL_CERT_FILE")
     if named:
         check_regular(named)

@@ -469,14 +469,14 @@ class Server:
         offers (30), and those of its target: see `fastrpc.proxy.targets.target_of`. ``name`` is the command's
         or the host's unless given. Raises DefinitionError.
         """
-        from fastrpc.proxy import START_SECONDS, Source
+        from fastrpc.proxy import START_SECONDS, UpstreamServer
         from fastrpc.proxy.targets import target_of
 
         start_seconds = options.pop("start_seconds", START_SECONDS)
         target = target_of(where if isinstance(where, str) else list(where), options)
         options.setdefault("name", target.name)
         server = cls(**options)
-        server._source = Source(server, target, start_seconds=start_seconds)
+        server._source = UpstreamServer(server, target, start_seconds=start_seconds)
         return server
 
     # --- serving --------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""What a client may ask, when, and in which version: the lifecycle of MCP as a table. No I/O.
+"""The lifecycle of MCP: which requests a client may send when, and in which version. No I/O.
 
-Two eras share a connection. Up to 2025-11-25 a client shakes hands with `initialize` and the session
-keeps the version they agreed on. From 2026-07-28 on there is no session: each request carries its
-version and capabilities in ``params._meta``, and is judged by that alone, before or behind a handshake.
+Two protocols share a connection. Up to 2025-11-25 a client begins a session with `initialize`, and the
+session keeps the negotiated version. From 2026-07-28 on there are no sessions: each request carries its
+version and capabilities in ``params._meta``, and is checked against these alone, before or after a handshake.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-NEW = "new"  # nothing has been agreed
-AGREED = "agreed"  # `initialize` is answered
-READY = "ready"  # the client has said `notifications/initialized`
+NEW = "new"  # before `initialize`
+AGREED = "agreed"  # after the result of `initialize`
+READY = "ready"  # after `notifications/initialized`
 
-# Requests without an envelope that may come before the handshake. Everything may come behind it.
+# Methods without an envelope that are allowed before the handshake. After it, all are.
 EARLY = ("initialize", "ping")
 
 LOG_LEVELS = {
@@ -40,13 +40,14 @@ LOG_LEVELS = {
     "alert": 6,
     "emergency": 7,
 }
-"""The levels of log messages and how grave each is (MCP: LoggingLevel)."""
+"""The levels of log messages and their severity (MCP: LoggingLevel)."""
 
 
 class Session:
-    """One peer's lifecycle: its state and, from the handshake on, what it said of itself.
+    """The state of one client's connection: its lifecycle and, after the handshake, what the client has
+    declared.
 
-    All that is kept of what the client has sent is counted in `quota`, and refused where it is too much.
+    All data of the client that is kept is counted in `quota`, and refused if it is too much.
     """
 
     __slots__ = (
@@ -66,27 +67,27 @@ class Session:
     def __init__(self) -> None:
         self.state = NEW
         self.lasting = True
-        """Whether there is a client behind it that stays the same."""
+        """Whether all requests come from the same client."""
         self.quota = Quota(SESSION_BYTES)
         self._roots_bytes = 0
         self.version: str | None = None
         self.client_info: dict[str, Any] = {}
         self.client_capabilities: dict[str, Any] = {}
         self.offered: dict[str, Any] = {}
-        """The server's capabilities as the client was told of them."""
+        """The capabilities that the server has declared to the client."""
         self.log_level: str | None = None
-        """What `logging/setLevel` has asked for; None: the client has not said."""
+        """The level that `logging/setLevel` has set; None if the client has not set one."""
         self.roots: list[dict[str, Any]] | None = None
-        """The client's answer to `roots/list`, until it says that they have changed."""
+        """The client's result of `roots/list`, until it notifies that the roots have changed."""
         self.subscriptions: set[str] = set()
-        """The URIs of resources whose changes the client wants to hear of."""
+        """The URIs of the resources that the client has subscribed to."""
 
     def agree(self, params: dict[str, Any]) -> str:
-        """Take an `initialize`'s params and return the version to answer with.
+        """Handle the params of `initialize`, and return the version for the result.
 
-        A version that is not served is answered with the latest that has a handshake (MCP 2025-11-25,
-        lifecycle: version negotiation). A second `initialize` begins anew. Raises InvalidParams, and
-        Overloaded if other sessions leave no room for what the client says of itself.
+        An unsupported version is answered with the latest that has a handshake (MCP 2025-11-25, lifecycle:
+        version negotiation). A second `initialize` starts again. Raises InvalidParams, and Overloaded if
+        other sessions leave no memory for what the client declares.
         """
         requested = params.get("protocolVersion")
         if not isinstance(requested, str):
@@ -97,7 +98,7 @@ class Session:
             if not isinstance(value, dict):
                 raise InvalidParams(f"{name}: expected an object")
         size = size_of(capabilities, self.quota.limit) + size_of(client, self.quota.limit)
-        self._keep(size - self.quota.used, "capabilities and clientInfo")  # in the place of all before
+        self._keep(size - self.quota.used, "capabilities and clientInfo")  # replaces what was counted before
         self._roots_bytes = 0
         self.version = requested if requested in LEGACY_VERSIONS else LATEST_LEGACY
         self.client_capabilities = capabilities
@@ -108,9 +109,10 @@ class Session:
         return self.version
 
     def _keep(self, size: int, name: str) -> None:
-        """Count `size` more bytes that are kept for the client; `name` is what they are.
+        """Count `size` more bytes that are stored for the client; `name` says what they are.
 
-        Raises InvalidParams if that is too much for one session, Overloaded if it is for now.
+        Raises InvalidParams if one session may not store that much, Overloaded if there is no memory at the
+        moment.
         """
         quota = self.quota
         if not quota.take(size):
@@ -119,10 +121,10 @@ class Session:
             raise Overloaded(f"Server busy: no room to keep {name}")
 
     def subscribe(self, uri: str) -> None:
-        """Keep the URI of a resource of whose changes the client wants to hear.
+        """Store a subscription to the URI of a resource.
 
-        Raises InvalidParams and Overloaded, where there is no room; InvalidRequest if no client would hear of
-        them.
+        Raises InvalidParams and Overloaded if there is no memory for it; InvalidRequest if the session cannot
+        receive notifications.
         """
         self.check_lasting("resources/subscribe")
         if uri not in self.subscriptions:
@@ -135,27 +137,27 @@ class Session:
             self.quota.release(bytes_of_uri(uri))
 
     def take_roots(self, roots: list[dict[str, Any]] | None) -> None:
-        """Keep the client's answer to `roots/list`, if there is room for it; None: it counts no longer."""
+        """Store the client's result of `roots/list`, if there is memory for it; None discards it."""
         self.quota.release(self._roots_bytes)
         size = 0 if roots is None else size_of(roots, self.quota.limit)
         self.roots = roots if self.quota.take(size) else None
         self._roots_bytes = 0 if self.roots is None else size
 
     def check_lasting(self, method: str) -> None:
-        """Raise InvalidRequest for a method that means nothing without a session of the client's own."""
+        """Raise InvalidRequest for a method that has no meaning without a session."""
         if not self.lasting:
             raise InvalidRequest(f"{method}: needs a session, which begins with initialize")
 
     def ready(self) -> None:
-        """The client has acknowledged the handshake."""
+        """Handle `notifications/initialized`."""
         if self.state == AGREED:
             self.state = READY
 
     def version_of(self, method: str, params: dict[str, Any]) -> str:
-        """Return the version by which a request is to be judged.
+        """Return the protocol version of a request.
 
-        Raises InvalidRequest for a request out of turn, InvalidParams for an incomplete envelope and
-        UnsupportedProtocolVersion for one that names another version than 2026-07-28.
+        Raises InvalidRequest for a request that is not allowed in this state, InvalidParams for an incomplete
+        envelope, and UnsupportedProtocolVersion if the envelope names a version other than 2026-07-28.
         """
         meta = params.get("_meta")
         if meta is not None and not isinstance(meta, dict):
@@ -171,12 +173,12 @@ class Session:
 
 
 def bytes_of_uri(uri: str) -> int:
-    """Return about how many bytes it takes to keep a URI."""
+    """Return the estimated memory, in bytes, of a stored URI."""
     return size_of(uri, SESSION_BYTES) + ENTRY_BYTES
 
 
 def check_envelope(meta: dict[str, Any]) -> None:
-    """Refuse a request whose 2026-07-28 envelope is incomplete or names another version."""
+    """Check the envelope of a 2026-07-28 request. Raises InvalidParams and UnsupportedProtocolVersion."""
     for key, kind, expected in (
         (VERSION_KEY, str, "a string"),
         (CAPABILITIES_KEY, dict, "an object"),

@@ -1,20 +1,20 @@
-"""Settings: what there is to set, where each value may come from, and which of them won.
+"""Settings: their definitions, their sources, and the resulting values.
 
-Sources, lowest to highest: the built-in default, ``~/.scorpiox/scorpiox-env.txt``,
-``~/.claude/scorpiox-env.txt``, ``./.claude/scorpiox-env.txt``, ``./.scorpiox/scorpiox-env.txt``, the
-process environment, options of the command line. A bad line is one warning, never a failed start.
+Sources, lowest to highest precedence: the built-in default, ``~/.scorpiox/scorpiox-env.txt``,
+``~/.claude/scorpiox-env.txt``, ``./.claude/scorpiox-env.txt``, ``./.scorpiox/scorpiox-env.txt``, the process
+environment, command-line options. An invalid line is a warning; it never prevents the start.
 
-The settings here are the server's own. A toolset declares its own: a `Setting` at the top of a module of
-tools, or of the module ``_settings`` beside them (docs/toolsets.md). They are read from the same sources,
-checked and shown in the same way, once it is known what is served (`Configuration.declare`).
+The settings in this module are the server's own. A toolset declares its own settings: a `Setting` at the top
+of a module of tools, or of the module ``_settings`` beside them (docs/toolsets.md). They have the same
+sources, checks and presentation, and are read when the toolset is loaded (`Configuration.declare`).
 
-The two files of the working directory come with a cloned repository, which is not the user. They may
-switch things off, but not back on what a home file switched off; they may not lower a guard, nor give a
-permission; and a key that names code, a program, a folder, an address or a secret is ignored there.
+The two files in the working directory may come from a cloned repository, and are not trusted. They may switch
+features off, but not switch on again what a file in the home folder switched off; they may not weaken a guard
+or grant a permission; and keys that name code, a program, a folder, an address or a secret are ignored there.
 
-`load` reads at most four small files (`fastrpc.settings_files`; a missing one costs one failed look) and
-imports nothing but `os` where there are none. It prints nothing: the warnings are handed to the caller. What
-a setting means is up to whoever reads it; to add one of the server's, add a line to `SETTINGS`.
+`load` reads at most four small files (`fastrpc.settings_files`; a missing file costs one failed look-up), and
+imports nothing but `os` if there are none. It prints nothing: the caller receives the warnings. The meaning
+of a setting belongs to the code that reads it. To add a setting of the server, add a line to `SETTINGS`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     Default = Any | Callable[[Mapping[str, str], str], Any]
     Line = tuple[int, str, str, str, bool]
-    """A line: its number among those of all files, where it stands, key, text, whether it is trusted."""
+    """A line of a file: its number among the lines of all files, its place, key, text, and whether the file
+    is trusted."""
 
 __all__ = ["STATE_DIR", "Setting"]
 
@@ -44,17 +45,17 @@ SHIPPED_TOOLSET = "fastrpc.tools.agent"
 
 
 class Setting:
-    """One key: its name, kind, default and what it is for.
+    """The definition of one key: its name, kind, default and purpose.
 
-    `kind` says how the text is read and who may set it: one of ``flag``, ``count``, ``bytes``, ``seconds``,
+    `kind` says how the text is parsed and who may set it: ``flag``, ``count``, ``bytes``, ``seconds``,
     ``text``, ``names``, ``level``, ``reach``, ``address``, ``file``, ``folder``, ``folders``, ``program``,
-    ``module``, ``secret``, or a flag with a rule for the files of a cloned repository: ``guard`` (they may
-    not lower it), ``permission`` (they may not give it). A default that depends on the environment is a
-    function of the environment and the home folder. A name that ends with ``_*`` is a family of flags, one
-    for each thing that has a name. `after` is the setting of the server's behind which this one and those
-    that are declared after it are shown; without it they are shown last.
+    ``module``, ``secret``, or a flag with a rule for untrusted files: ``guard`` (they may not switch it off),
+    ``permission`` (they may not switch it on). A default that depends on the environment is a function of the
+    environment and the home folder. A name that ends with ``_*`` defines a family of flags, one for each
+    named thing. `after` is the server's setting after which this one, and those declared after it, are
+    listed; by default they are listed last.
 
-    Raises DefinitionError for a name that is no name of an environment variable and for an unknown kind.
+    Raises DefinitionError for an invalid name of an environment variable and for an unknown kind.
     """
 
     __slots__ = ("after", "default", "description", "kind", "name")
@@ -69,13 +70,13 @@ class Setting:
             raise _definition_error(self)
 
     def read(self, name: str = "") -> Any:
-        """Return the value that holds in this process: that of the environment, into which `fastrpc serve`
-        writes what files and options decided (a secret of a file, which is kept out of it, is found too),
-        else the default. A text that cannot be read counts as none, and for a guard as on: there was a
-        warning at start.
+        """Return the current value in this process: from the environment, to which `fastrpc serve` exports
+        the values of files and options, else the default. Secrets from files are not exported, but are found
+        too. A text that cannot be parsed counts as not set, and for a guard as on; the start has warned of
+        it.
 
-        `name` is needed for a family: ``PAGES.read("front-page")`` of ``PAGE_*`` reads ``PAGE_FRONT_PAGE``.
-        Costs a look into the environment and the reading of its text, each time.
+        `name` is the member of a family: ``PAGES.read("front-page")`` of ``PAGE_*`` reads
+        ``PAGE_FRONT_PAGE``. Each call looks up the environment and parses the text.
         """
         key = switch(self.name[:-1], name) if name else self.name
         text = _in_environment(key).strip() or _kept_secrets.get(key, "")
@@ -90,13 +91,14 @@ class Setting:
 
 
 def _in_environment(key: str) -> str:
-    """``os.environ.get(key, "")``, quickly where there is no such variable: it raises an exception within."""
+    """``os.environ.get(key, "")``, faster for a missing variable: `get` raises and catches an exception."""
     variables = raw_environment()
     return "" if variables is not None and key.encode() not in variables else os.environ.get(key, "")
 
 
 _kept_secrets: dict[str, str] = {}
-"""Secrets of toolsets that came from a file, for `Setting.read`: children would inherit the environment."""
+"""Secrets of toolsets that come from files, for `Setting.read`. Child processes would inherit the
+environment."""
 
 
 def _definition_error(setting: Setting) -> Exception:
@@ -109,8 +111,8 @@ def _definition_error(setting: Setting) -> Exception:
 
 
 class Value:
-    """The value of a setting and where it came from: ``default``, ``environment``,
-    ``command line``, or the file and line."""
+    """The value of a setting and its origin: ``default``, ``environment``, ``command line``, or the file and
+    line."""
 
     __slots__ = ("origin", "setting", "value")
 
@@ -120,7 +122,7 @@ class Value:
         self.origin = origin
 
     def shown(self) -> str:
-        """Return the value as a person may read it: secrets are masked."""
+        """Return the value for display: secrets are masked."""
         value = self.value
         if value is None or value == "" or value == ():
             return "-"
@@ -133,7 +135,7 @@ class Value:
         return self.text()
 
     def text(self) -> str:
-        """Return the value as it would be written in a file or in the environment."""
+        """Return the value as text for a file or the environment."""
         value = self.value
         if value is None:
             return ""
@@ -153,7 +155,7 @@ def state_folder(environ: Mapping[str, str], home: str) -> str:
 
 
 def switch(prefix: str, name: str) -> str:
-    """Return the key that switches `name`: ``switch("TOOL_", "my-tool")`` is ``TOOL_MY_TOOL``."""
+    """Return the key of the switch for `name`: ``switch("TOOL_", "my-tool")`` is ``TOOL_MY_TOOL``."""
     return prefix + "".join(c if c.isalnum() else "_" for c in name).upper()
 
 
@@ -241,7 +243,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
 
 ASK_TERMINAL = Setting("ASK_TERMINAL", "permission", False, "questions to a person may use the terminal")
 STATE_DIR = Setting("FASTRPC_STATE_DIR", "folder", state_folder, "where state and long outputs are kept")
-"""The folder for what a server keeps; toolsets read it too."""
+"""The folder for persistent state; toolsets read it too."""
 
 SETTINGS = (
     Setting("TOOLS", "flag", True, "serve tools at all; off: the list is empty"),
@@ -275,15 +277,15 @@ SETTINGS = (
     ),
 )
 
-# Switches, one for each tool: no table can list them.
+# Switches, one for each tool; their names are known when tools are loaded.
 SWITCHES = Setting("TOOL_*", "flag", True, "one tool, on or off")
 
 
 class Configuration:
-    """Every setting with its value and origin, and the warnings that came up on the way.
+    """All settings with their values and origins, and the warnings.
 
-    `declared` is what was declared besides the server's own. Of the files: `pending` lines have keys that
-    nobody has declared yet, `held_off` are the switches that the user has off.
+    `declared` are the settings besides the server's own. `pending` are lines of files whose keys are not
+    declared yet; `held_off` are the switches that the user has switched off.
     """
 
     __slots__ = (
@@ -299,7 +301,7 @@ class Configuration:
         self.files_read: set[tuple[int, int]] = set()
         self.lines_read = 0
         self._environ = environ
-        self._present = dict.fromkeys(environ)  # to ask os.environ for what it lacks costs an exception
+        self._present = dict.fromkeys(environ)  # looking up a missing key in os.environ costs an exception
         self._home = home
         self._families: dict[str, Setting] = {}
         self._warned: list[tuple[int, int, str]] = []
@@ -314,32 +316,32 @@ class Configuration:
 
     @property
     def warnings(self) -> list[str]:
-        """All warnings, in the order of the lines that they are about."""
+        """All warnings, in the order of the lines."""
         return [text for _, _, text in sorted(self._warned)]
 
     def new_warnings(self) -> list[str]:
-        """Return the warnings that have come up since the last call, in the order of their lines."""
+        """Return the warnings added since the last call, in the order of the lines."""
         new = sorted(self._warned[self._shown :])
         self._shown = len(self._warned)
         return [text for _, _, text in new]
 
     def warn(self, text: str, line: int) -> None:
-        """Note a warning about a line, by its number among those of all files."""
+        """Add a warning about a line, given by its number among the lines of all files."""
         self._warned.append((line, len(self._warned), text))
 
     def origin(self, name: str) -> str:
         return self.values[name].origin
 
     def is_on(self, prefix: str, name: str) -> bool:
-        """Say whether the switch of `name` is on; one that nobody set is."""
+        """Return whether the switch of `name` is on, which is the default."""
         value = self.values.get(switch(prefix, name))
         return value is None or bool(value.value)
 
     def export(self, environ: MutableMapping[str, str]) -> None:
-        """Write what files and options decided into `environ`, now and when more is declared.
+        """Export the values of files and options to `environ`, now and when more settings are declared.
 
-        That is how a setting reaches code that reads the environment, worker processes included.
-        Secrets stay out: every child would inherit them.
+        Code that reads the environment, in worker processes too, sees the settings in this way. Secrets are
+        not exported, because every child process would inherit them.
         """
         self._exported = environ
         for name, value in self.values.items():
@@ -349,13 +351,13 @@ class Configuration:
             if value.setting.kind != "secret":
                 environ[name] = value.text()
 
-    # --- what is declared ---
+    # --- declarations ---
 
     def declare(self, settings: Iterable[Setting]) -> None:
-        """Add settings that a toolset declares, with their values from all sources.
+        """Add the settings of a toolset, with their values from all sources.
 
-        One that is there already, of the same kind and with the same default, is left as it is. Raises
-        DefinitionError for a name that means something else already.
+        A setting that is already declared with the same kind and default is skipped. Raises DefinitionError
+        for a name that is declared with another meaning.
         """
         added = self.add(settings)
         self.declared += added
@@ -371,7 +373,7 @@ class Configuration:
             self.export(self._exported)
 
     def add(self, settings: Iterable[Setting]) -> list[Setting]:
-        """Add settings with their defaults and return those that are new. Raises as `declare`."""
+        """Add settings with their defaults, and return the new ones. Raises as `declare`."""
         added = []
         switches = tuple(self._families)
         for setting in settings:
@@ -393,7 +395,7 @@ class Configuration:
         return added
 
     def _keep_secret(self, value: Value) -> None:
-        """Have a toolset's secret masked in what is written down, and found by `Setting.read`."""
+        """Mask a toolset's secret in all output, and store it for `Setting.read`."""
         if value.value:
             from fastrpc.masking import hide
 
@@ -401,10 +403,10 @@ class Configuration:
             if value.origin != "environment":
                 _kept_secrets[value.setting.name] = value.value
 
-    # --- the sources ---
+    # --- sources ---
 
     def take_line(self, line: Line) -> None:
-        """Take a line of a file, or keep it until its key is declared."""
+        """Apply a line of a file, or keep it until its key is declared."""
         number, origin, key, text, trusted = line
         value = self.values.get(key)
         setting = value.setting if value is not None else family_member(key, self._families)
@@ -414,8 +416,7 @@ class Configuration:
             self.take(setting, text, origin, number, trusted)
 
     def take_environment(self, settings: Iterable[Setting]) -> None:
-        """Take what the environment sets; an empty variable counts as none, a name that is not ours is
-        another program's."""
+        """Apply the environment. Empty variables count as not set; unknown names belong to other programs."""
         environ, last = self._environ, self.lines_read + 1
         present = self._present
         for setting in settings:
@@ -433,7 +434,7 @@ class Configuration:
                         self.take(member, text.strip(), "environment", last)
 
     def take(self, setting: Setting, text: str, origin: str, line: int, trusted: bool = True) -> None:
-        """Set one value, or add the warning that says why not."""
+        """Set one value, or add a warning that says why not."""
         name = setting.name
         try:
             value = PARSERS[setting.kind](text)
@@ -462,11 +463,11 @@ def load(
     options: Mapping[str, str] | None = None,
     settings: tuple[Setting, ...] = SETTINGS,
 ) -> Configuration:
-    """Read every source and return what won.
+    """Read all sources and return the resulting configuration.
 
-    `options` holds the texts given on the command line, by the name of their setting. All four
-    sources can be given by hand; the defaults are this process's. Lines of files with keys that are not
-    among `settings` wait for `Configuration.declare`, and `settle` warns of the rest.
+    `options` are texts from the command line, by the name of their setting. All sources can be passed
+    explicitly; by default they are those of this process. Lines of files whose keys are not in `settings`
+    wait for `Configuration.declare`; `settle` warns of the rest.
     """
     if environ is None:
         environ = os.environ
@@ -493,12 +494,12 @@ def load(
 
 
 def declared_in(module: Any) -> list[Setting]:
-    """Return the settings at the top of a module, in order; those that it imported too."""
+    """Return the settings at the top of a module, in order, including imported ones."""
     return [value for value in vars(module).values() if isinstance(value, Setting)]
 
 
 def family_member(key: str, families: Mapping[str, Setting]) -> Setting | None:
-    """Return a setting for a switch such as ``TOOL_WEB-SEARCH``, by the families' first letters."""
+    """Return the setting of a switch such as ``TOOL_WEB-SEARCH``, by the prefix of its family."""
     for prefix, family in families.items():
         if key[: len(prefix)].upper() == prefix and len(key) > len(prefix):
             return _member(family, key)
@@ -506,7 +507,7 @@ def family_member(key: str, families: Mapping[str, Setting]) -> Setting | None:
 
 
 def settle(configuration: Configuration, others: Iterable[Setting] = ()) -> None:
-    """Nothing more will be declared: warn of each line that is left, unless `others` know its key."""
+    """All settings are declared: warn of each remaining line, unless `others` define its key."""
     by_name = {setting.name: setting for setting in others}
     families = {name[:-1]: by_name.pop(name) for name in list(by_name) if name.endswith("*")}
     known = [*configuration.values, *by_name]
@@ -528,7 +529,7 @@ def _is_same(one: Setting, other: Setting) -> bool:
 
 def _member(family: Setting, key: str) -> Setting:
     prefix = family.name[:-1]
-    setting = Setting.__new__(Setting)  # its name has been a line's or a variable's, whatever it holds
+    setting = Setting.__new__(Setting)  # unchecked: the name is from outside
     setting.name = switch(prefix, key[len(prefix) :])
     setting.kind, setting.default, setting.description = family.kind, family.default, family.description
     setting.after = family.name
@@ -536,7 +537,7 @@ def _member(family: Setting, key: str) -> Setting:
 
 
 def _without_password(address: str) -> str:
-    """Mask what stands between the scheme and the host of a URL."""
+    """Mask the user name and password of a URL."""
     scheme, separator, rest = address.partition("://")
     host, slash, path = rest.partition("/")
     if not separator or "@" not in host:

@@ -1,7 +1,7 @@
-"""The lines of settings files: which file, line or key is refused, and the warning that says why.
+"""Reads settings files, and decides which files, lines and keys are refused, with a warning for each.
 
-Nothing here decides what a setting is: `fastrpc.settings` does, and imports this when it meets one of the
-files, which most servers do not have. A file is read once, at most 256 KiB of it, and never waited for.
+`fastrpc.settings` defines the settings, and imports this module when one of the files exists, which is rare.
+A file is read once, at most 256 KiB of it, without blocking.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Setting(Protocol):
-        """What is said of a setting (`fastrpc.settings.Setting`)."""
+        """The definition of a setting (`fastrpc.settings.Setting`)."""
 
         @property
         def name(self) -> str: ...
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         def kind(self) -> str: ...
 
     class Configuration(Protocol):
-        """What the lines of files are handed to (`fastrpc.settings.Configuration`)."""
+        """Receives the lines of files (`fastrpc.settings.Configuration`)."""
 
         lines_read: int
 
@@ -39,7 +39,7 @@ KEY_LIMIT = 64
 VALUE_LIMIT = 512
 FILE_LIMIT = 256 * 1024
 
-# What a file in the working directory may not set: each names something that is then run, read,
+# Settings that a file in the working directory may not set: each names something that is executed, read,
 # written, called or trusted.
 HELD_BACK = {
     "module": "code",
@@ -54,7 +54,8 @@ HELD_BACK = {
 
 
 def take_file(configuration: Configuration, path: str, shown: str, trusted: bool) -> None:
-    """Hand the lines of one file to the configuration; one of the working directory is not trusted."""
+    """Read one file and pass its lines to the configuration. A file in the working directory is not
+    trusted."""
     from fastrpc.regular_files import open_regular
 
     try:
@@ -78,8 +79,8 @@ def take_file(configuration: Configuration, path: str, shown: str, trusted: bool
 
 
 def _read(descriptor: int, files_read: set[tuple[int, int]]) -> str:
-    """Return the file's text; nothing when it was read before (the home folder may be the working
-    directory, and is then the user's)."""
+    """Return the text of a file; "" if it was read before. (The home folder may be the working directory; its
+    files are then trusted.)"""
     status = os.fstat(descriptor)
     if (status.st_dev, status.st_ino) in files_read:
         return ""
@@ -109,7 +110,7 @@ def _take_line(configuration: Configuration, line: str, origin: str, trusted: bo
 
 
 def _without_comment(text: str) -> str:
-    """Cut a comment off: a ``#`` with white space before it (a URL may hold one without)."""
+    """Remove a comment: a ``#`` after white space. (A URL may contain one without white space.)"""
     end = text.find("#")
     while end > 0 and not text[end - 1].isspace():
         end = text.find("#", end + 1)
@@ -117,7 +118,7 @@ def _without_comment(text: str) -> str:
 
 
 def refusal(configuration: Configuration, setting: Setting, value: Any) -> str:
-    """Say why a file of the working directory may not set this, or return nothing."""
+    """Return why an untrusted file may not set this, or "" if it may."""
     if setting.kind in HELD_BACK:
         return f"is ignored here: a file in the working directory may not name {HELD_BACK[setting.kind]}"
     if value is True and setting.name in configuration.held_off:

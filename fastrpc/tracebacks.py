@@ -1,15 +1,14 @@
-"""Logs what handlers raise: a failure in full once in a while, and how often it happens in between.
+"""Logs exceptions of handlers: once in full, then counted for a while.
 
-A failure is known by its handler, the type of the exception, and the file and line of the innermost frame
-that is not fastrpc's. The first one is written with its traceback; further ones are counted, which costs
-a microsecond or two: nothing of the exception is formatted. The next one behind `SECONDS` is written in full
-again, with the count. What has been counted since is written at the end of the server, or when its place is
-given to a newer one: `MOST_PLACES` are kept.
+A failure is identified by its handler, the type of the exception, and the file and line of the innermost
+frame outside fastrpc. The first one is logged with its traceback. Further ones are counted, which takes a
+microsecond or two because nothing is formatted. After `SECONDS` the next one is logged in full again, with
+the count. Counts that remain are logged when the server ends, or when an entry is replaced: at most
+`MOST_PLACES` are kept.
 
-Formatting (a millisecond) and writing happen on a thread of their own that lives as long as there is
-something to write: with an event loop or without, no answer waits for the log, nor for a standard error that
-nobody reads. The first failure of a process imports `threading` for that, on the way of its answer. How a
-record looks is `fastrpc.log`'s affair.
+Formatting (a millisecond) and writing happen on a separate thread, which ends when nothing is pending. No
+answer waits for the log, nor for a reader of standard error, with or without an event loop. The first failure
+of a process imports `threading` before its answer is sent. The format of a record is in `fastrpc.log`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class NamedHandler(Protocol):
-        """What serves requests: a tool, a resource, a prompt, a completion."""
+        """A handler: a tool, a resource, a prompt, or a completion."""
 
         @property
         def kind(self) -> str: ...
@@ -35,18 +34,18 @@ if TYPE_CHECKING:
 
 
 SECONDS = 60.0
-"""A failure is not written in full again before these have passed."""
+"""Seconds until the same failure is logged in full again."""
 MOST_PLACES = 256
 MOST_PENDING = 64
-"""Failures that may wait to be written in full; more are counted, and written when they happen again."""
+"""Failures that may wait to be logged in full. Others are counted, and logged when they occur again."""
 LAST_SECONDS = 1.0
-"""How long a standard error that nobody reads can hold up the end."""
+"""Seconds that a blocked standard error may delay the end of the process."""
 
 
 class Place:
-    """A place where a handler fails: how often it has since the record before, and when the next is due.
+    """One identified failure: how often it has occurred since its last record, and when it is logged again.
 
-    `due` is a time of ``time.monotonic()``; a place that is not kept any longer has 0.
+    `due` is a time of ``time.monotonic()``; 0 after the entry was removed.
     """
 
     __slots__ = ("count", "due", "message", "where")
@@ -58,7 +57,7 @@ class Place:
         self.due = 0.0
 
     def take_count(self) -> str:
-        """Return the count as words, "" if it is 0, and begin anew."""
+        """Return the count as text, "" if it is 0, and reset it."""
         count, self.count = self.count, 0
         return f"{count:,} more" if count else ""
 
@@ -66,13 +65,13 @@ class Place:
 _places: dict[Hashable, Place] = {}
 _pending: list[tuple[str, BaseException | None]] = []
 _lock = allocate_lock()
-"""Held for a few instructions while one of these two changes, or the writing begins or ends."""
+"""Protects these two, and the start and end of writing; held for a few instructions."""
 _writing = allocate_lock()
-"""Held while there is something to write."""
+"""Held while records are pending."""
 
 
 def report(what: NamedHandler | str, error: BaseException) -> Place:
-    """Log a failure: of a handler, or of what a sentence names. Costs below 2 µs where it is only counted."""
+    """Log a failure of a handler, or one that a text describes. Takes below 2 µs if it is only counted."""
     failed = type(error)
     file, line = _place_of(error)
     key = (what, failed, file, line) if isinstance(what, str) else (what.kind, what.name, failed, file, line)
@@ -85,7 +84,7 @@ def report(what: NamedHandler | str, error: BaseException) -> Place:
 
 
 def _place_of(error: BaseException) -> tuple[str, int]:
-    """Return file and line of the innermost frame that is not ours; of the innermost one if all are."""
+    """Return file and line of the innermost frame outside fastrpc, or of the innermost frame."""
     traceback = found = error.__traceback__
     while traceback is not None:
         if not log.is_own(traceback.tb_frame.f_code.co_filename):
@@ -95,7 +94,7 @@ def _place_of(error: BaseException) -> tuple[str, int]:
 
 
 def _write_in_full(key: Hashable, what: NamedHandler | str, error: BaseException, where: str) -> Place:
-    """Have a failure written with its traceback."""
+    """Queue a failure to be logged with its traceback."""
     with _lock:
         place = _places.pop(key, None)
         if place is None:
@@ -108,17 +107,17 @@ def _write_in_full(key: Hashable, what: NamedHandler | str, error: BaseException
             since = f" ({more} since it was last written)" if more else ""
             _pending.append((place.message + since, error))
             place.due = monotonic() + SECONDS
-        _places[key] = place  # the youngest
+        _places[key] = place  # the most recent entry
         if len(_places) > MOST_PLACES:
-            _forget(next(iter(_places)))
+            _evict(next(iter(_places)))
         idle = bool(_pending) and _writing.acquire(False)
     if idle:
         _begin_writing()
     return place
 
 
-def _forget(key: Hashable) -> None:
-    """Give a place up, and have its count written."""
+def _evict(key: Hashable) -> None:
+    """Remove an entry, and queue its count."""
     place = _places.pop(key)
     place.due = 0.0
     more = place.take_count()
@@ -126,26 +125,26 @@ def _forget(key: Hashable) -> None:
         _pending.append((f"{place.message}: {more}, at {place.where}", None))
 
 
-# --- the writing ------------------------------------------------------------------------------------------
+# --- writing ------------------------------------------------------------------------------------------
 
 
 def _begin_writing() -> None:
-    """Write what is pending on a thread of its own; here, if none can be had."""
+    """Write the pending records on a separate thread, or on this one if no thread can be started."""
     import atexit
-    import threading  # by this thread: who imports it first is taken for the main one
+    import threading  # here, because the thread that imports it first counts as the main thread
 
     atexit.unregister(finish)
     atexit.register(finish)
     try:
         threading.Thread(target=_write, args=(True,), name="fastrpc-log", daemon=True).start()
-    except RuntimeError:  # no thread is left, or the interpreter ends
+    except RuntimeError:  # no thread available, or the interpreter is ending
         _write(False)
 
 
 def _write(patient: bool) -> None:
-    """Write until nothing is pending, `patient` as long as nobody reads standard error."""
+    """Write until nothing is pending. `patient`: wait as long as nobody reads standard error."""
     while True:
-        while patient and not log.has_room(LAST_SECONDS):
+        while patient and not log.can_write(LAST_SECONDS):
             pass
         with _lock:
             if not _pending:
@@ -155,12 +154,12 @@ def _write(patient: bool) -> None:
         try:
             log.write("error", message, error)
         except Exception:
-            pass  # a handler of the program's own logging has raised: nobody is there to hear of it
+            pass  # a logging handler of the program failed; there is nowhere to report it
         del error
 
 
 def flush(seconds: float = LAST_SECONDS) -> bool:
-    """Wait until all that is pending is written, for at most so long; say whether it is."""
+    """Wait at most so many seconds until everything pending is written; return whether it is."""
     if not _writing.acquire(True, seconds):
         return False
     _writing.release()
@@ -168,23 +167,23 @@ def flush(seconds: float = LAST_SECONDS) -> bool:
 
 
 def finish() -> None:
-    """The server ends: write what has been counted, and forget. Bounded in time."""
+    """The server ends: log the remaining counts, and clear the entries. Bounded in time."""
     with _lock:
         for key in list(_places):
-            _forget(key)
+            _evict(key)
         idle = bool(_pending) and _writing.acquire(False)
     if idle:
         _begin_writing()
     flush()
 
 
-def _begin_anew() -> None:
-    """In a child process: what its parent has to write is not the child's."""
+def _reset_after_fork() -> None:
+    """In a forked child: the pending records belong to the parent."""
     global _lock, _writing
     _lock, _writing = allocate_lock(), allocate_lock()
     _places.clear()
     _pending.clear()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
-log.at_end(finish)
+os.register_at_fork(after_in_child=_reset_after_fork)
+log.on_finish(finish)

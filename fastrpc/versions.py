@@ -1,6 +1,6 @@
-"""The protocol's versions, and what each of them knows: data, so that no rule compares version strings.
+"""The versions of MCP and their differences, as tables: no other code compares versions.
 
-Nothing here does anything. A test holds the tables against the published schemas.
+Data only. A test compares the tables with the published schemas.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ MODERN = "2026-07-28"
 VERSIONS = (*LEGACY_VERSIONS, MODERN)
 
 BATCHES = ("2025-03-26",)
-"""Versions that know JSON-RPC batches."""
+"""Versions with JSON-RPC batches."""
 
 COMPLETION_CONTEXT = ("2025-06-18", "2025-11-25", MODERN)
-"""Versions in which a client says what an argument's neighbours are (CompleteRequest: context)."""
+"""Versions in which a completion request contains the other arguments (CompleteRequest: context)."""
 
 PROGRESS_MESSAGES = ("2025-03-26", "2025-06-18", "2025-11-25", MODERN)
-"""Versions in which a progress report may have a message."""
+"""Versions in which progress notifications have a message."""
 
 STRUCTURED = ("2025-06-18", "2025-11-25", MODERN)
-"""Versions that know outputSchema and structuredContent."""
+"""Versions with outputSchema and structuredContent."""
 
 ANY_STRUCTURED = (MODERN,)
-"""Versions in which structuredContent need not be an object."""
+"""Versions in which structuredContent may be any JSON value, not only an object."""
 
 ELICITATION = ("2025-06-18", "2025-11-25", MODERN)
-"""Versions in which a server may put a form to a person."""
+"""Versions with elicitation by a form."""
 
 RICH_QUESTIONS = ("2025-11-25", MODERN)
-"""Versions that know elicitation by URL, the choice of several, choices with titles, sampling with tools."""
+"""Versions with elicitation by URL, multiple choice, titled choices, and sampling with tools."""
 
 ENVELOPE = "io.modelcontextprotocol/"
 VERSION_KEY = ENVELOPE + "protocolVersion"
@@ -73,14 +73,15 @@ SINCE = {
     "ResourceLink": {"icons": _FOURTH},
     "ServerCapabilities": {"completions": _SECOND, "extensions": MODERN},
 }
-"""The version with which a member of an object came; members that are not named have been there always."""
+"""For each member of an object, the version that introduced it; members not listed have always existed."""
 
 CONTENT_SINCE = {"audio": _SECOND, "resource_link": _THIRD}
 """The same for types of content."""
 
 
 def known(kind: str, entry: dict[str, Any], version: str) -> dict[str, Any]:
-    """Return an object of a kind without what a version does not know, and without members that are None."""
+    """Return an object without the members that a version does not have, and without members that are
+    None."""
     since = SINCE[kind]
     return {
         name: value for name, value in entry.items() if value is not None and version >= since.get(name, "")
@@ -88,5 +89,5 @@ def known(kind: str, entry: dict[str, Any], version: str) -> dict[str, Any]:
 
 
 def knows_content(kind: str, version: str) -> bool:
-    """Say whether a version knows a type of content."""
+    """Return whether a version has a type of content."""
     return version >= CONTENT_SINCE.get(kind, "")

@@ -1,16 +1,15 @@
-"""Has a person choose: by the client's form, else on their own terminal, else not at all.
+"""Asks a person to choose: with the client's form, else on the server's terminal, else not at all.
 
-    outcome = await ask_person(ctx, [Choice("Which database?", ["PostgreSQL", "SQLite"])])
-    if outcome.accepted:
-        (database,) = outcome.answers
+        outcome = await ask_person(ctx, [Choice("Which database?", ["PostgreSQL", "SQLite"])])
+        if outcome.accepted:
+            (database,) = outcome.answers
 
-The first way that works is taken. The client is asked where it offers forms (MCP: elicitation), in its
-version's manner: from 2026-07-28 on the caller runs again from its start once the answer is there
-(`fastrpc.Context.elicit`). The terminal is asked where the person wants that (``ASK_TERMINAL=1``) and the
-server runs in its foreground: `fastrpc.ask.terminal`, imported only then. Else the outcome is that
-nobody was asked, and why; `listed` writes the questions for an agent to put them itself. No answer is
-ever made up. While a person thinks, a client that wants progress hears of it. For coroutines on the
-server's loop.
+The first available channel is used. If the client supports forms (MCP: elicitation), it receives one; from
+2026-07-28 on the tool then runs again from its start once the answer has arrived (`fastrpc.Context.elicit`).
+The terminal is used if ``ASK_TERMINAL=1`` is set and the server runs in the foreground of a terminal:
+`fastrpc.ask.terminal`, imported only then. Otherwise the outcome says that nobody was asked, and why;
+`listed` writes the questions as text, so that an agent can ask them itself. An answer is never invented.
+While the person decides, a client that asked for progress receives it. For coroutines on the server's loop.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ __all__ = ["Choice", "Outcome", "ask_person", "listed"]
 
 DEFAULT_SECONDS = 300.0
 LONGEST_SECONDS = 590.0
-"""A little less than the client has for any question, `fastrpc.asking.ANSWER_SECONDS`."""
+"""Seconds, a little less than the client has for any answer: `fastrpc.asking.ANSWER_SECONDS`."""
 
-PULSE_SECONDS = 5.0
-"""Between two reports to a client that wants progress; some give up on a call that is silent."""
+PROGRESS_SECONDS = 5.0
+"""Seconds between two progress notifications; some clients give up on a call without progress."""
 
 CLIENT = "client"
 TERMINAL = "terminal"
@@ -44,11 +43,11 @@ NONE = "none"
 
 
 class Outcome:
-    """What came of asking.
+    """The result of `ask_person`.
 
     `how` is ``client``, ``terminal`` or ``none``. `action` is ``accept``, ``decline``, ``cancel``,
-    ``timeout`` or ``unasked``. `answers` holds the chosen options in the questions' order, if accepted, and
-    is empty otherwise; `sentence` then says plainly what happened.
+    ``timeout`` or ``unasked``. `answers` holds the chosen options in the order of the questions if the action
+    is ``accept``; otherwise it is empty and `sentence` says what happened.
     """
 
     __slots__ = ("action", "answers", "how", "sentence")
@@ -73,20 +72,20 @@ SENTENCES = {
 async def ask_person(
     ctx: Context, choices: Sequence[Choice], *, message: str | None = None, key: str | None = None
 ) -> Outcome:
-    """Put questions to a person, all at once, and return what came of it.
+    """Ask a person several questions at once, and return the outcome.
 
-    `message` stands above them (made of the questions otherwise). `key` is as with `Context.elicit`. The
-    person has ``FASTRPC_ASK_SECONDS`` for all of it, 300 unless set; 0 asks nobody. In 2026-07-28 it is
-    the client that waits, and its limit that counts.
+    `message` is shown above the questions; by default it is made from them. `key` is that of
+    `Context.elicit`. The person has ``FASTRPC_ASK_SECONDS`` for all questions, 300 by default; 0 means that
+    nobody is asked. In 2026-07-28 the client waits for the person, and its own timeout applies.
     """
     seconds = limit_seconds()
     if not seconds:
         return _unasked(["FASTRPC_ASK_SECONDS is 0"])
     obstacles = []
-    for how, way in ((CLIENT, _by_client), (TERMINAL, _on_terminal)):
+    for how, channel in ((CLIENT, _by_client), (TERMINAL, _on_terminal)):
         try:
-            action, answers = await _in_time(ctx, way(ctx, choices, message, key), seconds)
-        except _NoWay as obstacle:
+            action, answers = await _answer_in_time(ctx, channel(ctx, choices, message, key), seconds)
+        except _ChannelUnavailable as obstacle:
             obstacles.append(str(obstacle))
         except TimeoutError:
             return Outcome(how, "timeout", sentence=f"Nobody answered within {seconds:g} s.")
@@ -96,7 +95,7 @@ async def ask_person(
 
 
 def limit_seconds() -> float:
-    """Return for how long a person may think; 0: nobody is to be asked."""
+    """Return the seconds that a person has to answer; 0 means that nobody is asked."""
     try:
         seconds = parse_seconds(os.environ.get("FASTRPC_ASK_SECONDS", ""))
     except ValueError:
@@ -104,8 +103,8 @@ def limit_seconds() -> float:
     return min(seconds, LONGEST_SECONDS)
 
 
-class _NoWay(Exception):
-    """The person cannot be asked in this way. The message says why."""
+class _ChannelUnavailable(Exception):
+    """This channel to the person is not available. The message says why."""
 
 
 def _unasked(obstacles: list[str]) -> Outcome:
@@ -115,29 +114,29 @@ def _unasked(obstacles: list[str]) -> Outcome:
 # ----------------------------------------------------------------------------------------- waiting
 
 
-async def _in_time(
+async def _answer_in_time(
     ctx: Context, answering: Awaitable[tuple[str, Sequence[str]]], seconds: float
 ) -> tuple[str, Sequence[str]]:
-    """Wait for an answer, telling of it. Raises TimeoutError; what then still waits is cancelled."""
+    """Wait for an answer, and report progress. Raises TimeoutError, which cancels the wait."""
     import asyncio
 
-    pulse = asyncio.ensure_future(_pulse(ctx, seconds)) if ctx.wants_progress else None
+    reporting = asyncio.ensure_future(_report_progress(ctx, seconds)) if ctx.wants_progress else None
     try:
         return await asyncio.wait_for(answering, seconds)
-    except asyncio.TimeoutError:  # a class of its own in 3.10
+    except asyncio.TimeoutError:  # a separate class in Python 3.10
         raise TimeoutError from None
     finally:
-        if pulse is not None:
-            pulse.cancel()
+        if reporting is not None:
+            reporting.cancel()
 
 
-async def _pulse(ctx: Context, seconds: float) -> None:
+async def _report_progress(ctx: Context, seconds: float) -> None:
     import asyncio
 
     passed = 0.0
     while True:
-        await asyncio.sleep(PULSE_SECONDS)
-        passed += PULSE_SECONDS
+        await asyncio.sleep(PROGRESS_SECONDS)
+        passed += PROGRESS_SECONDS
         ctx.progress(passed, total=seconds, message=f"waiting for the user's answer, {passed:g} s")
 
 
@@ -148,30 +147,31 @@ async def _by_client(
     ctx: Context, choices: Sequence[Choice], message: str | None, key: str | None
 ) -> tuple[str, Sequence[str]]:
     if not ctx.protocol_version:
-        raise _NoWay("there is no client")
+        raise _ChannelUnavailable("there is no client")
     schema = _schema(choices)
     message = message or _message(choices)
     obstacle = Form(message, schema).obstacle(ctx.protocol_version, ctx.client_capabilities)
     if obstacle is not None:
-        raise _NoWay(obstacle)
+        raise _ChannelUnavailable(obstacle)
     try:
         answer = await ctx.elicit(message, schema, key=key)
     except ToolError as problem:
-        raise _NoWay(str(problem)) from None
+        raise _ChannelUnavailable(str(problem)) from None
     if not answer.accepted:
         return answer.action, ()
     return answer.action, [answer.value[name] for name in schema["properties"]]
 
 
 def _message(choices: Sequence[Choice]) -> str:
-    """Clients show a field's title, or only its name: so the questions stand above the form as well."""
+    """Return the text above the form. It repeats the questions, because some clients show only field
+    names."""
     if len(choices) == 1:
         return choices[0].text
     return "\n".join(f"{number}. {choice.text}" for number, choice in enumerate(choices, 1))
 
 
 def _schema(choices: Sequence[Choice]) -> dict[str, Any]:
-    """Return a form with a field for each question, one of its options to be chosen."""
+    """Return the JSON Schema of a form with one field for each question."""
     fields = {f"question_{number}": _field(choice) for number, choice in enumerate(choices, 1)}
     return {"type": "object", "properties": fields, "required": list(fields)}
 
@@ -193,12 +193,12 @@ async def _on_terminal(
     ctx: Context, choices: Sequence[Choice], message: str | None, key: str | None
 ) -> tuple[str, Sequence[str]]:
     if not ASK_TERMINAL.read():
-        raise _NoWay("ASK_TERMINAL is not set")
+        raise _ChannelUnavailable("ASK_TERMINAL is not set")
     try:
         from fastrpc.ask import terminal
     except ImportError:
-        raise _NoWay("this system has no terminals") from None
+        raise _ChannelUnavailable("this system has no terminals") from None
     try:
         return await terminal.ask(choices, message)
     except terminal.NoTerminal as obstacle:
-        raise _NoWay(str(obstacle)) from None
+        raise _ChannelUnavailable(str(obstacle)) from None

@@ -1,4 +1,5 @@
-"""What a person is asked: questions with options to choose one from, however they are put. No I/O."""
+"""The questions that a person is asked, each with options to choose from. Independent of the channel; no
+I/O."""
 
 from __future__ import annotations
 
@@ -8,10 +9,10 @@ if TYPE_CHECKING:
 
 
 class Choice:
-    """A question and the options to choose one from.
+    """A question and the options to choose from.
 
-    `hints` explain options, in their order, where they are no empty text. Raises ValueError for options
-    that are not at least one, or not different.
+    `hints` explain the options, in the same order; an empty hint is not shown. Raises ValueError if there are
+    no options, or two of them are equal.
     """
 
     __slots__ = ("hints", "options", "text")
@@ -24,13 +25,13 @@ class Choice:
             raise ValueError(f"options: expected at least one, all different, got {self.options!r:.80}")
 
     def shown(self, number: int) -> str:
-        """Return an option as a person reads it."""
+        """Return an option as it is shown to a person, with its hint."""
         option, hint = self.options[number], self.hints[number]
         return f"{option}: {hint}" if hint else option
 
 
 def listed(choices: Sequence[Choice]) -> str:
-    """Return questions as a text that an agent can put to the person itself."""
+    """Return the questions as text, for an agent to ask them itself."""
     blocks = []
     for number, choice in enumerate(choices, 1):
         options = "\n".join(f"   - {choice.shown(option)}" for option in range(len(choice.options)))

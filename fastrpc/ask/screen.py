@@ -1,8 +1,8 @@
-"""What a question looks like on a terminal, and what keys do to it: no I/O, no clock.
+"""The menu on a terminal: how it is drawn, and how keys change it. No I/O, no clock.
 
-`Keys` cuts bytes into names of keys. `Menu` holds the questions and what is chosen, and draws itself into
-lines for a terminal of any size. What is drawn is made harmless first (`plain`): a text may hold
-sequences that would move the cursor, set the clipboard or hide an option.
+`Keys` splits input bytes into key names. `Menu` holds the questions and the chosen options, and draws itself
+into lines for a terminal of any size. Every text is sanitised first (`plain`): it might contain escape
+sequences that move the cursor, set the clipboard or hide an option.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 JOINER = "\u200d"
 EMOJI_FORM = "\ufe0f"
 TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that reverse the order in which others are shown; a text can lie with them."""
+"""Characters that change the direction of text, with which a text can show something other than it says."""
 
 MARGIN = 2
 HELP = "Up/Down or a number, Enter: take"
@@ -30,7 +30,7 @@ HELP_END = ", Esc: cancel, Ctrl-C: decline"
 
 
 def plain(text: str) -> str:
-    """Return a text that may be sent to a terminal: control characters are shown, not sent."""
+    """Return a text that is safe to write to a terminal: control characters become visible."""
     return "".join(map(_plain_character, text)) if not text.isprintable() else text
 
 
@@ -48,21 +48,21 @@ def _plain_character(character: str) -> str:
 
 
 def width_of(character: str) -> int:
-    """Return how many columns a character takes; never fewer than it does on a usual terminal."""
+    """Return the number of columns that a character may take; where terminals differ, the larger number."""
     if character == EMOJI_FORM:
-        return 1  # makes the one before it wide
+        return 1  # makes the character before it wide
     if combining(character) or category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if east_asian_width(character) in "WF" else 1
 
 
 def width(text: str) -> int:
-    """Return how many columns a text takes."""
+    """Return the number of columns that a text takes."""
     return len(text) if text.isascii() else sum(map(width_of, text))
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Cut a text where a line may end if it must: not before a mark, not around a joiner."""
+    """Split a text where a line may break: not before a combining mark, not around a joiner."""
     piece = ""
     for character in text:
         joined = piece.endswith(JOINER) or width_of(character) == 0 or character == EMOJI_FORM
@@ -75,7 +75,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def wrapped(text: str, columns: int) -> list[str]:
-    """Return a text as lines of at most so many columns, at least one; broken at blanks where it can be."""
+    """Wrap a text to lines of at most `columns` columns, at spaces where possible. At least one line."""
     lines: list[str] = []
     for paragraph in text.replace("\r\n", "\n").split("\n"):
         line, used = "", 0
@@ -96,7 +96,7 @@ def wrapped(text: str, columns: int) -> list[str]:
 
 
 def _broken(word: str, columns: int) -> list[str]:
-    """Return a word that is too long for a line, in several."""
+    """Split a word that is longer than a line."""
     lines, used = [""], 0
     for piece in _pieces(word):
         needed = width(piece)
@@ -109,7 +109,7 @@ def _broken(word: str, columns: int) -> list[str]:
 
 
 def cut(text: str, columns: int) -> str:
-    """Return as much of a text as so many columns hold."""
+    """Return the beginning of a text that fits into `columns` columns."""
     if width(text) <= columns:
         return text
     kept, used = "", 0
@@ -134,10 +134,10 @@ CONTROLS = {
 
 
 class Keys:
-    """Names of keys, from the bytes that a terminal sends.
+    """Parses the bytes that a terminal sends into key names.
 
-    An escape alone is a key of its own, or the begin of a sequence: `waits` says that only time can tell,
-    and `end` that no more has come.
+    A lone escape byte is either the Escape key or the start of a sequence: `waits` says that this is still
+    open, and `end` that no more bytes have arrived.
     """
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class Keys:
         return bool(self._sequence)
 
     def end(self) -> list[str]:
-        """Nothing follows: an escape was the key."""
+        """No more bytes have arrived: a pending escape byte was the Escape key."""
         sequence, self._sequence = self._sequence, ""
         return ["cancel"] if sequence == "\x1b" else []
 
@@ -171,13 +171,13 @@ class Keys:
         return found
 
     def _go_on(self, character: str) -> list[str]:
-        """Take a character of a sequence: ``ESC [ … final`` or ``ESC O final`` (ECMA-48, 5.4)."""
+        """Take one character of a sequence: ``ESC [ … final`` or ``ESC O final`` (ECMA-48, 5.4)."""
         if len(self._sequence) == 1:
             if character in "[O":
                 self._sequence += character
                 return []
             self._sequence = character if character == "\x1b" else ""
-            return ["cancel"] if character == "\x1b" else []  # else a key with Alt: none of ours
+            return ["cancel"] if character == "\x1b" else []  # else a key with Alt: ignored
         self._sequence += character
         if not "@" <= character <= "~" and len(self._sequence) < 32:
             return []
@@ -190,9 +190,9 @@ class Keys:
 
 
 class Menu:
-    """The questions, one after the other on a page of its own, and the options that are chosen.
+    """The questions, one page each, and the chosen options.
 
-    `action` is empty while it goes on, then ``accept``, ``decline`` or ``cancel``.
+    `action` is empty until the person has finished, then ``accept``, ``decline`` or ``cancel``.
     """
 
     def __init__(self, choices: Sequence[Choice], message: str | None = None) -> None:
@@ -201,23 +201,23 @@ class Menu:
         self.action = ""
         self.page = 0
         self.marked = [0 for _ in choices]
-        self._number = 0  # what the digits that were typed last make
-        self._offset = 0  # the first line that shows
-        self._seen = True  # whether the marked option has to be in sight
-        self._rows = 1  # lines that showed when it was drawn last
+        self._number = 0  # the number typed so far
+        self._offset = 0  # the first visible line
+        self._seen = True  # whether the marked option must be visible
+        self._rows = 1  # visible lines when last drawn
         self._ranges: list[range] = []  # the lines of each option
         self._new_page()
 
     @property
     def answers(self) -> list[str]:
-        """The options that are marked."""
+        """The chosen option of each question."""
         pairs = zip(self.choices, self.marked, strict=True)
         return [choice.options[number] for choice, number in pairs]
 
     # --- keys ---
 
     def press(self, key: str) -> None:
-        """Do what a key does."""
+        """Handle a key."""
         if key in ("decline", "cancel"):
             self.action = key
             return
@@ -240,7 +240,7 @@ class Menu:
                 self._mark(steps[key])
 
     def _type(self, digit: int) -> None:
-        """A digit continues the number that is being typed, if there is such an option, or begins one."""
+        """Append a digit to the number being typed if such an option exists, else start a new number."""
         count = len(self.choices[self.page].options)
         longer = self._number * 10 + digit
         self._number = longer if longer <= count else digit
@@ -254,7 +254,7 @@ class Menu:
         self._seen = True
 
     def _take(self) -> None:
-        """Take the marked option; one that is out of sight is only shown."""
+        """Choose the marked option; if it is not visible, only scroll to it."""
         lines = self._ranges[self.marked[self.page]] if self._ranges else range(0)
         if lines and not self._offset <= lines[0] < self._offset + self._rows:
             self._seen = True
@@ -270,14 +270,14 @@ class Menu:
     def _new_page(self) -> None:
         self._number = 0
         self._offset = 0
-        self._seen = False  # the question's beginning is what shows first
+        self._seen = False  # show the beginning of the question first
         self._ranges = []
 
     # --- drawing ---
 
     def draw(self, columns: int, rows: int) -> list[tuple[str, str]]:
-        """Return the screen's lines from the top, each with its part: ``question``, ``marked``, ``option``
-        or ``help``. There are at most `rows`, none is wider than `columns`."""
+        """Return the screen's lines from the top, each with its role: ``question``, ``marked``, ``option`` or
+        ``help``. At most `rows` lines, each at most `columns` columns wide."""
         body = self._body(max(columns - 1, 4))
         self._rows = shown = max(rows - 2, 1)
         lines = self._ranges[self.marked[self.page]]

@@ -1,10 +1,9 @@
-"""Asks a person on their own terminal: arrow keys and numbers, one person at a time.
+"""Asks a person on the server's terminal, with arrow keys and numbers, one menu at a time.
 
-The terminal is opened by its own name, ``/dev/tty``; descriptors 0 and 1 are the protocol's. It is used only
-while this process is in its foreground: from the background the menu waits until it is brought back. The
-loop stays alive; the terminal's mode and screen come back however the asking ends. What is drawn and what
-keys do is the affair of `fastrpc.ask.screen`, whether to ask at all that of `fastrpc.ask`. Imported by
-the first question that comes this far.
+Opens ``/dev/tty``; descriptors 0 and 1 belong to the protocol. The terminal is used only while this process
+is in its foreground group: in the background the menu waits. The event loop is never blocked. The terminal's
+mode and screen are always restored. Drawing and keys are in `fastrpc.ask.screen`, the decision to ask in
+`fastrpc.ask`. Imported by the first question that reaches the terminal.
 """
 
 from __future__ import annotations
@@ -28,44 +27,44 @@ if TYPE_CHECKING:
     from fastrpc.ask.choices import Choice
 
 TERMINAL = "/dev/tty"
-LOOK_SECONDS = 0.2  # between two looks at the size, and at who is in the foreground
-ESCAPE_SECONDS = 0.1  # what follows an escape later than this is a key of its own
-AGAIN_SECONDS = 0.02  # until a terminal that takes no more is tried again
-QUEUE_SECONDS = 0.1  # between two looks whether another server still asks
-LAST_WORDS_SECONDS = 0.2  # how long a terminal that takes nothing may hold up the end
+MONITOR_SECONDS = 0.2  # seconds between two checks of the size and the foreground group
+ESCAPE_SECONDS = 0.1  # seconds after which an escape byte is the Escape key
+RETRY_SECONDS = 0.02  # seconds until a write is tried again
+LOCK_RETRY_SECONDS = 0.1  # seconds between two attempts to lock the terminal
+RESTORE_SECONDS = 0.2  # seconds that restoring an unresponsive terminal may take
 
-ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"  # another screen, no cursor, no wrapping: a width may be misjudged
+ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"  # other screen, no cursor, no wrapping: a width may be wrong
 LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 STYLES = {"question": "\x1b[1m", "marked": "\x1b[1;36m", "help": "\x1b[2m"}
 UNSTYLED = "\x1b[0m"
 
 
 class NoTerminal(Exception):
-    """There is no terminal to ask on. The message says why."""
+    """There is no usable terminal. The message says why."""
 
 
 async def ask(choices: Sequence[Choice], message: str | None = None) -> tuple[str, list[str]]:
-    """Put questions to the person at the terminal; return what they did and what they chose.
+    """Show the menu on the terminal; return the action and the chosen options.
 
-    Waits for its turn where others ask. Raises `NoTerminal`. If it is cancelled, the terminal is as before.
+    Waits until no other menu is shown. Raises `NoTerminal`. Cancelling restores the terminal.
     """
     with _Terminal() as terminal:
-        async with _Turn():
+        async with _TerminalLock():
             terminal.require_foreground()
             try:
                 return await _Session(terminal, Menu(choices, message)).run()
             finally:
-                terminal.give_back()  # before the turn ends: the next one keeps the mode that it finds
+                terminal.restore()  # before the lock is released: the next menu saves the mode it finds
 
 
-# ---------------------------------------------------------------------------------------- the turn
+# ---------------------------------------------------------------------------------------- the lock
 
 _lock: asyncio.Lock | None = None
 _lock_loop: Any = None
 
 
-class _Turn:
-    """A turn at the terminal: of all that ask in this process, and of all servers of this session."""
+class _TerminalLock:
+    """Locks the terminal against other menus of this process and of other servers in this session."""
 
     async def __aenter__(self) -> None:
         global _lock, _lock_loop
@@ -76,13 +75,14 @@ class _Turn:
         self._session = -1
         await self._lock.acquire()
         try:
-            await self._among_servers()
+            await self._lock_session()
         except BaseException:
-            self._leave()
+            self._release()
             raise
 
-    async def _among_servers(self) -> None:
-        """A session has one terminal: its leader's entry in /proc stands for it, where there is one."""
+    async def _lock_session(self) -> None:
+        """Lock the session's terminal, represented by the session leader's directory in /proc, if there is
+        one."""
         try:
             self._session = os.open(f"/proc/{os.getsid(0)}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
@@ -91,16 +91,16 @@ class _Turn:
             try:
                 fcntl.flock(self._session, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                await asyncio.sleep(QUEUE_SECONDS)
+                await asyncio.sleep(LOCK_RETRY_SECONDS)
             except OSError:
                 return
             else:
                 return
 
     async def __aexit__(self, *error: object) -> None:
-        self._leave()
+        self._release()
 
-    def _leave(self) -> None:
+    def _release(self) -> None:
         if self._session >= 0:
             os.close(self._session)
         self._lock.release()
@@ -109,8 +109,8 @@ class _Turn:
 # ------------------------------------------------------------------------------------ the terminal
 
 
-class _Unstopped:
-    """While it lasts, the system does not stop us for touching a terminal from the background."""
+class _StopSignalsBlocked:
+    """Blocks the signals that stop a background process when it uses the terminal."""
 
     def __enter__(self) -> None:
         self._before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTIN, signal.SIGTTOU})
@@ -120,9 +120,9 @@ class _Unstopped:
 
 
 class _Terminal:
-    """The terminal of this process's session, on a non-blocking description of its own.
+    """The terminal of this process's session, opened non-blocking.
 
-    Raises `NoTerminal` if there is none, or if it is another program's now.
+    Raises `NoTerminal` if there is none, or if another program uses it now.
     """
 
     def __init__(self) -> None:
@@ -148,30 +148,30 @@ class _Terminal:
     ) -> None:
         os.close(self.descriptor)
 
-    def in_front(self) -> bool:
-        """Whether this process belongs to those that may use the terminal now. Raises `NoTerminal`."""
+    def is_foreground(self) -> bool:
+        """Whether this process is in the terminal's foreground group. Raises `NoTerminal`."""
         try:
             return os.tcgetpgrp(self.descriptor) == os.getpgrp()
         except OSError:
             raise NoTerminal("the terminal is gone") from None
 
     def require_foreground(self) -> None:
-        if not self.in_front():
+        if not self.is_foreground():
             raise NoTerminal("the server is not in the foreground of its terminal")
 
     def size(self) -> tuple[int, int]:
-        """Return columns and rows; a terminal that does not know is an old one."""
+        """Return (columns, rows); (80, 24) if the terminal does not say."""
         try:
             columns, rows = os.get_terminal_size(self.descriptor)
         except OSError:
             columns = rows = 0
         return columns or 80, rows or 24
 
-    def take_over(self) -> None:
-        """Have keys come one by one, unseen, Ctrl-C as one of them. What was typed before is no answer.
-        Raises `NoTerminal`."""
+    def enter_raw_mode(self) -> None:
+        """Read single keys without echo, Ctrl-C included, and discard what was typed before. Raises
+        `NoTerminal`."""
         try:
-            with _Unstopped():
+            with _StopSignalsBlocked():
                 mode = termios.tcgetattr(self.descriptor)
                 if self._mode is None:
                     self._mode = [*mode[:6], list(mode[6])]
@@ -183,46 +183,46 @@ class _Terminal:
         except termios.error:
             raise NoTerminal("the terminal is gone") from None
 
-    def give_back(self) -> None:
-        """Put mode and screen as they were. A terminal that is another program's by now has its own."""
+    def restore(self) -> None:
+        """Restore mode and screen, unless another program uses the terminal now."""
         if self._mode is None:
             return
         mode, self._mode = self._mode, None
         try:
-            if self.in_front():
-                self._insist(LEAVE.encode())
-                with _Unstopped():
+            if self.is_foreground():
+                self._write_all(LEAVE.encode())
+                with _StopSignalsBlocked():
                     termios.tcsetattr(self.descriptor, termios.TCSANOW, mode)
         except (NoTerminal, termios.error):
-            pass  # nothing is left to give back
+            pass  # nothing to restore
 
     def write(self, data: bytes) -> int:
-        """Write what the terminal takes now; return how much."""
+        """Write as much as the terminal accepts now; return the number of bytes."""
         try:
-            with _Unstopped():
+            with _StopSignalsBlocked():
                 return os.write(self.descriptor, data)
         except BlockingIOError:
             return 0
 
-    def _insist(self, data: bytes) -> None:
-        deadline = time.monotonic() + LAST_WORDS_SECONDS
+    def _write_all(self, data: bytes) -> None:
+        deadline = time.monotonic() + RESTORE_SECONDS
         while data and time.monotonic() < deadline:
             try:
                 data = data[self.write(data) :]
             except OSError:
                 return
             if data:
-                select.select([], [self.descriptor], [], LAST_WORDS_SECONDS)
+                select.select([], [self.descriptor], [], RESTORE_SECONDS)
 
     def read(self) -> bytes | None:
-        """Return what was typed, None if nothing was. Raises `NoTerminal` when the terminal is gone."""
+        """Return the bytes typed, or None. Raises `NoTerminal` if the terminal has gone."""
         try:
-            with _Unstopped():
+            with _StopSignalsBlocked():
                 data = os.read(self.descriptor, 1024)
         except BlockingIOError:
             return None
         except OSError:
-            if not self.in_front():
+            if not self.is_foreground():
                 return None
             data = b""
         if not data:
@@ -244,18 +244,18 @@ class _Session:
         self.done: asyncio.Future[None] = self.loop.create_future()
         self.colours = not os.environ.get("NO_COLOR")
         self.watching = False
-        self._in_front = False
+        self._is_foreground = False
         self._drawn = ""
         self._unsent = b""
         self._escape: asyncio.TimerHandle | None = None
         self._again: asyncio.TimerHandle | None = None
 
     async def run(self) -> tuple[str, list[str]]:
-        looking = asyncio.ensure_future(self._look_on())
+        looking = asyncio.ensure_future(self._monitor())
         try:
             await asyncio.wait({self.done, looking}, return_when=asyncio.FIRST_COMPLETED)
             if not self.done.done():
-                looking.result()  # which raises
+                looking.result()  # raises its exception
             self.done.result()
         finally:
             looking.cancel()
@@ -265,28 +265,28 @@ class _Session:
                     timer.cancel()
         return self.menu.action, self.menu.answers if self.menu.action == "accept" else []
 
-    async def _look_on(self) -> None:
-        """Look from time to time whether the terminal is ours, how large it is, and if it takes more."""
+    async def _monitor(self) -> None:
+        """Periodically check the foreground group and the size, and write what is left to write."""
         while True:
-            in_front = self.terminal.in_front()
-            if in_front and not self._in_front:
-                self._come_to_front()
-            elif self._in_front and not in_front:
+            is_foreground = self.terminal.is_foreground()
+            if is_foreground and not self._is_foreground:
+                self._on_foreground()
+            elif self._is_foreground and not is_foreground:
                 self._unwatch()
-            self._in_front = in_front
-            if in_front:
+            self._is_foreground = is_foreground
+            if is_foreground:
                 if not self.watching:
                     self._on_readable()
                 self._draw()
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(MONITOR_SECONDS)
 
-    def _come_to_front(self) -> None:
-        self.terminal.take_over()
+    def _on_foreground(self) -> None:
+        self.terminal.enter_raw_mode()
         self._drawn = ""
         try:
             self.loop.add_reader(self.terminal.descriptor, self._on_readable)
             self.watching = True
-        except OSError:  # kqueue watches no /dev/tty: looking from time to time has to do
+        except OSError:  # kqueue cannot watch /dev/tty: the periodic check has to do
             pass
 
     def _unwatch(self) -> None:
@@ -300,9 +300,9 @@ class _Session:
         try:
             data = self.terminal.read()
             if data is None:
-                if not self.terminal.in_front():  # what others are to read would wake us for ever
+                if not self.terminal.is_foreground():  # others' input would wake us for ever
                     self._unwatch()
-                    self._in_front = False
+                    self._is_foreground = False
                 return
         except NoTerminal as gone:
             self._unwatch()
@@ -332,7 +332,7 @@ class _Session:
     # --- drawing ---
 
     def _draw(self) -> None:
-        """Bring the screen up to date, as far as the terminal takes it now."""
+        """Redraw, as far as the terminal accepts it now."""
         if not self._unsent:
             drawn = self._frame(*self.terminal.size())
             if drawn == self._drawn:
@@ -342,9 +342,9 @@ class _Session:
         try:
             self._unsent = self._unsent[self.terminal.write(self._unsent) :]
         except OSError:
-            self._unsent = b""  # reading tells what is wrong
+            self._unsent = b""  # the next read reports the error
         if self._unsent and self._again is None:
-            self._again = self.loop.call_later(AGAIN_SECONDS, self._draw_again)
+            self._again = self.loop.call_later(RETRY_SECONDS, self._draw_again)
 
     def _draw_again(self) -> None:
         self._again = None

@@ -1,10 +1,10 @@
-"""Asking the client while a request of its own waits: forms, web pages, its model, its folders.
+"""Sends requests to the client while a request of its own is pending: elicitation, sampling, roots.
 
-A handler writes one ``await`` for both eras. Up to 2025-11-25 questions are requests to the client, and the
-function waits for the answers (`Questions`). From 2026-07-28 on a server sends no requests: `ask` raises
-`InputRequired` through the function, the client is told what is missing, and sends its request again with
-the answers, on which the function runs again from its start (`fastrpc.asking.state` remembers). Imported
-by the first question.
+A handler needs one ``await`` for all protocol versions. Up to 2025-11-25 the server sends requests, and the
+function waits for the responses (`Questions`). From 2026-07-28 on servers send no requests: `ask` raises
+`InputRequired` through the function, the client receives an InputRequiredResult, and it repeats its request
+with the answers. The function then runs again from its start, and `fastrpc.asking.state` restores what it
+already knows. Imported by the first question.
 """
 
 from __future__ import annotations
@@ -43,17 +43,18 @@ else:
 __all__ = ["ElicitResult", "Form", "Question", "Questions", "Roots", "Sample", "Sampling", "Visit", "ask"]
 
 ANSWER_SECONDS = 600.0
-"""How long a client may take over a question; there is mostly a person behind it."""
+"""Seconds that a client may take to answer; usually a person has to decide."""
 
 ASKING_METHODS = ("tools/call", "prompts/get", "resources/read")
-"""Methods that 2026-07-28 lets answer with questions."""
+"""Methods whose result may be an InputRequiredResult (MCP 2026-07-28)."""
 
 
 async def ask(link: Link, questions: dict[str, Question[Any]]) -> dict[str, Any]:
-    """Put questions to the client, all at once, and return the answers by the same keys.
+    """Send questions to the client, all at once, and return the answers by the same keys.
 
-    Those that the client cannot be asked are left out and answered with None; raises ToolError if that is
-    all of them, if the client refuses or does not answer in time. A key that is empty is made.
+    A question that the client does not support is skipped and answered with None. An empty key is replaced by
+    a generated one. Raises ToolError if the client supports none of the questions, refuses one, or does not
+    answer in time; InputRequired in 2026-07-28; TypeError for what is not a Question.
     """
     request = link.request
     memory = memory_of(request)
@@ -63,7 +64,7 @@ async def ask(link: Link, questions: dict[str, Question[Any]]) -> dict[str, Any]
     for name, question in questions.items():
         if not isinstance(question, Question):
             raise TypeError(f"ask: {name}: expected a question, got a {type(question).__name__}")
-        key = keys[name] = name or memory.following_key()
+        key = keys[name] = name or memory.next_key()
         if not name:
             unnamed.add(key)
         if question.obstacle(request.version, request.client_capabilities) is None:
@@ -71,14 +72,14 @@ async def ask(link: Link, questions: dict[str, Question[Any]]) -> dict[str, Any]
     if questions and not askable:
         raise _refusal(request, list(questions.values()))
     if request.version == MODERN:
-        answers = _answers_at_hand(link, askable, unnamed)
+        answers = _answers_in_request(link, askable, unnamed)
     else:
-        answers = await _answers_from_client(link, askable)
+        answers = await _request_answers(link, askable)
     return {name: answers.get(key) for name, key in keys.items()}
 
 
 def _refusal(request: Request, questions: list[Question[Any]]) -> ToolError:
-    """Return the error for a client that cannot be asked any of these."""
+    """Return the error for a client that supports none of these questions."""
     obstacles = [question.obstacle(request.version, request.client_capabilities) for question in questions]
     message = "; ".join(dict.fromkeys(obstacle for obstacle in obstacles if obstacle))
     if request.version != MODERN:
@@ -91,15 +92,15 @@ def _refusal(request: Request, questions: list[Question[Any]]) -> ToolError:
 
 
 def once(link: Link, key: str, function: Callable[[], Any]) -> Any:
-    """Call `function` the first time that the request comes here; see `fastrpc.Context.once`."""
+    """Call `function` once for all repetitions of the request; see `fastrpc.Context.once`."""
     return once_of(link.request, key, function)
 
 
-# ------------------------------------------------------------ from 2026-07-28 on: answers at hand
+# ------------------------------------------------------ from 2026-07-28 on: answers in the request
 
 
-def _answers_at_hand(link: Link, questions: dict[str, Question[Any]], unnamed: set[str]) -> dict[str, Any]:
-    """Return the answers that the request has brought. Raises InputRequired while some are missing."""
+def _answers_in_request(link: Link, questions: dict[str, Question[Any]], unnamed: set[str]) -> dict[str, Any]:
+    """Return the answers that the request contains. Raises InputRequired if some are missing."""
     request = link.request
     if request.method not in ASKING_METHODS:
         raise ToolError(f"{request.method} cannot ask the client")
@@ -121,7 +122,7 @@ def _answers_at_hand(link: Link, questions: dict[str, Question[Any]], unnamed: s
 
 
 def input_required(request: Request, questions: dict[str, dict[str, Any]]) -> bytes:
-    """Return the result that tells the client what to answer (MCP 2026-07-28: InputRequiredResult)."""
+    """Return the encoded result that asks the client for input (MCP 2026-07-28: InputRequiredResult)."""
     return to_json(
         {
             "resultType": "input_required",
@@ -132,10 +133,10 @@ def input_required(request: Request, questions: dict[str, dict[str, Any]]) -> by
     )
 
 
-# ------------------------------------------------------ up to 2025-11-25: requests to the client
+# -------------------------------------------------------- up to 2025-11-25: requests to the client
 
 
-async def _answers_from_client(link: Link, questions: dict[str, Question[Any]]) -> dict[str, Any]:
+async def _request_answers(link: Link, questions: dict[str, Question[Any]]) -> dict[str, Any]:
     request = link.request
     dispatcher = request.dispatcher
     if dispatcher.session.state != READY:
@@ -159,78 +160,78 @@ async def _answers_from_client(link: Link, questions: dict[str, Question[Any]]) 
 
 
 class Questions:
-    """What a server has asked one client and not been answered yet.
+    """The requests to one client that are pending.
 
-    The table belongs to the session's thread; the handler that asks may wait in another.
+    The table belongs to the thread of the session; the handler that waits may run in another.
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[int, tuple[_Asked, str]] = {}
+        self._pending: dict[int, tuple[_PendingRequests, str]] = {}
         self._last_id = 0
         self._closed = False
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._pending)
 
     async def put(
         self, dispatcher: Dispatcher, requests: dict[str, dict[str, Any]]
     ) -> dict[str, dict[str, Any]]:
-        """Send requests to the client, by the connection of the call that asks; return its results, by key.
+        """Send requests over the connection of the calling request; return the results by key.
 
-        Raises ToolError when the client answers one with an error, is gone, or takes too long. What is not
-        answered by then, or when the caller is cancelled, is withdrawn.
+        Raises ToolError if the client answers one with an error, disconnects, or takes too long. Requests
+        that are then still pending are cancelled, and so are those of a cancelled caller.
         """
         import asyncio
 
         loop = asyncio.get_running_loop()
-        asked = _Asked(dispatcher, loop, requests)
+        pending = _PendingRequests(dispatcher, loop, requests)
         timer = loop.call_later(
-            ANSWER_SECONDS, asked.fail, f"the client did not answer within {ANSWER_SECONDS:g} s"
+            ANSWER_SECONDS, pending.fail, f"the client did not answer within {ANSWER_SECONDS:g} s"
         )
-        dispatcher.post(lambda: self._send(asked))
+        dispatcher.post(lambda: self._send(pending))
         try:
-            return await asked.future
+            return await pending.future
         finally:
             timer.cancel()
-            dispatcher.post(lambda: self._withdraw(asked))
+            dispatcher.post(lambda: self._withdraw(pending))
 
-    def _send(self, asked: _Asked) -> None:
+    def _send(self, pending: _PendingRequests) -> None:
         if self._closed:
-            asked.fail_soon("the client is gone")
+            pending.fail_threadsafe("the client is gone")
             return
-        for key, request in asked.requests.items():
+        for key, request in pending.requests.items():
             self._last_id += 1
-            self._waiting[self._last_id] = asked, key
-            asked.dispatcher.send({"jsonrpc": "2.0", "id": self._last_id, **request})
+            self._pending[self._last_id] = pending, key
+            pending.dispatcher.send({"jsonrpc": "2.0", "id": self._last_id, **request})
 
     def answered(self, message: dict[str, Any]) -> None:
-        """Take a response of the client, with its text or integer id; one that answers nothing is dropped."""
-        asked, key = self._waiting.pop(message["id"], (None, ""))
-        if asked is None:
+        """Handle a response of the client, whose id is a string or an integer. An unknown id is ignored."""
+        pending, key = self._pending.pop(message["id"], (None, ""))
+        if pending is None:
             return
         result = message.get("result")
         if isinstance(result, dict):
-            asked.answer_soon(key, result)
+            pending.set_result_threadsafe(key, result)
         else:
-            asked.fail_soon(f"the client refused {asked.requests[key]['method']}{_reason(message)}")
+            pending.fail_threadsafe(f"the client refused {pending.requests[key]['method']}{_reason(message)}")
 
-    def _withdraw(self, asked: _Asked) -> None:
-        """Tell the client to forget what it has not answered (MCP, utilities: cancellation)."""
-        for id in [id for id, (other, _) in self._waiting.items() if other is asked]:
-            del self._waiting[id]
+    def _withdraw(self, pending: _PendingRequests) -> None:
+        """Cancel the requests that are still pending (MCP, utilities: cancellation)."""
+        for id in [id for id, (other, _) in self._pending.items() if other is pending]:
+            del self._pending[id]
             params = {"requestId": id, "reason": "the answer is no longer waited for"}
-            asked.dispatcher.notify("notifications/cancelled", params)
+            pending.dispatcher.notify("notifications/cancelled", params)
 
     def close(self) -> None:
-        """The connection has ended: nothing will be answered any more."""
+        """The connection has ended: fail all pending requests."""
         self._closed = True
-        waiting, self._waiting = self._waiting, {}
-        for asked, _ in waiting.values():
-            asked.fail_soon("the client is gone")
+        pending_requests, self._pending = self._pending, {}
+        for pending, _ in pending_requests.values():
+            pending.fail_threadsafe("the client is gone")
 
 
-class _Asked:
-    """Requests that went out together; its future has the results once all are there."""
+class _PendingRequests:
+    """Requests that were sent together. The future has all results."""
 
     def __init__(
         self, dispatcher: Dispatcher, loop: AbstractEventLoop, requests: dict[str, dict[str, Any]]
@@ -241,20 +242,20 @@ class _Asked:
         self.results: dict[str, dict[str, Any]] = {}
         self.future: Future[dict[str, dict[str, Any]]] = loop.create_future()
 
-    def answer_soon(self, key: str, result: dict[str, Any]) -> None:
-        self._soon(self._answer, key, result)
+    def set_result_threadsafe(self, key: str, result: dict[str, Any]) -> None:
+        self._call_threadsafe(self._set_result, key, result)
 
-    def fail_soon(self, problem: str) -> None:
-        self._soon(self.fail, problem)
+    def fail_threadsafe(self, problem: str) -> None:
+        self._call_threadsafe(self.fail, problem)
 
-    def _soon(self, function: Callable[..., object], *values: Any) -> None:
-        """Go on in the loop of the handler that waits, which may be another thread's."""
+    def _call_threadsafe(self, function: Callable[..., object], *values: Any) -> None:
+        """Call a function in the loop of the waiting handler, which may belong to another thread."""
         try:
             self.loop.call_soon_threadsafe(function, *values)
         except RuntimeError:  # that loop is closed: nobody waits
             pass
 
-    def _answer(self, key: str, result: dict[str, Any]) -> None:
+    def _set_result(self, key: str, result: dict[str, Any]) -> None:
         self.results[key] = result
         if len(self.results) == len(self.requests) and not self.future.done():
             self.future.set_result(self.results)

@@ -1,10 +1,10 @@
-"""What a request that asks its client remembers, and how the memory travels (MCP 2026-07-28: requestState).
+"""State of a multi round-trip request, and how it travels (MCP 2026-07-28: requestState).
 
-From 2026-07-28 on a server keeps nothing between a request and the one that brings the answers: the client
-carries it. What has been answered and what `Context.once` has done go to the client as a text that it can
-read but not change: it is signed, good for an hour, and for the same request of the same caller only. The
-key is ``FASTRPC_SECRET``, where several processes must agree, or made at start. Costs nothing to requests
-that neither ask nor bring answers.
+From 2026-07-28 on a server keeps nothing between a request and its repetition with the answers: the client
+carries the state. Answers that were accepted, and values of `Context.once`, are sent to the client as a text
+that it can read but not change. The text is signed, valid for an hour, and only for the same request of the
+same authenticated principal. The key is ``FASTRPC_SECRET``, which several processes must share, or random.
+Requests that neither ask nor bring answers pay nothing.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ if TYPE_CHECKING:
     from fastrpc.engine.request import Request
 
 STATE_SECONDS = 3600
-"""How long after a question its answer is taken."""
+"""Seconds for which a requestState is valid."""
 
 SECRET_VARIABLE = "FASTRPC_SECRET"
 
 
 class Memory:
-    """What one run of a request's handler knows of the runs before it, and notes for those to come.
+    """The state of one request: what earlier runs of its handler learned.
 
-    `answers` are results that clients gave, by the question's key, and were taken; `responses` those that
-    came now. `asked` holds a digest of each question that has no key of its own.
+    `answers` are accepted results by question key; `responses` are those of this request. `digests` identify
+    the questions without a key of their own.
     """
 
-    __slots__ = ("answers", "asked", "count", "done", "responses")
+    __slots__ = ("answers", "count", "digests", "done", "responses")
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
         self.responses: dict[str, Any] = {}
-        self.asked: dict[str, str] = {}
-        self.done: dict[str, tuple[Any, bool]] = {}  # value of `once`, and whether it is awaited
+        self.digests: dict[str, str] = {}
+        self.done: dict[str, tuple[Any, bool]] = {}  # of `once`; True: a coroutine's
         self.count = 0
 
-    def following_key(self) -> str:
-        """Return the key of a question that was given none: its place in the run."""
+    def next_key(self) -> str:
+        """Return the generated key of a question: its number in this run."""
         self.count += 1
         return str(self.count)
 
     def answer_to(self, key: str, question: dict[str, Any], named: bool) -> Any:
         """Return the client's result for a question, or None.
 
-        A question without a key of its own must be the same that was put: an answer to another one, which
-        has come to its place since, would be a misunderstanding.
+        A question with a generated key must equal the one of the earlier run: otherwise the answer belongs to
+        another question that had the same number, and is dropped.
         """
         if not named:
             digest = _digest(question)
-            if self.asked.setdefault(key, digest) != digest:
-                self.asked[key] = digest
+            if self.digests.setdefault(key, digest) != digest:
+                self.digests[key] = digest
                 self.answers.pop(key, None)
                 return None
         found = self.answers.get(key)
@@ -64,51 +64,51 @@ class Memory:
 
 
 def memory_of(request: Request) -> Memory:
-    """Return the memory of a request. Raises InvalidParams for a state that is not ours, or not this
-    request's, or too old."""
+    """Return the state of a request. Raises InvalidParams for a requestState that is forged, expired, or
+    belongs to another request."""
     memory: Memory | None = request.asking
     if memory is None:
         memory = Memory()
         if request.version == MODERN:
-            _recall(request, memory)
+            _restore(request, memory)
         request.asking = memory
     return memory
 
 
-def _recall(request: Request, memory: Memory) -> None:
+def _restore(request: Request, memory: Memory) -> None:
     responses = request.params.get("inputResponses", {})
     if not isinstance(responses, dict):
         raise InvalidParams("inputResponses: expected an object")
     memory.responses = responses
     if "requestState" in request.params:
-        kept = _opened(request, request.params["requestState"])
-        memory.answers = kept["answers"]
-        memory.asked = kept["asked"]
-        memory.done = {key: (value, awaited) for key, (value, awaited) in kept["done"].items()}
+        state = _verified(request, request.params["requestState"])
+        memory.answers = state["answers"]
+        memory.digests = state["asked"]
+        memory.done = {key: (value, is_async) for key, (value, is_async) in state["done"].items()}
 
 
-# ----------------------------------------------------------------------------------------- the text
+# ---------------------------------------------------------------------------------------- the text
 
 
 def state_of(request: Request) -> str:
-    """Return a request's memory as the text that the client brings back."""
+    """Return the state of a request as signed text."""
     import json
     import time
     from base64 import urlsafe_b64encode
 
     memory = memory_of(request)
-    kept = {
+    state = {
         "until": int(time.time()) + STATE_SECONDS,
         "request": _binding(request),
         "answers": memory.answers,
-        "asked": memory.asked,
+        "asked": memory.digests,
         "done": memory.done,
     }
-    payload = urlsafe_b64encode(json.dumps(kept, separators=(",", ":")).encode()).decode()
+    payload = urlsafe_b64encode(json.dumps(state, separators=(",", ":")).encode()).decode()
     return f"{payload}.{_signature(request, payload)}"
 
 
-def _opened(request: Request, text: Any) -> dict[str, Any]:
+def _verified(request: Request, text: Any) -> dict[str, Any]:
     import json
     import time
     from base64 import urlsafe_b64decode
@@ -120,16 +120,17 @@ def _opened(request: Request, text: Any) -> dict[str, Any]:
     expected = _signature(request, payload)
     if not compare_digest(signature.encode("utf-8", "backslashreplace"), expected.encode()):
         raise InvalidParams("requestState: not one that this server gave")
-    kept: dict[str, Any] = json.loads(urlsafe_b64decode(payload))
-    if kept["request"] != _binding(request):
+    state: dict[str, Any] = json.loads(urlsafe_b64decode(payload))
+    if state["request"] != _binding(request):
         raise InvalidParams("requestState: given for another request")
-    if kept["until"] < time.time():
+    if state["until"] < time.time():
         raise InvalidParams("requestState: too old; send the request again without it")
-    return kept
+    return state
 
 
 def _signature(request: Request, payload: str) -> str:
-    """Sign for the caller too: another one's state looks like a forged one, and does not say whose it is."""
+    """Return the signature, which covers the principal: another principal's state is not distinguishable from
+    a forged one."""
     import hmac
 
     dispatcher = request.dispatcher
@@ -138,7 +139,7 @@ def _signature(request: Request, payload: str) -> str:
 
 
 def _binding(request: Request) -> str:
-    """Return what tells this request from any other: server, method, name and arguments."""
+    """Return a digest of server, method, name and arguments, which ties the state to the request."""
     params = request.params
     server = request.dispatcher.service.server_info.get("name")
     return _digest(
@@ -154,7 +155,7 @@ def _digest(value: Any) -> str:
 
 
 def secret_of(service: Runtime) -> bytes:
-    """Return the key that signs: the environment's, or one that lives as long as the server."""
+    """Return the signing key: from the environment, or random and kept as long as the server runs."""
     if service.secret is None:
         import os
 
@@ -163,35 +164,36 @@ def secret_of(service: Runtime) -> bytes:
     return service.secret
 
 
-# --------------------------------------------------------------------------------------------- once
+# -------------------------------------------------------------------------------------------- once
 
 
 def once(request: Request, key: str, function: Any) -> Any:
-    """Call `function`, or return what it gave before; see `fastrpc.Context.once`."""
+    """Call `function`, or return its stored value; see `fastrpc.Context.once`. Raises TypeError for a value
+    that is not JSON."""
     memory = memory_of(request)
     if key in memory.done:
-        value, awaited = memory.done[key]
-        return _given(value) if awaited else value
+        value, is_async = memory.done[key]
+        return _completed(value) if is_async else value
     value = function()
     if hasattr(value, "__await__"):
-        return _awaited(request, memory, key, value)
-    value = _kept(request, key, value)
+        return _store_awaited(request, memory, key, value)
+    value = _json_value(request, key, value)
     memory.done[key] = value, False
     return value
 
 
-async def _awaited(request: Request, memory: Memory, key: str, coming: Any) -> Any:
-    value = _kept(request, key, await coming)
+async def _store_awaited(request: Request, memory: Memory, key: str, awaitable: Any) -> Any:
+    value = _json_value(request, key, await awaitable)
     memory.done[key] = value, True
     return value
 
 
-async def _given(value: Any) -> Any:
+async def _completed(value: Any) -> Any:
     return value
 
 
-def _kept(request: Request, key: str, value: Any) -> Any:
-    """Return a value as it will come back. Raises TypeError for one that cannot."""
+def _json_value(request: Request, key: str, value: Any) -> Any:
+    """Return a value as it is after a JSON round trip. Raises TypeError if it is not JSON."""
     if request.version != MODERN:
         return value
     import json

@@ -1,7 +1,8 @@
-"""All that a server offers: its tools, resources, templates, prompts and completions, in the order added.
+"""The registries of a server: its tools, resources, templates, prompts and completions, in the order added.
 
-A `Registry` holds one kind, a `Catalogue` the five of them. Whoever keeps lists or plans made from one is
-told of each change. What an entry is belongs to its own module; this one knows no more than its key.
+A `Registry` holds the entries of one kind, a `Catalogue` the five registries. Watchers are called on each
+change, so that they can rebuild lists and plans. This module knows only the key of an entry; each kind of
+entry has its own module.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Registry:
-    """The entries of one kind, one of each key, in the order they were added.
+    """The entries of one kind, with unique keys, in the order they were added.
 
-    `make` turns what is added, with its options, into an entry; an entry has a `key`.
+    `make` turns what is added, with its options, into an entry. An entry has a `key`.
     """
 
     __slots__ = ("_entries", "_make", "kind", "watchers")
@@ -26,14 +27,14 @@ class Registry:
     def __init__(self, kind: str, make: Callable[[Any, dict[str, Any]], Any]) -> None:
         self.kind = kind
         self.watchers: list[Callable[[str], object]] = []
-        """Called with the kind at each change."""
+        """Functions that are called with the kind after each change."""
         self._make = make
         self._entries: dict[str, Any] = {}
 
     def add(self, thing: Any, **options: Any) -> Any:
-        """Add an entry, a marked function, or any function with options; return the entry.
+        """Add an entry, a marked function, or a function with options; return the entry.
 
-        Raises `DefinitionError` for what cannot be one, and for a key that is taken.
+        Raises `DefinitionError` for invalid definitions, and for a key that is taken.
         """
         added = self._make(thing, options)
         present = self._entries.get(added.key)
@@ -44,16 +45,17 @@ class Registry:
         self._entries[added.key] = added
         try:
             self.changed()
-        except DefinitionError:  # where this server is mounted the name is taken
+        except DefinitionError:  # the name is taken in a server where this one is mounted
             del self._entries[added.key]
             self.changed()
             raise
         return added
 
     def replace(self, gone: Iterable[str], new: Iterable[Any]) -> None:
-        """Take entries out, if they are there, and put others in as they are; tell once.
+        """Remove the entries with the keys `gone`, if they exist, and add the entries `new`. Watchers are
+        called once.
 
-        Raises DefinitionError for a key that is taken, before anything is changed.
+        Raises DefinitionError for a key that is taken, before anything changes.
         """
         gone, new = set(gone), list(new)
         for entry in new:
@@ -66,7 +68,7 @@ class Registry:
         self.changed()
 
     def remove(self, key: str) -> None:
-        """Remove an entry; raises KeyError if there is none of this key."""
+        """Remove an entry. Raises KeyError if the key does not exist."""
         del self._entries[key]
         self.changed()
 
@@ -78,7 +80,7 @@ class Registry:
             watcher(self.kind)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(list(self._entries.values()))  # another thread may add one meanwhile
+        return iter(list(self._entries.values()))  # another thread may add an entry meanwhile
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -88,7 +90,7 @@ class Registry:
 
 
 def _made_by(module: str, factory: str) -> Callable[[Any, dict[str, Any]], Any]:
-    """A registry's `make`, from a module that is imported for the first entry."""
+    """Return a registry's `make` from a module that is imported for the first entry."""
 
     def make(thing: Any, options: dict[str, Any]) -> Any:
         return getattr(__import__(module, fromlist=[factory]), factory)(thing, options)
@@ -97,7 +99,7 @@ def _made_by(module: str, factory: str) -> Callable[[Any, dict[str, Any]], Any]:
 
 
 class Catalogue:
-    """What one server offers, by kind."""
+    """The five registries of one server."""
 
     __slots__ = ("completions", "prompts", "providers", "resources", "templates", "tools")
 

@@ -1,8 +1,8 @@
-"""What a function that serves requests has in common, be it a tool, a resource, a prompt or a completion.
+"""What tools, resources, prompts and completions have in common: a function that serves requests.
 
-A `Handler` knows the function, its signature, and how it may run. It is judged while it is decorated:
-whoever writes one hears of a mistake at once. Costs no import for functions of plain types. Calling the
-function is left to `fastrpc.calls`.
+A `Handler` has the function, its signature, and how it may run. It is validated when it is decorated, so that
+its author sees mistakes at once. Functions with plain types cost no imports. Calling the function is left to
+`fastrpc.calls`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _COROUTINE = 0x80
 
 
 class Handler:
-    """A function and how it may run. Raises `DefinitionError` for what cannot be one.
+    """A function and how it may run. Raises `DefinitionError` for an invalid definition.
 
-    `name` is unique among the handlers of one kind. `run`: where a synchronous function runs, ``auto``,
-    ``inline`` or ``thread``. `timeout_seconds` and `max_running` bound its calls.
+    `name` is unique among the handlers of one kind. `run` says where a synchronous function runs: ``auto``,
+    ``inline`` or ``thread``. `timeout_seconds` and `max_running` limit its calls.
     """
 
     __slots__ = (
@@ -43,7 +43,7 @@ class Handler:
     )
 
     kind = "handler"
-    """What a message calls it."""
+    """The kind of handler, as messages name it."""
 
     def __init__(
         self,
@@ -65,21 +65,21 @@ class Handler:
         self.timeout_seconds = timeout_seconds
         self.max_running = max_running
         self.origin: tuple[tuple[Any, str], ...] = ()
-        """The servers from which it is mounted, the nearest first, and its name there."""
+        """The servers in which it is mounted, the innermost first, each with its name there."""
         self._signature: Signature | None = None
         self._check_run()
 
     @property
     def key(self) -> str:
-        """What is unique among the handlers of one kind."""
+        """The key of its registry."""
         return self.name
 
     def describe_early(self) -> None:
-        """Judge the function now, unless it is a class's own method or names what is not defined yet."""
+        """Read the signature now, unless it is an unbound method or an annotation is not defined yet."""
         if not is_unbound_method(self.function):
             try:
                 self._signature = self.describe()
-            except UnresolvedName:  # it may be defined further down; `signature` asks again
+            except UnresolvedName:  # it may be defined further down; `signature` tries again
                 pass
 
     def describe(self) -> Signature:
@@ -87,7 +87,7 @@ class Handler:
 
     @property
     def signature(self) -> Signature:
-        """How the function is called. Raises `DefinitionError` if an annotation is still undefined."""
+        """The signature of the function. Raises `DefinitionError` if an annotation is still undefined."""
         if self._signature is None:
             self._signature = self.describe()
         return self._signature
@@ -107,7 +107,7 @@ class Handler:
             raise self.error(f"max_running={most!r} is not an integer above 0; leave it out for no limit")
 
     def error(self, problem: str) -> DefinitionError:
-        """Return the error that tells whoever decorated the function what is wrong, and where."""
+        """Return the error for the author of the function: what is wrong, and where it is defined."""
         return DefinitionError(f"{self.name}{_line_of(self.function)}: {problem}")
 
     def __repr__(self) -> str:
@@ -115,8 +115,7 @@ class Handler:
 
 
 def made(kind: type[Made], thing: Any, options: dict[str, Any]) -> Made:
-    """Return ``kind(thing, **options)``. Raises DefinitionError for an option that it does not have, with the
-    one that was meant."""
+    """Return ``kind(thing, **options)``. Raises DefinitionError for an unknown option, with a suggestion."""
     known = _options_of(kind) if options else ()
     for option in options:
         if option not in known:
@@ -130,7 +129,7 @@ _options: dict[type[Handler], list[str]] = {}
 
 
 def _options_of(kind: type[Handler]) -> list[str]:
-    """Return the names of the keyword arguments that a kind of handler takes."""
+    """Return the keyword arguments of a kind of handler."""
     known = _options.get(kind)
     if known is None:
         known = _options[kind] = []
@@ -157,7 +156,7 @@ def name_of(function: Any) -> str:
 
 
 def place_of(function: Any) -> str:
-    """Return where a function is from, for a message."""
+    """Return where a function is defined, for a message."""
     return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', name_of(function))}"
 
 
@@ -167,11 +166,11 @@ def docstring_of(function: Any) -> str | None:
     document = function.__doc__
     if hasattr(function, "__code__"):
         return document if isinstance(document, str) else None
-    return type(function).__call__.__doc__ or type(function).__doc__  # an object that can be called
+    return type(function).__call__.__doc__ or type(function).__doc__  # a callable object
 
 
 def clean_docstring(text: str | None) -> str | None:
-    """Return a docstring without its indentation and outer blank lines; None if nothing is left."""
+    """Return a docstring without indentation and outer blank lines; None if nothing is left."""
     if not text:
         return None
     first, *others = text.expandtabs().splitlines() or [""]
@@ -182,7 +181,7 @@ def clean_docstring(text: str | None) -> str | None:
 
 
 def is_async(function: Any) -> bool:
-    """Whether a call gives a coroutine: of the function itself, or of the one that it wraps."""
+    """Whether a call returns an awaitable, of the function itself or of the one that it wraps."""
     while True:
         code = getattr(function, "__code__", None)
         if code is not None and code.co_flags & _COROUTINE:
@@ -198,7 +197,7 @@ def is_async(function: Any) -> bool:
 
 
 def is_unbound_method(function: Any) -> bool:
-    """Whether a function was decorated in a class body: it is described once it belongs to an object."""
+    """Whether a function was decorated in a class body. It is described once it is bound to an object."""
     code = getattr(function, "__code__", None)
     if code is None or hasattr(function, "__self__"):
         return False

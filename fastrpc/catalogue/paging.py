@@ -1,7 +1,8 @@
-"""Pages of a list: cursors that say where the next one begins (MCP, utilities: pagination).
+"""Pages of a list: cursors that name the start of the next page (MCP, utilities: pagination).
 
-A cursor holds the last key shown and its place. It outlives changes and restarts: while the key is in the
-list the next page begins behind it, else at the same place. Nothing is kept for a client that pages.
+A cursor contains the last key of a page and its position. It survives changes of the list and restarts: the
+next page begins after the key if it is still in the list, else at the same position. The server keeps no
+state.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def cursor_of(params: dict[str, object]) -> str | None:
-    """Return a list request's cursor. Raises InvalidParams if it is no string."""
+    """Return the cursor of a list request. Raises InvalidParams if it is not a string."""
     cursor = params.get("cursor")
     if cursor is not None and not isinstance(cursor, str):
         raise InvalidParams("cursor: expected a string")
@@ -22,7 +23,8 @@ def cursor_of(params: dict[str, object]) -> str | None:
 
 
 def page_of(keys: Sequence[str], cursor: str | None, size: int) -> tuple[int, int, str | None]:
-    """Return where a page begins and ends among the keys, and the next page's cursor, None at the end."""
+    """Return the start and end of a page in `keys`, and the next cursor, None on the last page. Raises
+    InvalidParams."""
     start = 0 if cursor is None else _start_of(keys, cursor)
     end = min(start + size, len(keys))
     return start, end, encode_cursor(end, keys[end - 1]) if end < len(keys) else None
@@ -39,14 +41,14 @@ def _start_of(keys: Sequence[str], cursor: str) -> int:
 
 
 def encode_cursor(place: int, key: str) -> str:
-    """Return the cursor of a page that begins at `place`, behind `key`."""
+    """Return the cursor of the page that begins at `place`, after `key`."""
     from binascii import b2a_base64
 
     return b2a_base64(f"{place}:{key}".encode(), newline=False).decode("ascii")
 
 
 def decode_cursor(cursor: str) -> tuple[int, str]:
-    """Return the place and the key in a cursor. Raises InvalidParams."""
+    """Return the position and the key in a cursor. Raises InvalidParams."""
     from binascii import Error, a2b_base64
 
     try:

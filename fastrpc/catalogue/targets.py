@@ -1,8 +1,8 @@
-"""Finds the tools that a module, a package, or a target of the command line holds.
+"""Finds the tools of a module, a package, or a command-line target.
 
-A target is a file, a module, or ``module:attribute``. Loading it runs its code, as importing does.
-What goes wrong in it becomes one line: a `UsageError` that names the file and the line. What to do
-with the tools is left to the caller.
+A target is a file, a module, or ``module:attribute``. Loading it executes its code, like an import. A failure
+becomes a `UsageError` of one line, with the file and the line. What to do with the tools is left to the
+caller.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 
 def collect(module: ModuleType) -> list[Tool]:
-    """Return the tools that a module defines, in order; those of a package, with its submodules'.
+    """Return the tools that a module defines, in order; for a package, also those of its submodules.
 
-    Submodules come in the order of the package's ``__all__`` where it names them, the rest by name;
-    names that start with ``_`` are left out. A tool that was imported from elsewhere is not the module's own.
+    Submodules named in the package's ``__all__`` come first, in that order, the others by name; names that
+    start with ``_`` are skipped. Imported tools belong to the module that defines them. Raises
+    DefinitionError.
     """
     tools: dict[int, Tool] = {}
     for value in list(vars(module).values()):
@@ -39,7 +40,7 @@ def collect(module: ModuleType) -> list[Tool]:
 
 
 def attach(module: ModuleType, server: Any) -> None:
-    """Tell a module, or a package, that its tools have been added to a server: its ``attach(server)``."""
+    """Call the module's ``attach(server)``, if it has one, after its tools have been added to a server."""
     function = getattr(module, "attach", None)
     if function is not None:
         function(server)
@@ -74,10 +75,10 @@ def _import(name: str) -> ModuleType:
 
 
 def load_target(target: str) -> Any:
-    """Return the Server that a target holds, or the list of its `Tool` marks.
+    """Return the Server of a target, or the list of its `Tool` marks.
 
-    Of a module: its attribute ``app``, else its only Server, else its marks. Raises `UsageError`
-    for a target that does not exist or cannot be loaded, and for one that holds no tools or several Servers.
+    In a module that is the attribute ``app``, else its only Server, else its marked tools. Raises
+    `UsageError` for a target that does not exist, cannot be loaded, has no tools, or has several Servers.
     """
     place, attribute = target, ""
     if ":" in target:
@@ -96,7 +97,7 @@ def _load_file(path: str) -> ModuleType:
     path = os.path.abspath(path)
     folder, file_name = os.path.split(path)
     if folder not in sys.path:
-        sys.path.append(folder)  # for the modules beside it; behind all others, lest one of them be a trap
+        sys.path.append(folder)  # last: modules beside the target must not replace others
     name = os.path.splitext(file_name)[0]
     loaded = sys.modules.get(name)
     if loaded is not None:
@@ -121,7 +122,7 @@ def _load_module(name: str) -> ModuleType:
         raise UsageError(f"{name or ':'}: not a target; a target is file.py, module or module:attribute")
     folder = os.getcwd()
     if folder not in sys.path and "" not in sys.path:
-        sys.path.append(folder)  # behind all others: a repository's json.py must not become Python's
+        sys.path.append(folder)  # last: a json.py in the working directory must not replace Python's
     try:
         return _import(name)
     except ModuleNotFoundError as error:
@@ -134,19 +135,19 @@ def _load_module(name: str) -> ModuleType:
 
 
 def _usage_error(target: str, error: Exception) -> UsageError:
-    """Say in one line what went wrong while a target was loaded, and at which line of its code."""
+    """Return the UsageError for a failure while a target was loaded, with the line in its code."""
     lines = str(error).strip().splitlines()
-    said = f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
+    message = f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
     if isinstance(error, FastrpcError):
-        said = str(error)  # our own words need no class in front
+        message = str(error)  # our own messages need no class name
     if isinstance(error, SyntaxError):
         return UsageError(f"{target}: {error.filename}:{error.lineno}: {type(error).__name__}: {error.msg}")
     place = _place_of(error.__traceback__)
-    return UsageError(f"{target}: {place}: {said}" if place else f"{target}: {said}")
+    return UsageError(f"{target}: {place}: {message}" if place else f"{target}: {message}")
 
 
 def _place_of(traceback: TracebackType | None) -> str:
-    """Return ``file:line`` of the innermost code that is neither fastrpc's own nor the import system's."""
+    """Return ``file:line`` of the innermost frame outside fastrpc and the import system."""
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
     place = ""
     while traceback is not None:

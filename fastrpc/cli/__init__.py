@@ -1,15 +1,14 @@
-"""The command line: one module a command, and what they share.
+"""The command line: one module for each command, and what they share.
 
-A command is a module here with ``main(arguments) -> int``, imported when it is called for. `serve`
-is a start-up path and parses its few options by hand; the others take `parser`, of
-`fastrpc.command_line`, which brings argparse. A user's mistake is a `UsageError` raised where it is found;
-`fastrpc.__main__` turns it into one line and exit code 2. Importing this module imports nothing that a server
-does not need anyway.
+A command is a module with ``main(arguments) -> int``, imported when it is used. `serve` is time-critical and
+parses its few options by hand; the others use `parser` (`fastrpc.command_line`), which imports argparse. A
+mistake of the user is a `UsageError`, raised where it is found; `fastrpc.__main__` turns it into one line and
+exit code 2. Importing this module imports nothing that a server does not need.
 """
 
 from __future__ import annotations
 
-from fastrpc.log import say as say  # for the commands too
+from fastrpc.log import write_line as write_line  # for the commands too
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,14 +39,15 @@ OTHER_WORDS = {
     **dict.fromkeys(("settings", "env"), "config"),
     **dict.fromkeys(("check", "test"), "selftest"),
 }
-"""What other programs call a command, and what it is called here."""
+"""Names of commands in other programs, and the command here."""
 
 
 def configuration(options: dict[str, str] | None = None, targets: Sequence[str] = ()) -> Configuration:
-    """Load the settings and show their warnings, one line each.
+    """Load the settings and print their warnings, one line each.
 
-    The server's own: what toolsets declare is added when they are loaded (`fastrpc.cli._assemble`). Where
-    only the shipped one will be, lines of files that are not the server's are read at once.
+    Loads the server's own settings; those of toolsets are added when they are loaded
+    (`fastrpc.cli._assemble`). If only the shipped toolset will be served, its lines in files are read at
+    once.
     """
     from fastrpc.settings import SHIPPED_TOOLSET, load
 
@@ -57,15 +57,15 @@ def configuration(options: dict[str, str] | None = None, targets: Sequence[str] 
 
         read_toolset_settings(loaded, SHIPPED_TOOLSET)
     for warning in loaded.new_warnings():
-        say(f"fastrpc: warning: {warning}")
+        write_line(f"fastrpc: warning: {warning}")
     return loaded
 
 
 def toolset_commands() -> dict[str, tuple[str, Callable[[list[str]], int]]]:
-    """Return the commands that the toolset brings, by name: what each does, and its ``main(arguments)``.
+    """Return the commands that the toolset adds, by name: a description, and ``main(arguments)``.
 
-    They stand in the toolset's module ``_commands``: ``COMMANDS`` holds texts and ``module:function``.
-    The settings of this process are exported before one runs, as for a server.
+    They are defined in the toolset's module ``_commands``: ``COMMANDS`` holds texts and ``module:function``.
+    The settings of this process are exported before a command runs, as for a server.
     """
     import os
 
@@ -84,7 +84,7 @@ def toolset_commands() -> dict[str, tuple[str, Callable[[list[str]], int]]]:
 
 
 def toolset_examples(command: str) -> str:
-    """Return the lines that the toolset's module ``_commands`` adds to the examples of a command's help."""
+    """Return the lines that the toolset's module ``_commands`` adds to the examples in a command's help."""
     from fastrpc.cli._contract import load_companion
 
     companion = load_companion(configuration()["FASTRPC_TOOLSET"], "_commands")
@@ -93,7 +93,7 @@ def toolset_examples(command: str) -> str:
 
 
 def _late(toolset: str, place: str) -> Callable[[list[str]], int]:
-    """Return a function of a toolset's module, which is imported when it is called."""
+    """Return a function that imports a function of a toolset's module, and calls it."""
     module, _, name = place.partition(":")
 
     def main(arguments: list[str]) -> int:
@@ -106,7 +106,7 @@ def _late(toolset: str, place: str) -> Callable[[list[str]], int]:
 
 
 def parser(command: str, arguments: str, examples: str) -> CommandParser:
-    """Return the parser of one of `COMMANDS`."""
+    """Return the argument parser of one of `COMMANDS`."""
     from fastrpc.command_line import CommandParser
 
     description = COMMANDS[command]

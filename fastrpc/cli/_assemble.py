@@ -1,13 +1,12 @@
-"""From targets on the command line to one server, switches applied.
+"""Makes one server from the targets on the command line, with switches applied.
 
-`serve`, `tools` and `selftest` come through here, so that all three see the same tools. Without a
-target the configured toolset is served; it is loaded after ``initialize`` is answered unless the
-caller wants the tools at once. Finding out what a target holds is `fastrpc.catalogue.targets`' business.
+`serve`, `tools` and `selftest` use it, so that all three see the same tools. Without a target the configured
+toolset is served; unless the caller needs the tools at once, it is loaded after ``initialize`` is answered.
+`fastrpc.catalogue.targets` reads a target.
 
-The settings that toolsets declare are found here: each is a `fastrpc.settings.Setting` at the top of a
-module that tools come from, of a target, or of the module ``_settings`` beside the tools. A toolset that is
-served by its name has its settings declared before its tools are imported; any other target has been
-imported by then.
+The settings that toolsets declare are found here: each is a `fastrpc.settings.Setting` at the top of a module
+with tools, of a target, or of the module ``_settings`` beside the tools. For a toolset that is served by its
+name they are declared before its tools are imported; any other target is imported first.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from __future__ import annotations
 import sys
 
 from fastrpc.errors import DefinitionError, UsageError
-from fastrpc.log import say
+from fastrpc.log import write_line
 from fastrpc.settings import SHIPPED_TOOLSET, declared_in
 from fastrpc.version import __version__
 
@@ -32,10 +31,10 @@ if TYPE_CHECKING:
 def assemble(
     targets: list[str], settings: Configuration, *, name: str | None = None, later: bool = False
 ) -> Server:
-    """Return one server with the tools of all `targets`, or of the toolset when there are none.
+    """Return one server with the tools of all `targets`, or of the toolset if there are none.
 
-    `later` leaves loading the toolset until the session has begun. Raises `UsageError` for a target
-    that does not exist and for two tools of one name.
+    `later` postpones loading the toolset until the session has begun. Raises `UsageError` for a target that
+    does not exist, and for two tools with the same name.
     """
     toolset = settings["FASTRPC_TOOLSET"]
     if not targets and later and settings.origin("FASTRPC_TOOLSET") == "default":
@@ -57,7 +56,8 @@ def assemble(
 
 
 def _load(target: str, toolset: str, settings: Configuration) -> Any:
-    """Return what a target holds, its settings declared: the toolset's before its tools are imported."""
+    """Return the content of a target, with its settings declared: the toolset's before its tools are
+    imported."""
     from fastrpc.catalogue.targets import load_target
 
     if target == toolset:
@@ -70,7 +70,7 @@ def _load(target: str, toolset: str, settings: Configuration) -> Any:
 def _load_late(server: Server, toolset: str, settings: Configuration) -> Iterator[Tool]:
     read_toolset_settings(settings, toolset)
     yield from switched_on(load_toolset(toolset), settings)
-    _attach(toolset, server)  # whoever asked for the next one has added all of them
+    _attach(toolset, server)  # a caller that asked for the next one has added all of these
 
 
 def _attach(toolset: str, server: Server) -> None:
@@ -81,10 +81,11 @@ def _attach(toolset: str, server: Server) -> None:
 
 
 def load_toolset(name: str) -> list[Tool]:
-    """Return the tools of a toolset: an installed package or module, else a target like any other.
+    """Return the tools of a toolset: an installed package or module, else any other target. Raises
+    UsageError.
 
-    Loading a target by its module name puts the working directory on the import path. For an
-    installed toolset that must not happen: a repository's ``json.py`` is not the user's.
+    Loading a target by its module name adds the working directory to the import path. For an installed
+    toolset that must not happen, because a ``json.py`` in a repository is not the user's.
     """
     from fastrpc.catalogue.targets import collect, load_target
 
@@ -94,12 +95,12 @@ def load_toolset(name: str) -> list[Tool]:
             return collect(sys.modules[name])
         except ModuleNotFoundError as error:
             if not f"{name}.".startswith(f"{error.name}."):
-                raise  # the toolset is there; what it needs is not
+                raise  # the toolset exists, but something it needs does not
     return _tools_of(load_target(name))
 
 
 def _merge(loaded: list[tuple[str, Any]], toolset: str, settings: Configuration, name: str) -> Server:
-    """Return the one server that was loaded, or a new one with the tools of all."""
+    """Return the only server that was loaded, or a new one with all tools."""
     server: Server
     if len(loaded) == 1 and _is_server(loaded[0][1]):
         server = loaded[0][1]
@@ -120,7 +121,7 @@ def _merge(loaded: list[tuple[str, Any]], toolset: str, settings: Configuration,
 
 
 def switched_on(tools: Iterable[Tool], settings: Configuration) -> list[Tool]:
-    """Return the tools of the toolset that no switch has turned off (tools.md, Switches)."""
+    """Return the tools of the toolset that are not switched off (tools.md, Switches)."""
     tools = list(tools)
     _warn_of_switches_without_a_tool(tools, settings)
     if not settings["TOOLS"]:
@@ -129,7 +130,8 @@ def switched_on(tools: Iterable[Tool], settings: Configuration) -> list[Tool]:
 
 
 def _warn_of_switches_without_a_tool(tools: list[Tool], settings: Configuration) -> None:
-    """A misspelled switch would leave a tool on that its user believes to be off."""
+    """Warn of switches without a tool: after a misspelling the tool stays on, though its user believes it is
+    off."""
     from fastrpc.settings import switch
 
     off = {
@@ -147,7 +149,7 @@ def _warn_of_switches_without_a_tool(tools: list[Tool], settings: Configuration)
         for published in load_contract(settings["FASTRPC_TOOLSET"]):
             off.pop(switch("TOOL_", published), None)
     for key, origin in off.items():
-        say(f"fastrpc: warning: {origin}: {key} switches nothing off: no tool has that name")
+        write_line(f"fastrpc: warning: {origin}: {key} switches nothing off: no tool has that name")
 
 
 def _is_server(found: object) -> bool:
@@ -168,7 +170,8 @@ def _new_server(name: str) -> Server:
 
 
 def _name_of(targets: list[str]) -> str:
-    """Return a server's name for one target of plain tools: ``tools/words.py`` serves as ``words``."""
+    """Return the name of a server for one target of plain tools: ``tools/words.py`` is served as
+    ``words``."""
     if len(targets) != 1:
         return "fastrpc"
     import os
@@ -187,28 +190,28 @@ def _add_all(server: Server, target: str, tools: Iterable[Tool]) -> None:
             raise UsageError(f"{target}: {error}") from error
 
 
-# --- the settings that toolsets declare ---
+# --- settings of toolsets ---
 
 
 def declare_toolset(settings: Configuration, toolset: str) -> None:
-    """Declare the settings of a toolset that is served by its name; import none of its tools.
+    """Declare the settings of a toolset that is served by its name, without importing its tools.
 
-    A name that is no importable module is left to who loads it. Raises UsageError for a setting that means
-    something else already.
+    A name that is not an importable module is left to the code that loads it. Raises UsageError for a setting
+    that is declared with another meaning.
     """
     _declare(settings, toolset, toolset_settings(toolset))
 
 
 def read_toolset_settings(settings: Configuration, toolset: str) -> None:
-    """Declare the settings of a toolset, which is all that is served, and write the warnings."""
+    """Declare the settings of the only toolset that is served, and print the warnings. Raises UsageError."""
     declare_toolset(settings, toolset)
     warn_of_settings(settings)
 
 
 def declare_target(settings: Configuration, target: str, tools: Iterable[Tool]) -> None:
-    """Declare the settings of a target that has been loaded, and those of the toolsets that its tools are of.
+    """Declare the settings of a loaded target, and those of the toolsets to which its tools belong.
 
-    Raises UsageError for a setting that means something else already.
+    Raises UsageError for a setting that is declared with another meaning.
     """
     found: dict[Setting, None] = {}
     for module in dict.fromkeys((_module_of(target), *(tool.function.__module__ for tool in tools))):
@@ -217,27 +220,27 @@ def declare_target(settings: Configuration, target: str, tools: Iterable[Tool]) 
 
 
 def warn_of_settings(settings: Configuration) -> None:
-    """All that is served has been declared: write the warnings, those about unknown keys included.
+    """Everything is declared: print the warnings, including those about unknown keys.
 
-    A key of the shipped toolset is never such a one: a home file serves all of the user's servers.
+    Keys of the shipped toolset are always known: a file in the home folder serves all servers of the user.
     """
     if settings.pending:
         from fastrpc.settings import settle
 
         settle(settings, toolset_settings())
     for warning in settings.new_warnings():
-        say(f"fastrpc: warning: {warning}")
+        write_line(f"fastrpc: warning: {warning}")
 
 
 def toolset_settings(toolset: str = SHIPPED_TOOLSET) -> list[Setting]:
-    """Return what a toolset declares, by its name; import none of its tools."""
+    """Return the settings that a toolset declares, without importing its tools. Raises UsageError."""
     if all(part.isidentifier() for part in toolset.split(".")):
         _import_settings(toolset)
     return settings_of(toolset)
 
 
 def settings_of(module: str) -> list[Setting]:
-    """Return what an imported module declares at its top and, if it is a package, in its ``_settings``."""
+    """Return the settings at the top of an imported module and, for a package, in its ``_settings``."""
     package = sys.modules.get(module)
     if package is None:
         return []
@@ -255,7 +258,7 @@ def _declare(settings: Configuration, where: str, found: Iterable[Setting]) -> N
 
 
 def _import_settings(package: str) -> None:
-    """Import a package's module ``_settings``, where it has one. Raises UsageError when that fails."""
+    """Import a package's module ``_settings``, if it has one. Raises UsageError if that fails."""
     name = f"{package}._settings"
     try:
         __import__(name)
@@ -266,7 +269,7 @@ def _import_settings(package: str) -> None:
 
 
 def _module_of(target: str) -> str:
-    """Return the name under which the module of a loaded target stands; "" when it cannot be found."""
+    """Return the module name of a loaded target; "" if it cannot be found."""
     import os
 
     place = target.rpartition(":")[0] if ":" in target else target

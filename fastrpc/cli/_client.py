@@ -1,9 +1,9 @@
-"""A small client: starts a server process and speaks MCP with it over its pipes, within time limits.
+"""A small stdio client: starts a server process and uses MCP over its pipes, with time limits.
 
-For `call`, `demo` and `selftest`, which promise a real session. One thread, one `select` loop: it
-reads while it writes, so two full pipes never wait for each other. The standard library's json reads
-the answers, so that fastrpc does not check itself. Not a general client: one legacy handshake, and
-requests from the server's side only where `on_question` answers them.
+For `call`, `demo` and `selftest`, which need a real session. One thread with one `select` loop: it reads
+while it writes, so that two full pipes cannot block each other. Answers are parsed by the standard library's
+json, so that fastrpc does not check itself. Not a general client: it knows one handshake (`initialize`), and
+answers the server's requests only with `on_question`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,13 @@ READ_SIZE = 1 << 18
 
 
 class ConversationFailed(FastrpcError):
-    """The server ended, did not answer in time, or answered what no server may. `exit_code` is there
-    when it ended."""
+    """The server ended, did not answer in time, or sent an invalid answer. `exit_code` is set if it ended."""
 
     exit_code: int | None = None
 
 
 class Answer:
-    """What a request came to: `result` or `error` as it came, and how long it took."""
+    """The answer to a request: `result` or `error` as received, and the time it took in seconds."""
 
     __slots__ = ("error", "result", "seconds")
 
@@ -58,7 +57,7 @@ class Answer:
         return facts
 
     def text(self) -> str:
-        """Return the content as text; a block that is no text is named instead."""
+        """Return the content as text; a block that is not text is named instead."""
         return "\n".join(_block_text(block) for block in self.result.get("content", ()))
 
 
@@ -72,7 +71,7 @@ def _block_text(block: dict[str, Any]) -> str:
     return f"[{block.get('type')} {kind}, {size:,} characters of base64]"
 
 
-# ``python -m`` would look for modules in the working directory first, which may be anybody's.
+# ``python -m`` would look for modules in the working directory first, which may be untrusted.
 START = """\
 import sys
 sys.path[:] = filter(None, sys.path)
@@ -88,9 +87,9 @@ def server_command(arguments: list[str]) -> list[str]:
 def sheltered_environment(
     names: Iterable[str], folder: str, settings: Iterable[Setting] = ()
 ) -> dict[str, str]:
-    """Return this environment with all tools switched on and the state kept in `folder`: for a session
-    that must not depend on the user's switches nor touch the user's state. `settings` are those that the
-    toolset declares: flags among them that are on by default are on."""
+    """Return this process's environment with all tools switched on and the state folder `folder`, for a
+    session that is independent of the user's switches and state. `settings` are those of the toolset: flags
+    that are on by default are set to on."""
     from fastrpc.settings import switch
 
     switches = {switch("TOOL_", name): "1" for name in names}
@@ -101,10 +100,10 @@ def sheltered_environment(
 
 
 class Client:
-    """A server process and the session with it. Use it in a ``with`` block: leaving it ends both.
+    """A server process and the session with it. Use it in a ``with`` block, which ends both.
 
-    `environment` replaces the process environment; the server's stderr goes to `stderr` (a
-    descriptor; default: this process's own). `capabilities` is what the client says it can do.
+    `environment` replaces the process environment; `stderr` is a descriptor for the server's standard error
+    (default: this process's own). `capabilities` are the client capabilities to declare.
     """
 
     def __init__(
@@ -134,7 +133,7 @@ class Client:
         self.last_id = 0
         self.on_notification: Callable[[dict[str, Any]], None] | None = None
         self.on_question: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-        """Called with each request of the server's; returns the result that answers it."""
+        """Called with each request of the server; returns its result."""
 
     def __enter__(self) -> Client:
         return self
@@ -151,7 +150,7 @@ class Client:
     # --- the session ---
 
     def initialize(self) -> Answer:
-        """Shake hands; the time counts from the start of the process."""
+        """Run the handshake; the time counts from the start of the process. Raises ConversationFailed."""
         from fastrpc.version import __version__
 
         params = {
@@ -167,7 +166,7 @@ class Client:
         return answer
 
     def list_tools(self) -> list[dict[str, Any]]:
-        """Return the descriptors of all tools, page after page."""
+        """Return the descriptors of all tools, from all pages. Raises ConversationFailed."""
         tools: list[dict[str, Any]] = []
         params: dict[str, Any] = {}
         while True:
@@ -181,7 +180,7 @@ class Client:
             params = {"cursor": cursor}
 
     def request(self, method: str, params: dict[str, Any] | None = None, limit: float = 60.0) -> Answer:
-        """Send a request and return its answer, an error included."""
+        """Send a request and return its answer, which may be an error. Raises ConversationFailed."""
         sent = time.perf_counter()
         return self.wait_for(self.begin(method, params), sent, limit)
 
@@ -201,7 +200,7 @@ class Client:
         self.send(encode(message))
 
     def wait_for(self, request_id: int, sent: float, limit: float) -> Answer:
-        """Wait for one answer. What comes before it is taken by `take`."""
+        """Wait for one answer; other messages go to `take`. Raises ConversationFailed."""
         deadline = time.monotonic() + limit
         while True:
             message = self._next_message(deadline)
@@ -210,14 +209,15 @@ class Client:
             self.take(message)
 
     def listen(self, seconds: float) -> dict[str, Any]:
-        """Wait for the next message that the server sends by itself, take it, and return it."""
+        """Wait for the next notification or request of the server, handle it, and return it. Raises
+        ConversationFailed."""
         message = self._next_message(time.monotonic() + seconds)
         self.take(message)
         return message
 
     def take(self, message: dict[str, Any]) -> None:
-        """Hand a notification to `on_notification` and a question to `on_question`; any other message is one
-        that nobody asked for, and an error."""
+        """Pass a notification to `on_notification` and a request to `on_question`. Raises ConversationFailed
+        for any other message."""
         if "method" in message and "id" not in message:
             if self.on_notification is not None:
                 self.on_notification(message)
@@ -233,8 +233,8 @@ class Client:
         self.exchange(data, 0, limit)
 
     def exchange(self, data: bytes, lines: int, limit: float = 60.0) -> list[bytes]:
-        """Write `data` while reading, until all is written and `lines` more lines have come; return
-        those lines. With 0 lines what arrives is kept for later."""
+        """Write `data` while reading, until all is written and `lines` more lines have arrived; return those
+        lines. With 0 lines, what arrives is kept for later. Raises ConversationFailed."""
         deadline = time.monotonic() + limit
         view = memoryview(data)
         parts = [self.received]
@@ -294,11 +294,11 @@ class Client:
         error.exit_code = code
         return error
 
-    # --- the end ---
+    # --- closing ---
 
     def close(self) -> int:
-        """Close the server's input, wait for its end and return its exit code. A server that stays is
-        killed, and that is a `ConversationFailed`."""
+        """Close the server's input, wait until it ends, and return its exit code. A server that does not end
+        is killed. Raises ConversationFailed in that case."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
@@ -317,7 +317,7 @@ class Client:
             self.process.stdout.close()
 
     def _read_to_end(self, deadline: float) -> None:
-        """Read what is still written: a server must not stand at a full pipe while it ends."""
+        """Read what the server still writes: it must not block on a full pipe while it ends."""
         if self.process.stdout is None or self.process.stdout.closed:
             return
         while (seconds := deadline - time.monotonic()) > 0:

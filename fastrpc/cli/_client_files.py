@@ -1,6 +1,6 @@
-"""Reads and replaces a client's configuration file: whole or not at all, with a copy of what was there.
+"""Reads and replaces a client's configuration file: atomically, with a backup copy.
 
-Of the copies the newest few are kept. What stands in the file is `_client_formats`'s business.
+The newest few backups are kept. The content is handled by `_client_formats`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ KEPT_COPIES = 5
 
 
 def read(path: str) -> str:
-    """Return a file's text, "" if there is none. Raises UsageError."""
+    """Return a file's text, "" if it does not exist. Raises UsageError."""
     from fastrpc.regular_files import LARGEST, read_regular
 
     try:
@@ -28,9 +28,11 @@ def read(path: str) -> str:
 
 
 def write(path: str, text: str) -> str | None:
-    """Replace a file at once, and return where its copy lies, None if there was no file. Raises UsageError.
+    """Replace a file atomically; return the path of the backup, or None if the file is new. Raises
+    UsageError.
 
-    A link stays one: what it leads to is replaced. A new file is for its owner only, as it may hold secrets.
+    For a symbolic link, its target is replaced. A new file is readable by its owner only, as it may contain
+    secrets.
     """
     import tempfile
 
@@ -65,7 +67,7 @@ def _copy(path: str) -> str | None:
     stamp = time.strftime("%Y%m%d-%H%M%S")
     backup = f"{path}.{stamp}.bak"
     number = 1
-    while os.path.lexists(backup):  # a link there would be written through
+    while os.path.lexists(backup):  # a link there would be followed
         number += 1
         backup = f"{path}.{stamp}-{number}.bak"
     shutil.copy2(path, backup)
@@ -73,7 +75,7 @@ def _copy(path: str) -> str | None:
 
 
 def _prune_copies(path: str) -> None:
-    """Remove all but the newest copies that `_copy` has made of a file."""
+    """Remove all but the newest backups of a file."""
     folder, name = os.path.split(path)
     form = re.compile(re.escape(name) + r"\.(\d{8}-\d{6})(?:-(\d+))?\.bak")
     copies = []

@@ -1,7 +1,7 @@
-"""How a server is written into a client's configuration: as JSON, TOML or YAML.
+"""Adds a server to a client's configuration text: JSON, TOML or YAML.
 
-A text goes in and a changed one comes out; nothing here touches files. Everything but the one entry stays as
-it was written, line endings too; a form that cannot be changed so is refused. Linear in the text's length.
+Text in, changed text out; no file access. Everything except the one entry stays as it was, including line
+endings; a text that cannot be changed in this way is refused. Takes time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 BLOCK_LINE = re.compile(r"\s|#|---\s|\.\.\.\s|[^\s:{\[-][^:]*:(?:\s|$)")
-"""How a line begins in a file that is one mapping, written as a block."""
+"""The beginning of a line in a YAML file that is one block mapping."""
 UNSAFE = "the file has a form that cannot be changed safely; take --print and change it yourself"
 
 
 class ServerEntry:
-    """How a client reaches a server: by a command with its arguments and variables, or by a URL.
+    """How a client reaches a server: by a command with arguments and variables, or by a URL.
 
-    `token_variable` names the environment variable of the client that holds the token for `url`.
+    `token_variable` names the client's environment variable with the token for `url`.
     """
 
     __slots__ = ("args", "command", "env", "token_variable", "url")
@@ -47,11 +47,11 @@ class ServerEntry:
 
 
 class Client:
-    """One client: its name for people, its file (a function, as it depends on the environment), the section
-    of servers in it, and what makes the client read it again. The subclasses know the file's format.
+    """One client: its display name, its file (a function, as it depends on the environment), the section with
+    the servers, and what makes it reload the file. Subclasses implement the file's format.
 
-    `remote` says whether the client reaches servers by URL itself; `variable` is how its file refers to an
-    environment variable, "" where it cannot.
+    `remote`: whether the client itself can connect to URLs; `variable`: how its file refers to an environment
+    variable, "" if it cannot.
     """
 
     remote = True
@@ -64,15 +64,15 @@ class Client:
         self.again = again
 
     def put(self, text: str, name: str, entry: ServerEntry) -> str:
-        """Return a file's text with a server in it. Raises UsageError for a text that cannot be read."""
+        """Return the file's text with a server added. Raises UsageError for a text that cannot be parsed."""
         return _with_its_line_endings(text, lambda plain: self._put(plain, name, entry))
 
     def take(self, text: str, name: str) -> str:
-        """Return a file's text without a server. Raises UsageError for a text that cannot be read."""
+        """Return the file's text without a server. Raises UsageError for a text that cannot be parsed."""
         return _with_its_line_endings(text, lambda plain: self._take(plain, name))
 
     def shown(self, name: str, entry: ServerEntry) -> str:
-        """Return what is to be put into a file, for a person to paste."""
+        """Return the text that a person can paste into the file."""
         raise NotImplementedError
 
     def _put(self, text: str, name: str, entry: ServerEntry) -> str:
@@ -83,7 +83,7 @@ class Client:
 
 
 def _with_its_line_endings(text: str, change: Callable[[str], str]) -> str:
-    """Change a text whose lines end in CR LF as one whose lines end in LF, and give it its endings back."""
+    """Apply a change to a text with CR LF line endings as if it had LF, and restore the endings."""
     if "\r\n" not in text or text.count("\r\n") != text.count("\n"):
         return change(text)
     return change(text.replace("\r\n", "\n")).replace("\n", "\r\n")
@@ -93,7 +93,7 @@ def _with_its_line_endings(text: str, change: Callable[[str], str]) -> str:
 
 
 class JsonClient(Client):
-    """A client whose file is JSON, with comments and trailing commas perhaps.
+    """A client with a JSON file, which may contain comments and trailing commas.
 
     `local` and `remote_entry` return the entry of a server: ``local(entry)``, ``remote_entry(url)``.
     """
@@ -136,7 +136,7 @@ class JsonClient(Client):
 
 
 def command_entry(entry: ServerEntry) -> dict[str, Any]:
-    """Return the entry that most clients want: `command`, `args` and `env`."""
+    """Return the entry that most clients expect: `command`, `args` and `env`."""
     found: dict[str, Any] = {"command": entry.command, "args": entry.args}
     if entry.env:
         found["env"] = entry.env
@@ -144,7 +144,7 @@ def command_entry(entry: ServerEntry) -> dict[str, Any]:
 
 
 def _checked_json(before: str, after: str, section: str, name: str) -> str:
-    """Return a changed text if nothing else in it has changed."""
+    """Return the changed text if nothing else has changed. Raises UsageError."""
     old = _json_text.parse(before).plain if before.strip("\ufeff \t\r\n") else {}
     new = _json_text.parse(after).plain
     if _without(old, section, name) != _without(new, section, name):
@@ -153,7 +153,7 @@ def _checked_json(before: str, after: str, section: str, name: str) -> str:
 
 
 def _without(document: Any, section: str, name: str) -> Any:
-    """Return a document without one server, and without a section that is empty then."""
+    """Return a document without one server, and without a section that becomes empty."""
     servers = {key: value for key, value in document.get(section, {}).items() if key != name}
     rest = {key: value for key, value in document.items() if key != section}
     return {**rest, section: servers} if servers else rest
@@ -163,7 +163,7 @@ def _without(document: Any, section: str, name: str) -> Any:
 
 
 class TomlClient(Client):
-    """Codex: each server is a table, with a table of its environment behind it."""
+    """Codex: each server is a table, followed by a table with its environment."""
 
     variable = "{}"
 
@@ -195,7 +195,7 @@ class TomlClient(Client):
         else:
             members = {"command": entry.command, "args": entry.args}
         lines = [f"[{table}]"]
-        # A JSON string or list of strings is one of TOML too, but for characters beyond 16 bits in \u form.
+        # A JSON string or list of strings is also valid TOML, except characters beyond 16 bits in \u form.
         lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in members.items()]
         if entry.env:
             lines.append(f"\n[{table}.env]")
@@ -207,7 +207,8 @@ class TomlClient(Client):
 
 
 def _check_toml(before: str, after: str, section: str, name: str) -> None:
-    """Raise UsageError if anything else has changed. CPython 3.10 cannot read TOML: there nobody looks."""
+    """Raise UsageError if anything else has changed. CPython 3.10 has no TOML parser: there it is not
+    checked."""
     if sys.version_info >= (3, 11):
         import tomllib
 
@@ -227,8 +228,8 @@ def _check_toml(before: str, after: str, section: str, name: str) -> None:
 
 
 class YamlClient(Client):
-    """Goose: each server is a block in the mapping `extensions`. Only whole lines are added and removed, in
-    a section that is written as a block; other forms are refused, as nothing here reads YAML as a whole."""
+    """Goose: each server is a block in the mapping `extensions`. Only whole lines are added and removed, in a
+    section that is a block; other forms are refused, because this is not a complete YAML parser."""
 
     def _put(self, text: str, name: str, entry: ServerEntry) -> str:
         lines = self._take(text, name).splitlines(keepends=True)
@@ -263,7 +264,7 @@ class YamlClient(Client):
         return "".join([*lines[:first], *lines[after:]])
 
     def _block(self, lines: list[str]) -> tuple[int | None, int]:
-        """Return where the lines of the section begin and end; None if the file has no such section."""
+        """Return the first and last line of the section; None if the file has no such section."""
         found = [at for at, line in enumerate(lines) if line.startswith(f"{self.section}:")]
         if not found:
             if not all(BLOCK_LINE.match(line) for line in lines):
@@ -282,7 +283,7 @@ class YamlClient(Client):
 
 
 def _yaml_entry(name: str, entry: ServerEntry, indent: str) -> list[str]:
-    """Return the lines of a server. Values are JSON, which is YAML too."""
+    """Return the lines of a server. Values are JSON, which is valid YAML."""
     members: dict[str, Any] = {"name": name, "enabled": True, "timeout": 300}
     if entry.url:
         members.update(type="streamable_http", uri=entry.url)
@@ -294,7 +295,7 @@ def _yaml_entry(name: str, entry: ServerEntry, indent: str) -> list[str]:
 
 
 def _child_indent(lines: list[str]) -> str:
-    """Return the indentation of a block's members, that of the first one."""
+    """Return the indentation of a block's first member."""
     first = next((line for line in lines if not _is_gap(line)), "  -")
     return first[: len(first) - len(first.lstrip(" "))]
 

@@ -1,7 +1,6 @@
-"""The clients that `fastrpc install-client` knows: where each keeps its servers, and what it calls the parts.
+"""The clients of `fastrpc install-client`: where each stores its servers, and the names of the members.
 
-A client is one entry of `CLIENTS`. The forms of files are in `_client_formats`, reading and writing them in
-`_client_files`.
+A client is one entry of `CLIENTS`. File formats are in `_client_formats`, file access in `_client_files`.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ def _home(*parts: str) -> str:
 
 
 def _settings(*parts: str) -> str:
-    """Return a path in the folder for settings that most programs use on Linux, and some on macOS."""
+    """Return a path in the folder for settings of most programs on Linux, and some on macOS."""
     return os.path.join(os.environ.get("XDG_CONFIG_HOME") or _home(".config"), *parts)
 
 
 def _programs(*parts: str) -> str:
-    """Return a path in the folder where desktop programs keep their settings."""
+    """Return a path in the folder where desktop programs store their settings."""
     if sys.platform == "darwin":
         return _home("Library", "Application Support", *parts)
     return _settings(*parts)
 
 
 def _within(variable: str, default: str, name: str) -> str:
-    """Return a file's path in the folder that a variable names, else in the default one."""
+    """Return a file's path in the folder that a variable names, else in the default folder."""
     return os.path.join(os.environ.get(variable) or default, name)
 
 
 def _opencode_file() -> str:
-    """Return opencode's file: the one with comments in its name, if that is there."""
+    """Return opencode's file: the one whose name allows comments, if it exists."""
     named = os.environ.get("OPENCODE_CONFIG")
     with_comments = _settings("opencode", "opencode.jsonc")
     return named or (

@@ -1,10 +1,10 @@
-"""A toolset's published contract, and how a tool's descriptor is held against it.
+"""The published contract of a toolset, and how a tool's descriptor is compared with it.
 
-A toolset package may hold a module ``_contract`` with ``CONTRACT``: the tools it has published, in
-order. For each: ``module`` (its file in the package), ``effect``, ``description``, ``parameters``
-(name → type, required, description) and, where there are some, ``extras`` (parameters that came later,
-always optional). What was published is never renamed, retyped or made stricter; `differences` says
-where a descriptor does. The contract is data of the toolset: nothing here names a tool.
+A toolset package may have a module ``_contract`` with ``CONTRACT``: the published tools, in order. For each:
+``module`` (its file in the package), ``effect``, ``description``, ``parameters`` (name → type, required,
+description) and, if there are any, ``extras`` (parameters added later, always optional). What is published is
+never renamed, retyped or made stricter; `differences` reports violations. The contract is data of the
+toolset: no tool is named here.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def load_contract(toolset: str) -> Contract:
-    """Return the contract of a toolset, empty when it has published none."""
+    """Return the contract of a toolset, empty if it has none."""
     companion = load_companion(toolset, "_contract")
     contract: Contract = getattr(companion, "CONTRACT", {})
     return contract
 
 
 def load_companion(toolset: str, name: str) -> Any:
-    """Return a module that stands beside the tools of a toolset, or None."""
+    """Return a module beside the tools of a toolset, or None."""
     from importlib import import_module
     from importlib.util import find_spec
 
@@ -34,7 +34,7 @@ def load_companion(toolset: str, name: str) -> Any:
 
 
 def find_module(name: str) -> Any:
-    """Return the spec of a package by its name; None when there is none, or when it is no package."""
+    """Return the spec of a package; None if it does not exist or is not a package."""
     from importlib.util import find_spec
 
     try:
@@ -45,7 +45,7 @@ def find_module(name: str) -> Any:
 
 
 def differences(published: dict[str, Any], descriptor: dict[str, Any], effect: str | None) -> list[str]:
-    """Return what a tool's descriptor breaks of its contract, one sentence each."""
+    """Return how a tool's descriptor violates its contract, one sentence each."""
     found: list[str] = []
     text = descriptor.get("description", "")
     if text != published["description"] and not text.startswith(published["description"] + "\n"):

@@ -1,4 +1,4 @@
-"""The smallest server that can be timed: one tool that gives its argument back. Run by `fastrpc demo`."""
+"""The smallest server for measurements: one tool that returns its argument. Run by `fastrpc demo`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What `fastrpc dev` knows of a session: enough to hand the client on from one server process to the next.
+"""The session state of `fastrpc dev`: enough to move a client from one server process to the next.
 
-Sees every line of both directions, keeps the requests in flight and what a new server has to be told again
-(the handshake, the log level, subscriptions), and says what the client has to hear of a change. No I/O.
-The server's own requests get ids that no other process has used: an answer that comes late is then known.
+Sees every line in both directions. Keeps the pending requests and what a new server must receive again (the
+handshake, the log level, subscriptions), and knows which change notifications the client may receive. No I/O.
+Requests of the server get ids that no other process has used, so that late answers are recognised.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 OWN = "fastrpc-dev:"
-"""What the ids of this program's own requests begin with."""
+"""The prefix of the ids of this program's own requests."""
 
 PROBE = OWN + "probe"
 LISTS = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
-"""The lists that can change, and what a 2026-07-28 client calls its wish to hear of that."""
+"""The lists that can change, and the name of each in the filter of a 2026-07-28 client."""
 
 RELOADED = "the server was reloaded while it worked on this request; send it again"
 ENDED = "the server ended while it worked on this request; see its standard error"
 
 
 class Pending:
-    """A request of the client that is not answered yet; `batch` is the same for all of one batch."""
+    """A pending request of the client; `batch` is the same object for all elements of a batch."""
 
     __slots__ = ("batch", "began", "message")
 
@@ -40,7 +40,7 @@ class Pending:
 
 
 class Session:
-    """One client's session, whichever process serves it."""
+    """One client's session, independent of the process that serves it."""
 
     def __init__(self) -> None:
         self.pending: dict[str, Pending] = {}
@@ -51,36 +51,36 @@ class Session:
         self._log_level: dict[str, Any] | None = None
         self._subscribed: dict[str, dict[str, Any]] = {}
         self._listening: dict[str, dict[str, Any]] = {}  # subscriptions/listen, by key
-        self._asked: dict[str, Any] = {}  # the server's own id for each request under ours
-        self._swallow: set[str] = set()  # keys of answers, and of acknowledgements, that are not the client's
+        self._server_ids: dict[str, Any] = {}  # the server's own id for each request under our id
+        self._swallow: set[str] = set()  # keys of answers and acknowledgements that are not for the client
         self._last = 0
 
-    # --- from the client --------------------------------------------------------------------------------
+    # --- from the client ------------------------------------------------------------------------------
 
     def from_client(self, line: bytes) -> bytes | None:
-        """Note a line of the client's; return what the server is to get, None if that is nothing."""
+        """Handle a line from the client; return what the server receives, or None."""
         self._last += 1
         message = read(line)
         if isinstance(message, list):  # a batch, of 2025-03-26
             for element in message:
                 if isinstance(element, dict):
-                    self._note(element, self._last)
+                    self._track(element, self._last)
             return line
         if not isinstance(message, dict):
             return line
         if "method" not in message and "id" in message:
             return self._answer(message)
-        self._note(message, 0)
+        self._track(message, 0)
         return line
 
     def _answer(self, message: dict[str, Any]) -> bytes | None:
-        """The client answers a server: the one that runs, or one that is gone."""
+        """Handle a client's answer to the current server, or to one that has ended."""
         key = str(message["id"])
-        if key not in self._asked:
+        if key not in self._server_ids:
             return None
-        return encode({**message, "id": self._asked.pop(key)})
+        return encode({**message, "id": self._server_ids.pop(key)})
 
-    def _note(self, message: dict[str, Any], batch: int) -> None:
+    def _track(self, message: dict[str, Any], batch: int) -> None:
         method, params = message.get("method"), message.get("params")
         if not isinstance(params, dict):
             params = {}
@@ -103,12 +103,12 @@ class Session:
         elif method == "subscriptions/listen" and "id" in message:
             key = key_of(message["id"])
             self._listening[key] = message
-            del self.pending[key]  # it is not answered before the end
+            del self.pending[key]  # it stays open until the stream ends
 
-    # --- from the server --------------------------------------------------------------------------------
+    # --- from the server ------------------------------------------------------------------------------
 
     def from_server(self, line: bytes) -> bytes | None:
-        """Note a line of the server's; return what the client is to get, None if that is nothing."""
+        """Handle a line from the server; return what the client receives, or None."""
         self.answered = None
         message = read(line)
         if isinstance(message, list):
@@ -119,7 +119,7 @@ class Session:
         if not isinstance(message, dict):
             return line
         if "method" in message:
-            return self._said(message, line)
+            return self._on_server_message(message, line)
         key = key_of(message.get("id"))
         if key in self._swallow:
             self._swallow.discard(key)
@@ -128,11 +128,11 @@ class Session:
         self._listening.pop(key, None)
         return line
 
-    def _said(self, message: dict[str, Any], line: bytes) -> bytes | None:
+    def _on_server_message(self, message: dict[str, Any], line: bytes) -> bytes | None:
         if "id" in message:
             self._last += 1
             id = f"{OWN}{self._last}"
-            self._asked[id] = message["id"]
+            self._server_ids[id] = message["id"]
             return encode({**message, "id": id})
         if message["method"] == "notifications/subscriptions/acknowledged":
             meta = message.get("params", {}).get("_meta", {})
@@ -142,17 +142,17 @@ class Session:
                 return None
         return line
 
-    # --- one server after the other ---------------------------------------------------------------------
+    # --- changing servers -----------------------------------------------------------------------------
 
     def probe(self) -> bytes:
-        """Return the request by whose answer a new server shows that it serves."""
+        """Return the request that a new server must answer before it is used."""
         meta = {VERSION_KEY: MODERN, CAPABILITIES_KEY: {}}
         return encode({"jsonrpc": "2.0", "id": PROBE, "method": "server/discover", "params": {"_meta": meta}})
 
     def replay(self) -> list[bytes]:
-        """Return what a new server has to be told; its answers do not reach the client.
+        """Return the messages for a new server; the client does not receive the answers to them.
 
-        A handshake that the last server has not answered is the exception.
+        The exception is a handshake that the previous server has not answered.
         """
         messages = []
         if self._handshake is not None:
@@ -176,16 +176,17 @@ class Session:
         return {**message, "id": id}
 
     def give_up(self, reason: str) -> list[bytes]:
-        """The server is gone: return an error for each request in flight, and take its questions back.
+        """The server has ended: return an error for each pending request, and a cancellation for each of its
+        own requests.
 
-        The handshake stays in flight: the next server answers it.
+        The handshake stays pending: the next server answers it.
         """
         self._swallow.clear()
         lines = []
-        for id in self._asked:
+        for id in self._server_ids:
             params = {"requestId": id, "reason": reason}
             lines.append(encode({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
-        self._asked.clear()
+        self._server_ids.clear()
         batches: dict[int, list[dict[str, Any]]] = {}
         for key, request in list(self.pending.items()):
             if request.message is not self._handshake:
@@ -196,7 +197,7 @@ class Session:
         return lines
 
     def changes(self, kinds: set[str]) -> list[bytes]:
-        """Return what tells the client that lists may have changed: those that it may hear of."""
+        """Return the list_changed notifications that the client may receive."""
         lines = []
         for kind, wish in LISTS.items():
             message: dict[str, Any] = {"jsonrpc": "2.0", "method": f"notifications/{kind}/list_changed"}
@@ -211,17 +212,17 @@ class Session:
 
 
 def kinds_of(capabilities: dict[str, Any]) -> set[str]:
-    """Return the lists that a server says it has."""
+    """Return the lists that a server's capabilities declare."""
     return {kind for kind in LISTS if kind in capabilities}
 
 
 def refusal(id: Any, reason: str) -> dict[str, Any]:
-    """Return the answer to a request that no server works on any more."""
+    """Return an error response for a request whose server has ended."""
     return {"jsonrpc": "2.0", "id": id, "error": {"code": InternalError.code, "message": reason}}
 
 
 def read(line: bytes) -> Any:
-    """Return a line as a JSON value; None if it is none, which is the server's to say."""
+    """Return a line as a JSON value, or None if it is not JSON, which the server reports."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
@@ -237,5 +238,5 @@ def encode(message: Any) -> bytes:
 
 
 def key_of(id: Any) -> str:
-    """Return the text by which an id is looked up: 1 and "1" are two."""
+    """Return the dictionary key of an id, which distinguishes 1 from "1"."""
     return json.dumps(id, ensure_ascii=False)

@@ -1,7 +1,7 @@
-"""One line for a message of the wire, for a person's eyes: what `fastrpc dev` writes to standard error.
+"""One readable line for each message: what `fastrpc dev` writes to standard error.
 
-A direction, the id, the method, what it was about; for an answer the time it took and the beginning of what
-came. Secrets are masked as in a trace.
+Direction, id, method and subject; for an answer, the time it took and the beginning of its content. Secrets
+are masked as in a trace.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 FROM_CLIENT = "→"
 TO_CLIENT = "←"
-WIDTH = 100  # characters of what is shortened
+WIDTH = 100  # characters of shortened values
 
 SUBJECTS = ("name", "uri", "level", "protocolVersion")
-"""The params that say what a request is about, the first that is there."""
+"""The params that identify the subject of a request; the first that exists is shown."""
 
 
 def shown(direction: str, message: Any, asked: dict[str, Any] | None = None, seconds: float = 0.0) -> str:
-    """Return a message as one line; `asked` is the request that it answers, `seconds` the time it took."""
+    """Return a message as one line. `asked` is the request that it answers, `seconds` the time that took."""
     if isinstance(message, list):
         return f"{direction} a batch of {len(message)}: {shortened(message)}"
     if not isinstance(message, dict):
@@ -82,7 +82,7 @@ def _block(block: Any) -> str:
 
 
 def shortened(value: Any) -> str:
-    """Return a value's JSON, secrets masked, cut where it is long."""
+    """Return a value as JSON, with secrets masked, cut if it is long."""
     text = json.dumps(value, ensure_ascii=False)
     text = masked(text.encode("utf-8", "replace").decode())
     if len(text) <= WIDTH:

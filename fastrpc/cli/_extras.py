@@ -1,11 +1,10 @@
-"""Which of the extras for users are installed. Reads the metadata of some twenty packages: about 10 ms, for
-commands that have the time."""
+"""Finds out which extras are installed. Reads the metadata of about twenty packages, which takes 10 ms."""
 
 from __future__ import annotations
 
 
 def extras() -> dict[str, bool]:
-    """Return each extra's name, and whether all of its packages are installed."""
+    """Return for each extra whether all of its packages are installed."""
     from importlib.metadata import PackageNotFoundError, distribution, requires
     from re import match
 

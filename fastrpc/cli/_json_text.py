@@ -1,8 +1,7 @@
-"""Changes one member of a JSON file as text, so that all else in it stays as it was written: order,
-indentation, comments and trailing commas too, which editors' files have.
+"""Changes one member of a JSON text and keeps everything else: order, indentation, comments, trailing commas.
 
-`parse` reads such a text; `put` and `take` return a changed one. Nothing here touches files. Linear in the
-text's length.
+`parse` reads a text; `put` and `take` return a changed text. No file access. Takes time linear in the length
+of the text.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ DEEPEST = 100
 
 
 class NotJson(FastrpcError):
-    """The text is no JSON, not even with comments; says where."""
+    """The text is not JSON, not even with comments. The message says where."""
 
 
 class Member:
-    """A member of an object: where its key and its value begin, where that ends, and the comma behind it."""
+    """A member of an object: the positions of its key, its value, its end, and the comma after it."""
 
     __slots__ = ("begin", "comma", "end", "value", "value_begin")
 
@@ -40,7 +39,7 @@ class Member:
 
 
 class Value:
-    """A value and its place in the text. `members` is None but for objects."""
+    """A value and its position in the text. `members` is None except for objects."""
 
     __slots__ = ("begin", "end", "members", "plain")
 
@@ -88,12 +87,12 @@ def take(text: str, section: str, name: str) -> str:
     begin, end = member.begin, member.end if member.comma is None else member.comma + 1
     line = text.rfind("\n", 0, begin) + 1
     rest = re.compile(r"[ \t]*\r?\n").match(text, end)
-    if not text[line:begin].strip() and rest:  # it has its lines for itself
+    if not text[line:begin].strip() and rest:  # it has lines of its own
         begin, end = line, rest.end()
     text = text[:begin] + text[end:]
     before = members[names[names.index(name) - 1]] if names[0] != name else None
     if member.comma is None and before is not None and before.comma is not None:
-        text = text[: before.comma] + text[before.comma + 1 :]  # it was the last one
+        text = text[: before.comma] + text[before.comma + 1 :]  # it was the last member
     return text
 
 
@@ -111,7 +110,7 @@ def _value(text: str, at: int, depth: int) -> Value:
     try:
         if match is not None:
             return Value(at, match.end(), json.loads(match[0]))
-    except ValueError:  # a number or a string that only looks like one
+    except ValueError:  # an invalid number or string
         pass
     raise _broken(text, at, "a value")
 
@@ -152,7 +151,7 @@ def _read_list(text: str, begin: int, depth: int) -> Value:
 
 
 def _gap(text: str, at: int) -> int:
-    """Return where white space and comments end; a mark of the byte order may stand at the very beginning."""
+    """Return the position after white space and comments; a byte order mark is allowed at the beginning."""
     if at == 0 and text.startswith("\ufeff"):
         at = 1
     match = GAP.match(text, at)
@@ -174,19 +173,19 @@ def _broken(text: str, at: int, expected: str) -> NotJson:
 
 
 def _add(text: str, found: Value, name: str, value: Any, unit: str) -> str:
-    """Return the text with one more member, the last, in an object."""
+    """Return the text with one more member at the end of an object."""
     members = list((found.members or {}).values())
     key = json.dumps(name, ensure_ascii=False)
     if not members:
         outer = _indent(text, found.begin)
         inner = outer + unit
-        inside = text[found.begin + 1 : found.end - 1].rstrip()  # a comment perhaps
+        inside = text[found.begin + 1 : found.end - 1].rstrip()  # may be a comment
         added = f"{{{inside}\n{inner}{key}: {_dump(value, unit, inner)}\n{outer}}}"
         return text[: found.begin] + added + text[found.end :]
     last = members[-1]
     indent = _indent(text, last.begin)
     comma, more = ("", ",") if last.comma is not None else (",", "")
-    at = len(text[: found.end - 1].rstrip())  # behind comments
+    at = len(text[: found.end - 1].rstrip())  # after comments
     added = f"\n{indent}{key}: {_dump(value, unit, indent)}{more}"
     end = "" if "\n" in text[at : found.end] else "\n" + _indent(text, found.begin)
     return f"{text[: last.end]}{comma}{text[last.end : at]}{added}{end}{text[at:]}"
@@ -197,12 +196,12 @@ def _dump(value: Any, unit: str, indent: str) -> str:
 
 
 def _indent(text: str, at: int) -> str:
-    """Return the white space with which the line of a place begins."""
+    """Return the indentation of the line that contains a position."""
     line = text[text.rfind("\n", 0, at) + 1 : at].lstrip("\ufeff")
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _unit(text: str, root: dict[str, Member]) -> str:
-    """Return by how much the file indents."""
+    """Return the file's unit of indentation."""
     first = next(iter(root.values()), None)
     return (_indent(text, first.begin) if first is not None else "") or "  "

@@ -1,16 +1,16 @@
-"""Where a server works that was started in ``/``, as desktop clients do: in the client's single root.
+"""Chooses the working directory of a server started in ``/``, as desktop clients do: the client's only root.
 
-The first call of a tool waits until the client has said what its roots are, where it says that it has some.
-Exactly one that is a folder: the server goes there and takes that folder's settings, which may switch
-tools off (`fastrpc.settings`). Anything else: it stays where it is, in the home folder. Asked once for the
-life of the process; later calls take the way without hooks again. Imported by nothing but such a start.
+The first tool call waits until the client has sent its roots, if it declares them. If there is exactly one
+and it is a folder, the server changes to it and loads the settings there, which may switch tools off
+(`fastrpc.settings`). Otherwise the server stays in the home folder. The client is asked once in the life of
+the process; later calls run without the hook. Imported only after such a start.
 """
 
 from __future__ import annotations
 
 import os
 
-from fastrpc.cli import say
+from fastrpc.cli import write_line
 from fastrpc.errors import FastrpcError, InvalidParams
 
 TYPE_CHECKING = False
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from fastrpc.server import Server
     from fastrpc.settings import Configuration
 
-ANSWER_SECONDS = 5.0  # no person is asked: a client that knows its roots says them at once
-ROUNDS = 64  # calls that the client answers at the same time, or one that it cannot answer
+ANSWER_SECONDS = 5.0  # seconds; no person is asked, so the client can answer at once
+ROUNDS = 64  # concurrent calls, or one whose client cannot answer
 KEY = "fastrpc-roots"
 
 
 def follow_roots(
     server: Server, settings: Configuration, environ: dict[str, str], options: dict[str, str]
 ) -> None:
-    """Have the first call of a tool ask the client where to work. The settings are read again there, with the
-    environment and the options that the process was started with."""
+    """Make the first tool call ask the client for its roots. The settings are then loaded again there, with
+    the environment and the options that the process was started with."""
     lock: Lock | None = None
     rounds = 0
     server.settled = False
@@ -44,7 +44,7 @@ def follow_roots(
             from asyncio import Lock
 
             lock = Lock()
-        async with lock:  # a call that comes meanwhile must not run in the wrong folder
+        async with lock:  # a concurrent call must not run in the wrong folder
             if not server.settled:
                 rounds += 1
                 folder = await _root_of(call.context) if rounds <= ROUNDS else None
@@ -59,7 +59,7 @@ def follow_roots(
 
 
 async def _root_of(context: Context) -> str | None:
-    """Return the folder that is the client's only root; None if it has none, or several, or says nothing."""
+    """Return the client's only root as a folder; None if there is none, or several, or no answer."""
     if context.client_capabilities.get("roots") is None:
         return None
     from asyncio import TimeoutError, wait_for
@@ -75,7 +75,7 @@ async def _root_of(context: Context) -> str | None:
 
 
 def path_of(root: Root) -> str | None:
-    """Return the path of a root, a ``file:`` URI of this machine (RFC 8089); None for any other."""
+    """Return the path of a root with a local ``file:`` URI (RFC 8089); None for any other."""
     from urllib.parse import unquote_to_bytes, urlsplit
 
     try:
@@ -91,7 +91,7 @@ def path_of(root: Root) -> str | None:
 
 
 def _reloaded(settings: Configuration, environ: dict[str, str], options: dict[str, str]) -> Configuration:
-    """Return the settings as they are in the working directory, with all that has been declared."""
+    """Return the settings for the working directory, with all declarations."""
     from fastrpc.cli._assemble import toolset_settings
     from fastrpc.settings import load, settle
 
@@ -102,18 +102,18 @@ def _reloaded(settings: Configuration, environ: dict[str, str], options: dict[st
 
 
 def _move(server: Server, settings: Configuration, folder: str, reload: Callable[[], Configuration]) -> None:
-    """Work in a folder from now on, with the settings that hold there."""
+    """Change to a folder, with the settings that apply there."""
     from fastrpc.cli._assemble import switched_on
 
     try:
         os.chdir(folder)
     except OSError as error:
-        say(f"fastrpc: warning: the client's root {folder!r}: {error.strerror}")
+        write_line(f"fastrpc: warning: the client's root {folder!r}: {error.strerror}")
         return
     there = reload()
     for warning in there.warnings:
         if warning not in settings.warnings:
-            say(f"fastrpc: warning: {warning}")
+            write_line(f"fastrpc: warning: {warning}")
     there.export(os.environ)
     left = {tool.name for tool in switched_on(server.tools, there)}
     for tool in server.tools:

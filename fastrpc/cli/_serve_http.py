@@ -1,13 +1,12 @@
-"""``fastrpc serve --http``: from options and settings to a server over HTTP.
+"""``fastrpc serve --http``: makes a server over HTTP from options and settings.
 
-Imported by nothing else: who serves over standard input and output pays nothing for it. Secrets are taken out
-of the environment before anything of the tools is imported, so that neither they nor their programs inherit
-them.
+Imported by nothing else, so that a stdio server does not pay for it. Secrets are removed from the environment
+before any tool is imported, so that neither tools nor their programs inherit them.
 """
 
 from __future__ import annotations
 
-from fastrpc.cli import say
+from fastrpc.cli import write_line
 from fastrpc.cli._assemble import assemble
 from fastrpc.errors import UsageError
 
@@ -32,9 +31,9 @@ NEEDING = (
 
 
 def check(options: dict[str, str], given: list[str]) -> None:
-    """Raise UsageError for options that exclude each other, or need another one.
+    """Raise UsageError for options that exclude each other, or require another one.
 
-    `given` are the names of those among them that are for HTTP, at least one.
+    `given` are the options for HTTP that are present, at least one.
     """
     if "--http" not in options:
         raise UsageError(f"{given[0]} is for HTTP: give --http HOST:PORT too")
@@ -47,7 +46,7 @@ def check(options: dict[str, str], given: list[str]) -> None:
 
 
 def serve(options: dict[str, str], targets: list[str], settings: Configuration) -> None:
-    """Serve until a signal comes. Raises UsageError."""
+    """Serve until a signal arrives. Raises UsageError."""
     from fastrpc.transports.http.auth import take
     from fastrpc.transports.http.run import run
     from fastrpc.transports.http.settings import SECRETS, Settings
@@ -96,28 +95,28 @@ def _assembled(targets: list[str], settings: Configuration, options: dict[str, s
 
 
 def _token(options: dict[str, str], settings: Configuration) -> str | None:
-    """Return the token of the settings, checked as one of a file is. Raises UsageError."""
+    """Return the token of the settings, validated like one from a file. Raises UsageError."""
     if settings["FASTRPC_TOKEN"] == "":
         return None
     where = settings.origin("FASTRPC_TOKEN")
     if "--no-auth" in options:
         raise UsageError(f"--no-auth, but FASTRPC_TOKEN is set ({where}): one of them")
     if "--token-file" in options and where != "environment":
-        say(f"fastrpc: warning: {where}: FASTRPC_TOKEN counts too, besides --token-file")
+        write_line(f"fastrpc: warning: {where}: FASTRPC_TOKEN counts too, besides --token-file")
     from fastrpc.transports.http.auth import token_from_environment
 
     return token_from_environment({"FASTRPC_TOKEN": settings["FASTRPC_TOKEN"]})
 
 
 def _several(options: dict[str, str], name: str) -> list[str] | None:
-    """Return the values of an option that may stand there more than once."""
+    """Return the values of an option that may be repeated."""
     from fastrpc.settings import parse_names
 
     return list(parse_names(options[name])) if name in options else None
 
 
 def _check_workers(modules: list[str], settings: Configuration) -> None:
-    """Raise UsageError for tools that must not be served by several processes: those of the toolset."""
+    """Raise UsageError for tools that several processes must not serve: those of the toolset."""
     workers, toolset = settings["FASTRPC_WORKERS"], settings["FASTRPC_TOOLSET"]
     if workers > 1 and any(f"{module}.".startswith(f"{toolset}.") for module in modules):
         raise UsageError(

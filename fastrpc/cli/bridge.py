@@ -1,15 +1,15 @@
-"""``fastrpc bridge URL``: a remote server over standard input and output, for clients that speak only that.
+"""``fastrpc bridge URL``: offers a remote server over standard input and output, for clients without HTTP.
 
-It is a server with nothing of its own, a proxy of the URL: client and remote server may speak any two
-versions of the protocol. The token comes from the environment or a file, never from the command line, which
-others may read. Exit code 1 if the remote server could never be used.
+It is a server without features of its own that proxies the URL: client and remote server may use different
+protocol versions. The token comes from the environment or a file, never from the command line, which other
+users can read. Exit code 1 if the remote server could never be used.
 """
 
 from __future__ import annotations
 
 import os
 
-from fastrpc.cli import configuration, parser, say
+from fastrpc.cli import configuration, parser, write_line
 from fastrpc.errors import UsageError
 from fastrpc.version import __version__
 
@@ -30,7 +30,7 @@ EXAMPLES = f"""\
 
 
 def main(arguments: list[str]) -> int:
-    """Serve until the client is gone; return the exit code."""
+    """Serve until the client disconnects; return the exit code."""
     options = _parse(arguments)
     if options.log_level is not None:
         os.environ["FASTRPC_LOG_LEVEL"] = options.log_level
@@ -56,10 +56,12 @@ def main(arguments: list[str]) -> int:
     source = server._source
     source.shows_itself = True
     if os.isatty(0):
-        say("fastrpc waits for an MCP client on standard input, one JSON message a line. Ctrl-D ends it.")
+        write_line(
+            "fastrpc waits for an MCP client on standard input, one JSON message a line. Ctrl-D ends it."
+        )
     server.run(drain_seconds=options.drain_seconds, trace=options.trace)
     if source.failure is not None and not source.reached:
-        say(f"fastrpc: {source.failure}")
+        write_line(f"fastrpc: {source.failure}")
         return 1
     return 0
 
@@ -95,7 +97,7 @@ def _parse(arguments: list[str]) -> Namespace:
 
 
 def _checked(function: Any) -> Any:
-    """Return a parser of an option's value whose own words are the complaint."""
+    """Return a parser of an option's value that reports the parser's own error message."""
     from argparse import ArgumentTypeError
 
     def read(text: str) -> Any:
@@ -108,7 +110,7 @@ def _checked(function: Any) -> Any:
 
 
 def _token(path: str | None) -> str | None:
-    """Return the token, if there is one. It stays in no variable that a later child would inherit."""
+    """Return the token, or None. It is removed from the environment, which child processes inherit."""
     given = os.environ.pop(TOKEN_VARIABLE, "").strip()
     if path is None:
         return given or None

@@ -1,15 +1,15 @@
-"""``fastrpc call``: one tool, called in a real session with a server process.
+"""``fastrpc call``: calls one tool in a real session with a server process.
 
-The result's text goes to stdout, the server's log to stderr. Exit code 0; 1 when the result is an
-error or the session fails; 2 when the call itself is mistaken. What a ``key=value`` means is read
-from the tool's schema; whether the arguments fit is decided by the server.
+The result's text goes to stdout, the server's log to stderr. Exit code 0; 1 if the result is an error or the
+session fails; 2 if the command is wrong. A ``key=value`` is parsed by the tool's schema; the server validates
+the arguments.
 """
 
 from __future__ import annotations
 
 import sys
 
-from fastrpc.cli import parser, say, toolset_examples
+from fastrpc.cli import parser, toolset_examples, write_line
 from fastrpc.command_line import suggestion
 from fastrpc.errors import UsageError
 
@@ -41,9 +41,9 @@ def main(arguments: list[str]) -> int:
         with Client(chosen.target) as client:
             return _converse(client, chosen.tool, given, chosen.pairs, chosen.time_limit)
     except ConversationFailed as error:
-        if error.exit_code == 2:  # a mistaken target: the server has said so on stderr
+        if error.exit_code == 2:  # a wrong target: the server has written why to stderr
             return 2
-        say(f"fastrpc: {error}")
+        write_line(f"fastrpc: {error}")
         return 1
 
 
@@ -64,7 +64,7 @@ def _converse(client: Any, tool: str, given: dict[str, Any] | None, pairs: list[
         client.notify("notifications/cancelled", {"requestId": request, "reason": "interrupted"})
         raise
     if answer.error is not None:
-        say(f"fastrpc: {answer.error.get('message')}")
+        write_line(f"fastrpc: {answer.error.get('message')}")
         return 1
     text = answer.text()
     sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")
@@ -72,7 +72,7 @@ def _converse(client: Any, tool: str, given: dict[str, Any] | None, pairs: list[
 
 
 def _whole(text: str | None, pairs: list[str]) -> dict[str, Any] | None:
-    """Return the arguments given with ``--json``, or None."""
+    """Return the arguments given with ``--json``, or None. Raises UsageError."""
     if text is None:
         return None
     if pairs:
@@ -89,7 +89,7 @@ def _whole(text: str | None, pairs: list[str]) -> dict[str, Any] | None:
 
 
 def typed(pairs: list[str], tool: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return ``key=value`` words as arguments, each value read as its schema says."""
+    """Return ``key=value`` words as arguments, each value parsed by its schema. Raises UsageError."""
     properties: dict[str, Any] = schema.get("properties", {})
     is_open = schema.get("additionalProperties", False) is not False
     arguments: dict[str, Any] = {}
@@ -107,7 +107,7 @@ def typed(pairs: list[str], tool: str, schema: dict[str, Any]) -> dict[str, Any]
 
 
 def kinds_of(schema: Any) -> list[str]:
-    """Return the JSON types that a property's schema allows; none stands for any."""
+    """Return the JSON types that a property's schema allows; an empty list allows any."""
     if not isinstance(schema, dict):
         return []
     kinds = schema.get("type", [])
@@ -120,7 +120,8 @@ def kinds_of(schema: Any) -> list[str]:
 
 
 def value_of(key: str, text: str, kinds: list[str]) -> Any:
-    """Return the value of one argument: JSON of an allowed type, else a string where one is allowed."""
+    """Return the value of one argument: JSON of an allowed type, else a string if that is allowed. Raises
+    UsageError."""
     import json
 
     if kinds == ["string"]:
@@ -137,12 +138,12 @@ def value_of(key: str, text: str, kinds: list[str]) -> Any:
 
 
 def _refuse(name: str) -> None:
-    """NaN and Infinity are Python's, not JSON's."""
+    """Refuse NaN and Infinity, which Python accepts but JSON does not have. Raises ValueError."""
     raise ValueError(name)
 
 
 def json_type(value: Any) -> str:
-    """Return the name that JSON Schema has for a value's type."""
+    """Return the JSON Schema name of a value's type."""
     if value is None:
         return "null"
     if isinstance(value, float):

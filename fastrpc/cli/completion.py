@@ -1,7 +1,7 @@
-"""``fastrpc completion``: a script for bash, zsh or fish that completes commands, options and files.
+"""``fastrpc completion``: prints a script for bash, zsh or fish that completes commands, options and files.
 
-What there is to complete is read from the help of each command, which is the one place where options are
-described; the script holds it all, so that pressing Tab starts no Python.
+The options are read from the help of each command, the only place where they are described. The script
+contains all of them, so that pressing Tab starts no Python.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NO_FILES = (
 
 
 class Option:
-    """An option as the help shows it: its name, what its value is called ("" for none), its description."""
+    """An option in a help text: its name, the name of its value ("" if it has none), its description."""
 
     __slots__ = ("description", "name", "value")
 
@@ -40,7 +40,7 @@ class Option:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the script for one shell; return 0."""
+    """Print the script for one shell; return 0. Raises UsageError."""
     options = parser("completion", "|".join(SHELLS), EXAMPLES)
     options.add_argument("shell", metavar="SHELL", help=", ".join(SHELLS))
     shell = options.parse(arguments).shell
@@ -69,7 +69,7 @@ def _help_of(command: str, others: dict[str, tuple[str, Callable[[list[str]], in
 
 
 def _options(shown: str) -> list[Option]:
-    """Return the options of a help text; a description may begin on the line behind the option."""
+    """Return the options of a help text; a description may begin on the line after the option."""
     lines = shown.partition("\nexamples:")[0].splitlines()
     found = []
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
@@ -141,7 +141,7 @@ def _fish(commands: dict[str, str], options_of: dict[str, list[Option]]) -> str:
 
 
 def _by_value(options_of: dict[str, list[Option]]) -> tuple[list[str], list[str]]:
-    """Return the options whose value is a folder, and those whose value is no file."""
+    """Return the options whose value is a folder, and those whose value is not a file."""
     everyone = {option.name: option.value for options in options_of.values() for option in options}
     folders = [name for name, value in everyone.items() if value in FOLDERS]
     return folders, [name for name, value in everyone.items() if value in NO_FILES]

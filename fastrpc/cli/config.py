@@ -1,7 +1,7 @@
-"""``fastrpc config``: every setting with its value and where it came from. Secrets are masked.
+"""``fastrpc config``: prints every setting with its value and its origin. Secrets are masked.
 
-Those of the server, and of the tools that would be served: those of the toolset, or of all targets, which are
-loaded for it. Reads the same sources as `serve` and changes nothing. Warnings go to stderr.
+Includes the settings of the tools that would be served: those of the toolset, or of all targets, which are
+loaded for that. Reads the same sources as `serve` and changes nothing. Warnings go to stderr.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def main(arguments: list[str]) -> int:
 
 
 def in_order(values: Iterable[Value]) -> list[Value]:
-    """Return settings as they were declared, some behind the one that they name (`after`), switches last."""
+    """Return settings in the order of declaration, with those that have `after` moved there and switches
+    last."""
     shown: list[Value] = []
     switches = []
     place = 0

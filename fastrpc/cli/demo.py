@@ -1,9 +1,9 @@
-"""``fastrpc demo``: a client process and a server process talk, printed as a person wants to read it.
+"""``fastrpc demo``: prints a session between a client process and a server process, for people to read.
 
-What is said is the toolset's own: its module ``_demo`` has ``play(conversation)``. This module starts
-the server, prints who said what and how long it took, then times a short pipelined run of a trivial
-tool, and ends both servers. Any step that goes wrong ends the demo with exit code 1. It works in a
-folder of its own and keeps its state there.
+The script is the toolset's own: ``play(conversation)`` in its module ``_demo``. This module starts the
+server, prints each message and the time it took, then measures a short pipelined run of a trivial tool, and
+ends both servers. Any failure ends the demo with exit code 1. It uses a temporary folder, also for the tools'
+state.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import sys
 import time
 
-from fastrpc.cli import configuration, parser, say
+from fastrpc.cli import configuration, parser, write_line
 from fastrpc.cli._assemble import toolset_settings
 from fastrpc.cli._client import Answer, Client, ConversationFailed, encode, sheltered_environment
 from fastrpc.cli._contract import load_companion, load_contract
@@ -35,7 +35,7 @@ BOLD, DIM, GREEN, BLUE, RED = "1", "2", "32", "34", "31"
 
 
 def main(arguments: list[str]) -> int:
-    """Play the whole conversation; return 0 when every step went as it should, else 1."""
+    """Run the demo; return 0 if every step succeeded, else 1."""
     parser("demo", "", EXAMPLES).parse(arguments)
     toolset = configuration()["FASTRPC_TOOLSET"]
     from tempfile import TemporaryDirectory
@@ -45,13 +45,13 @@ def main(arguments: list[str]) -> int:
             _play_toolset(toolset, folder)
             _time_pipelined_calls(sheltered_environment((), folder))
     except ConversationFailed as error:
-        say(f"fastrpc: the demo failed: {error}")
+        write_line(f"fastrpc: the demo failed: {error}")
         return 1
     return 0
 
 
 def _play_toolset(toolset: str, folder: str) -> None:
-    """Play the toolset's script in a folder of its own, the state beside it."""
+    """Run the toolset's script in a temporary folder, with the state folder beside it."""
     work, state = os.path.join(folder, "work"), os.path.join(folder, "state")
     os.mkdir(work)
     environment = sheltered_environment(load_contract(toolset), state, toolset_settings(toolset))
@@ -75,9 +75,9 @@ def _play_toolset(toolset: str, folder: str) -> None:
 
 
 class Conversation:
-    """A session that is printed while it happens. A toolset's script talks through it.
+    """A session that is printed while it runs; the script of a toolset uses it.
 
-    Every verb raises `ConversationFailed` when the server does not do what it should.
+    Every method raises `ConversationFailed` if the server does not behave as expected.
     """
 
     def __init__(self, start: Callable[[], Client], folder: str) -> None:
@@ -88,10 +88,10 @@ class Conversation:
         self.tools: list[str] = []
         self.colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
-    # --- verbs for scripts ---
+    # --- methods for scripts ---
 
     def title(self, text: str) -> None:
-        """Say what comes next."""
+        """Print a heading."""
         self._print("\n" + self._colour(text, BOLD))
 
     def call(
@@ -104,49 +104,49 @@ class Conversation:
         progress: bool = False,
         answers: Sequence[str] = (),
     ) -> Answer:
-        """Call a tool and print both sides. `fails`: the result must be an error; `says`: its text must
-        hold this; `progress`: reports must come before the result; `answers`: what the person chooses, field
-        by field, when the tool asks."""
+        """Call a tool and print both messages. `fails`: the result must be an error; `says`: its text must
+        contain this; `progress`: progress notifications must arrive before the result; `answers`: what the
+        person chooses, field by field, if the tool asks."""
         params: dict[str, Any] = {"name": tool, "arguments": arguments}
         if progress:
             params["_meta"] = {"progressToken": f"watch-{self.client.last_id + 1}"}
-        self._client_says(tool, arguments)
+        self._print_client(tool, arguments)
         reports: list[dict[str, Any]] = []
         self.client.on_question = (lambda asked: self._fill_in(asked, answers)) if answers else None
         answer = self._request("tools/call", params, reports)
-        self._server_says(answer.text(), answer.seconds, failed=answer.is_error)
+        self._print_server(answer.text(), answer.seconds, failed=answer.is_error)
         self.check(answer.is_error is fails, f"{tool}: isError is {answer.is_error}, not {fails}")
         self.check(says in answer.text(), f"{tool}: {says!r} is not in the result")
         self.check(bool(reports) or not progress, f"{tool}: no progress came")
         return answer
 
     def cancel(self, tool: str, arguments: dict[str, Any], after_seconds: float) -> None:
-        """Call a tool, change one's mind, and see that no answer comes while others are served."""
-        self._client_says(tool, arguments)
+        """Call a tool, cancel it, and check that no answer arrives while other calls are served."""
+        self._print_client(tool, arguments)
         request = self.client.begin("tools/call", {"name": tool, "arguments": arguments})
         time.sleep(after_seconds)
-        self._client_says("notifications/cancelled", {"requestId": request, "reason": "changed my mind"})
+        self._print_client("notifications/cancelled", {"requestId": request, "reason": "changed my mind"})
         self.client.notify("notifications/cancelled", {"requestId": request, "reason": "changed my mind"})
-        self._client_says("ping", {})
+        self._print_client("ping", {})
         answer = self._request("ping", {}, [])
-        self._server_says("(an empty answer to the ping, none to the cancelled call)", answer.seconds)
+        self._print_server("(an empty answer to the ping, none to the cancelled call)", answer.seconds)
 
     def hear(self, what: str, seconds: float) -> None:
-        """Ask for log messages, and wait for one that holds this text; show what else the server says."""
+        """Enable log messages, and wait for one that contains `what`; print other messages meanwhile."""
         answer = self._request("logging/setLevel", {"level": "info"}, [])
-        self._client_says("logging/setLevel", {"level": "info"})
-        self._server_says("(an empty answer)", answer.seconds)
+        self._print_client("logging/setLevel", {"level": "info"})
+        self._print_server("(an empty answer)", answer.seconds)
         begun = time.perf_counter()
         method, text = "", ""
         while method != "notifications/message":
             message = self.client.listen(max(0.0, begun + seconds - time.perf_counter()))
             method = str(message.get("method"))
             text = str(message.get("params", {}).get("data", ""))
-            self._server_says(text, time.perf_counter() - begun, note=method)
+            self._print_server(text, time.perf_counter() - begun, note=method)
         self.check(what in text, f"{what!r} is not in {text!r}")
 
     def restart(self) -> None:
-        """Kill the server where it stands, and start another."""
+        """Kill the server, and start another one."""
         self.client.process.kill()
         self.client.process.wait()
         self.client.close()
@@ -155,10 +155,10 @@ class Conversation:
         self.shake_hands()
 
     def _fill_in(self, asked: dict[str, Any], answers: Sequence[str]) -> dict[str, Any]:
-        """Answer a form as a person would, field by field, and print it."""
+        """Fill in a form field by field, as a person would, and print it."""
         self.check(asked["method"] == "elicitation/create", f"{asked['method']} is not to be answered")
         fields = asked["params"]["requestedSchema"]["properties"]
-        self._server_says(asked["params"]["message"], 0.0, note="elicitation/create")
+        self._print_server(asked["params"]["message"], 0.0, note="elicitation/create")
         content = dict(zip(fields, answers, strict=True))
         for name, answer in content.items():
             choices = ", ".join(fields[name].get("enum", ()))
@@ -167,34 +167,34 @@ class Conversation:
         return {"action": "accept", "content": content}
 
     def remark(self, text: str) -> None:
-        """Print what the client's side sees besides messages."""
+        """Print an observation of the client that is not a message."""
         self._print(self._colour(f"        {text}", DIM))
 
-    def check(self, holds: bool, otherwise: str) -> None:
-        """Fail the demo unless something holds."""
-        if not holds:
+    def check(self, condition: bool, otherwise: str) -> None:
+        """Fail the demo unless `condition` is true."""
+        if not condition:
             raise ConversationFailed(otherwise)
 
-    # --- the frame ---
+    # --- session ---
 
     def shake_hands(self) -> None:
-        self._client_says("initialize", {"protocolVersion": "2025-11-25"})
+        self._print_client("initialize", {"protocolVersion": "2025-11-25"})
         answer = self.client.initialize()
         server = answer.result["serverInfo"]
         text = f"{server['name']} {server['version']}, protocol {answer.result['protocolVersion']}"
-        self._server_says(text, answer.seconds, note="from the start of its process")
+        self._print_server(text, answer.seconds, note="from the start of its process")
 
     def list_tools(self) -> None:
-        self._client_says("tools/list", {})
+        self._print_client("tools/list", {})
         begun = time.perf_counter()
         self.tools = [descriptor["name"] for descriptor in self.client.list_tools()]
-        self._server_says(f"{len(self.tools)} tools: {', '.join(self.tools)}", time.perf_counter() - begun)
+        self._print_server(f"{len(self.tools)} tools: {', '.join(self.tools)}", time.perf_counter() - begun)
         self.check(bool(self.tools), "the server lists no tools")
 
     def end(self) -> None:
         begun = time.perf_counter()
         code = self.client.close()
-        self._server_says(f"ends with exit code {code}", time.perf_counter() - begun)
+        self._print_server(f"ends with exit code {code}", time.perf_counter() - begun)
         self.check(code == 0, f"the server ended with exit code {code}")
         self.check(not self.client.received, "the server said something nobody asked for")
 
@@ -204,8 +204,8 @@ class Conversation:
         def show(message: dict[str, Any]) -> None:
             if message["method"] == "notifications/progress":
                 reports.append(message)
-                told = message["params"].get("message") or f"{message['params']['progress']:g}"
-                self._server_says(told.rstrip("\n"), time.perf_counter() - begun, note="progress")
+                text = message["params"].get("message") or f"{message['params']['progress']:g}"
+                self._print_server(text.rstrip("\n"), time.perf_counter() - begun, note="progress")
 
         self.client.on_notification = show
         answer = self.client.request(method, params)
@@ -215,12 +215,12 @@ class Conversation:
 
     # --- printing ---
 
-    def _client_says(self, what: str, arguments: dict[str, Any]) -> None:
+    def _print_client(self, what: str, arguments: dict[str, Any]) -> None:
         shown = "  ".join(f"{key}={_compact(value)}" for key, value in arguments.items())
         self._print(f"{self._colour('client', BLUE)}  {what}  {shown}".rstrip())
 
-    def _server_says(self, text: str, seconds: float, *, failed: bool = False, note: str = "") -> None:
-        """Print lines of the server; behind the first stands how long it took."""
+    def _print_server(self, text: str, seconds: float, *, failed: bool = False, note: str = "") -> None:
+        """Print lines of the server; the time that they took follows the first."""
         first, *more = text.split("\n")
         took = f"{_duration(seconds)}{' ' + note if note else ''}"
         speaker = self._colour("server", RED if failed else GREEN)
@@ -247,7 +247,7 @@ def _duration(seconds: float) -> str:
 
 
 def _time_pipelined_calls(environment: dict[str, str]) -> None:
-    """Send many calls at once to the smallest of servers, check every answer, print the rate."""
+    """Send many calls at once to the smallest server, check every answer, and print the rate."""
     path = os.path.join(os.path.dirname(__file__), "_demo_server.py")
     with Client([path], environment=environment) as client:
         client.initialize()

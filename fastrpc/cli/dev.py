@@ -1,10 +1,10 @@
-"""``fastrpc dev FILE``: serves a file while it is being written.
+"""``fastrpc dev FILE``: serves a file while it is being edited.
 
-The client's pipe stays while the servers behind it come and go: at a change of the file, or of a module
-beside it, a new one is started, and takes over once it answers. One that does not (a syntax error) says why
-on standard error, and the old one goes on. The client hears by ``list_changed`` that there is something new;
-calls in flight are answered with an error. Standard error shows each message. One thread, one `poll` loop;
-what a session is stands in `_dev_session`, how a message is shown in `_dev_wire`.
+The client's pipes stay open while server processes are replaced: when the file, or a module beside it,
+changes, a new server is started and takes over once it answers. If it does not (a syntax error), the reason
+is on standard error and the old server continues. The client receives ``list_changed`` notifications; pending
+calls are answered with an error. Each message is shown on standard error. One thread with one `poll` loop.
+The session's state is in `_dev_session`, the display of messages in `_dev_wire`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import signal
 import subprocess
 import time
 
-from fastrpc.cli import parser, say
+from fastrpc.cli import parser, write_line
 from fastrpc.cli._client import server_command
 from fastrpc.cli._dev_session import ENDED, PROBE, RELOADED, Session, kinds_of, read
 from fastrpc.cli._dev_wire import FROM_CLIENT, TO_CLIENT, shown
@@ -29,18 +29,18 @@ EXAMPLES = """\
   fastrpc dev my_tools.py                                   what a client starts instead of serve
   claude mcp add mine -- fastrpc dev /path/to/my_tools.py   for example
 """
-LOOK_SECONDS = 0.3  # between two looks at the files
-START_SECONDS = 30.0  # for a new server to answer
-END_SECONDS = 10.0  # for the last answers, once the client has closed its end
-LEAVE_SECONDS = 2.0  # between the request to end and the kill
-LONG_ENOUGH_SECONDS = 1.0  # a server that lived longer is started again when it ends by itself
+CHECK_SECONDS = 0.3  # seconds between two checks of the files
+START_SECONDS = 30.0  # seconds for a new server to answer
+END_SECONDS = 10.0  # seconds for the last answers, after the client has closed its end
+LEAVE_SECONDS = 2.0  # seconds between the request to end and SIGKILL
+LONG_ENOUGH_SECONDS = 1.0  # seconds; a server that ran longer is restarted when it ends by itself
 READ_SIZE = 1 << 16
-UNSENT_LIMIT = 1 << 20  # bytes that may wait for a reader before the other side is read no further
+UNSENT_LIMIT = 1 << 20  # unsent bytes above which the other side is not read
 FILE_LIMIT = 5000
 
 
 def main(arguments: list[str]) -> int:
-    """Serve until the client is gone; return 0, 1 if the file could not be served at all."""
+    """Serve until the client disconnects; return 0, or 1 if the file could never be served."""
     options = parser("dev", "FILE", EXAMPLES)
     options.add_argument("file", metavar="FILE", help="file.py, or file.py:attribute")
     target = options.parse(arguments).file
@@ -57,11 +57,11 @@ def _leave(number: int, frame: object) -> None:
 
 
 class Server:
-    """A server process and what is on its way to it and from it."""
+    """A server process, and the data on its way to and from it."""
 
     def __init__(self, target: str) -> None:
-        # Without a written cache no edit can hide behind a file of the same second and size. The key is for
-        # all servers of a session the same: what one has signed, the next can read.
+        # Without bytecode files, no edit can be missed that keeps time and size of the file. All servers of a
+        # session use the same signing key: one can read what another has signed.
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
         environment.setdefault("FASTRPC_SECRET", _SECRET)
         self.began = time.monotonic()
@@ -82,7 +82,7 @@ class Server:
         return time.monotonic() - self.began
 
     def read(self) -> bool:
-        """Take in what there is; False at the end."""
+        """Read the available data; return False at the end of the output."""
         data = os.read(self.output, READ_SIZE)
         self.received += data
         return bool(data)
@@ -113,29 +113,31 @@ _SECRET = os.urandom(32).hex()
 
 
 class Supervisor:
-    """Keeps the client's pipe, and a server behind it."""
+    """Owns the client's pipes, and the server behind them."""
 
     def __init__(self, target: str, path: str) -> None:
         self.target = target
         self.path = path
         self.session = Session()
-        self.server: Server | None = None  # the one that serves
-        self.candidate: Server | None = None  # the one that is being started
+        self.server: Server | None = None  # the current server
+        self.candidate: Server | None = None  # the server that is starting
         self.leaving: list[Server] = []
         self.served = False
         self.client_is_there = True
         self.ends_at = 0.0
         self.from_client = bytearray()
         self.to_client = bytearray()
-        self.held: list[bytes] = []  # lines that came while there was no server
+        self.deferred: list[bytes] = []  # lines received while there is no server
         self.files = files_beside(path)
-        self.looks_at = time.monotonic() + LOOK_SECONDS
+        self.next_check_at = time.monotonic() + CHECK_SECONDS
         self.changed = ""
 
     def serve(self) -> int:
-        """Relay until the client is gone and all is answered."""
+        """Forward messages until the client has disconnected and all requests are answered."""
         if os.isatty(0):
-            say(f"fastrpc: serving {self.target} again at each change; waiting for an MCP client on stdin")
+            write_line(
+                f"fastrpc: serving {self.target} again at each change; waiting for an MCP client on stdin"
+            )
         try:
             self.start()
             while not self.over():
@@ -159,10 +161,10 @@ class Supervisor:
         while not all(server.gone() for server in self.leaving):
             time.sleep(0.01)
 
-    # --- the loop -----------------------------------------------------------------------------------------
+    # --- event loop -----------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """Wait for what happens next, at most until the next look at the files, and deal with it."""
+        """Wait for the next event, at most until the next check of the files, and handle it."""
         ready = self.wait()
         if 1 in ready and not self.write(1, self.to_client):
             self.to_client.clear()
@@ -172,11 +174,11 @@ class Supervisor:
         for server in (self.server, self.candidate):
             if server is not None:
                 self.serve_one(server, ready)
-        if time.monotonic() >= self.looks_at:
-            self.look()
+        if time.monotonic() >= self.next_check_at:
+            self.check_files()
 
     def wait(self) -> set[int]:
-        """Return the descriptors that can be read or written without waiting."""
+        """Return the descriptors that are readable or writable."""
         watched = select.poll()
         if self.client_is_there and (self.server is None or len(self.server.unsent) < UNSENT_LIMIT):
             watched.register(0, select.POLLIN)
@@ -188,11 +190,11 @@ class Supervisor:
                     watched.register(server.output, select.POLLIN)
                 if server.unsent:
                     watched.register(server.input, select.POLLOUT)
-        seconds = max(0.0, min(LOOK_SECONDS, self.looks_at - time.monotonic()))
+        seconds = max(0.0, min(CHECK_SECONDS, self.next_check_at - time.monotonic()))
         return {descriptor for descriptor, _ in watched.poll(seconds * 1000 + 1)}
 
     def write(self, descriptor: int, data: bytearray) -> bool:
-        """Write what a pipe that is ready takes without waiting; False if nobody reads it."""
+        """Write to a pipe what it accepts without blocking; return False if its reader has closed it."""
         try:
             del data[: os.write(descriptor, data[: select.PIPE_BUF])]
         except OSError:
@@ -200,7 +202,7 @@ class Supervisor:
         return True
 
     def serve_one(self, server: Server, ready: set[int]) -> None:
-        """Pass on what goes to a server and what comes from it."""
+        """Transfer data to and from one server."""
         if server.input in ready and server.unsent and not self.write(server.input, server.unsent):
             server.unsent.clear()
         if not self.client_is_there and server is self.server and not server.unsent:
@@ -210,11 +212,11 @@ class Supervisor:
         goes_on = server.read()
         for line in taken_lines(server.received):
             if server is self.candidate:
-                self.candidate_says(line)
+                self.on_candidate_line(line)
             elif server is self.server:
-                self.server_says(line)
+                self.on_server_line(line)
         if not goes_on:
-            self.ended(server)
+            self.on_end(server)
 
     # --- the client -----------------------------------------------------------------------------------
 
@@ -226,7 +228,7 @@ class Supervisor:
         self.from_client += data
         for line in taken_lines(self.from_client):
             if line.strip():
-                self.client_says(line)
+                self.on_client_line(line)
 
     def client_left(self) -> None:
         self.client_is_there = False
@@ -235,43 +237,45 @@ class Supervisor:
             self.dismiss(self.candidate)
             self.candidate = None
 
-    def client_says(self, line: bytes) -> None:
-        say(shown(FROM_CLIENT, read(line)))
+    def on_client_line(self, line: bytes) -> None:
+        write_line(shown(FROM_CLIENT, read(line)))
         if self.server is None and self.candidate is None:
-            self.hold(line)
+            self.on_line_without_server(line)
             return
         if self.server is None:
-            self.held.append(line)
+            self.deferred.append(line)
             return
         forwarded = self.session.from_client(line)
         if forwarded is not None:
             self.server.unsent += forwarded.rstrip(b"\n") + b"\n"
 
-    def hold(self, line: bytes) -> None:
-        """There is no server, and will be none before the file changes: only a handshake can wait."""
+    def on_line_without_server(self, line: bytes) -> None:
+        """There is no server, and none will start before the file changes: only a handshake can wait."""
         message = read(line)
         if isinstance(message, dict) and message.get("method") in ("initialize", "server/discover"):
-            self.held.append(line)
+            self.deferred.append(line)
             return
         self.session.from_client(line)
-        self.tell(self.session.give_up(f"{self.target} cannot be served as it is; see standard error"))
+        self.send_to_client(
+            self.session.give_up(f"{self.target} cannot be served as it is; see standard error")
+        )
 
-    def tell(self, lines: list[bytes]) -> None:
-        """Send the client what does not come from a server."""
+    def send_to_client(self, lines: list[bytes]) -> None:
+        """Send the client messages that do not come from a server."""
         for line in lines:
-            say(shown(TO_CLIENT, read(line)))
+            write_line(shown(TO_CLIENT, read(line)))
             self.to_client += line
 
-    # --- the servers ------------------------------------------------------------------------------------
+    # --- the servers ----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start a server, which takes over once it answers."""
+        """Start a server, which becomes the current one once it answers."""
         if self.candidate is not None:
             self.dismiss(self.candidate)
         self.candidate = Server(self.target)
         self.candidate.unsent += self.session.probe()
 
-    def candidate_says(self, line: bytes) -> None:
+    def on_candidate_line(self, line: bytes) -> None:
         message = read(line)
         if not isinstance(message, dict) or message.get("id") != PROBE or self.candidate is None:
             return
@@ -279,82 +283,82 @@ class Supervisor:
         result = message.get("result")
         if isinstance(result, dict):
             candidate.capabilities = result.get("capabilities", {})
-        self.take_over(candidate)
+        self.promote(candidate)
 
-    def take_over(self, candidate: Server) -> None:
-        """Let a server that has shown that it serves take the place of the last one."""
+    def promote(self, candidate: Server) -> None:
+        """Replace the current server by one that has answered."""
         old, self.server, self.served = self.server, candidate, True
         kinds = kinds_of(candidate.capabilities)
         if old is not None:
             kinds |= kinds_of(old.capabilities)
-            self.hear_out(old)
+            self.drain(old)
             self.dismiss(old)
-            self.tell(self.session.give_up(RELOADED))
+            self.send_to_client(self.session.give_up(RELOADED))
         for line in self.session.replay():
             candidate.unsent += line
         if self.changed:
-            say(f"-- {self.changed} changed; reloaded in {candidate.age * 1000:.0f} ms")
-            self.tell(self.session.changes(kinds))
+            write_line(f"-- {self.changed} changed; reloaded in {candidate.age * 1000:.0f} ms")
+            self.send_to_client(self.session.changes(kinds))
             self.changed = ""
-        held, self.held = self.held, []
-        for line in held:
+        deferred, self.deferred = self.deferred, []
+        for line in deferred:
             forwarded = self.session.from_client(line)
             if forwarded is not None:
                 candidate.unsent += forwarded.rstrip(b"\n") + b"\n"
 
-    def hear_out(self, server: Server) -> None:
-        """Pass on what a server has said already."""
+    def drain(self, server: Server) -> None:
+        """Forward what a server has already written."""
         readable = select.poll()
         readable.register(server.output, select.POLLIN)
         while readable.poll(0) and server.read():
             for line in taken_lines(server.received):
-                self.server_says(line)
+                self.on_server_line(line)
 
     def dismiss(self, server: Server) -> None:
         server.leave()
         self.leaving.append(server)
 
-    def server_says(self, line: bytes) -> None:
+    def on_server_line(self, line: bytes) -> None:
         forwarded = self.session.from_server(line)
         if forwarded is None:
             return
-        asked = self.session.answered
+        answered = self.session.answered
         message = read(forwarded)
-        if asked is None:
-            say(shown(TO_CLIENT, message))
+        if answered is None:
+            write_line(shown(TO_CLIENT, message))
         else:
-            say(shown(TO_CLIENT, message, asked.message, time.perf_counter() - asked.began))
+            write_line(shown(TO_CLIENT, message, answered.message, time.perf_counter() - answered.began))
         self.to_client += forwarded.rstrip(b"\n") + b"\n"
 
-    def ended(self, server: Server) -> None:
-        """A server has closed its output: it is over with it."""
+    def on_end(self, server: Server) -> None:
+        """A server has closed its output: treat it as ended."""
         self.dismiss(server)
         if server is self.candidate:
             self.candidate = None
             before = "the last version goes on" if self.server is not None else "waiting for a change"
-            say(f"-- {self.target} cannot be served, as said above; {before}")
+            write_line(f"-- {self.target} cannot be served, as said above; {before}")
             if self.server is None:
-                held, self.held = self.held, []
-                for line in held:
-                    self.hold(line)
+                deferred, self.deferred = self.deferred, []
+                for line in deferred:
+                    self.on_line_without_server(line)
             return
         self.server = None
-        self.tell(self.session.give_up(ENDED))
+        self.send_to_client(self.session.give_up(ENDED))
         if self.client_is_there:
             again = server.age >= LONG_ENOUGH_SECONDS
-            say(f"-- the server has ended; {'starting another' if again else 'waiting for a change'}")
+            write_line(f"-- the server has ended; {'starting another' if again else 'waiting for a change'}")
             if again and self.candidate is None:
                 self.start()
 
-    # --- the files ----------------------------------------------------------------------------------------
+    # --- the files ------------------------------------------------------------------------------------
 
-    def look(self) -> None:
-        """See whether a file has changed, and whether those who leave have gone."""
-        self.looks_at = time.monotonic() + LOOK_SECONDS
+    def check_files(self) -> None:
+        """Check whether a file has changed, and whether ending servers have ended."""
+        self.next_check_at = time.monotonic() + CHECK_SECONDS
         self.leaving = [server for server in self.leaving if not server.gone()]
         candidate = self.candidate
         if candidate is not None and candidate.age > START_SECONDS:
-            say(f"-- {self.target} did not answer within {START_SECONDS:g} s")
+            write_line(f"-- {self.target} did not answer within {START_SECONDS:g} s")
             candidate.process.kill()
         if not self.client_is_there:
             return
@@ -367,8 +371,8 @@ class Supervisor:
 
 
 def taken_lines(data: bytearray) -> list[bytes]:
-    """Take the whole lines out of what has come."""
-    end = data.rfind(b"\n", max(0, len(data) - READ_SIZE))  # what came before has been searched
+    """Remove the complete lines from a buffer and return them."""
+    end = data.rfind(b"\n", max(0, len(data) - READ_SIZE))  # earlier bytes have been searched
     if end < 0:
         return []
     lines = bytes(data[:end]).split(b"\n")
@@ -377,7 +381,7 @@ def taken_lines(data: bytearray) -> list[bytes]:
 
 
 def files_beside(path: str) -> dict[str, tuple[int, int]]:
-    """Return the time and size of a file, of the modules in its folder, and of the packages there."""
+    """Return time and size of a file, of the modules in its folder, and of the packages there."""
     found: dict[str, tuple[int, int]] = {}
     waiting = [os.path.dirname(path)]
     while waiting and len(found) < FILE_LIMIT:
@@ -393,5 +397,5 @@ def files_beside(path: str) -> dict[str, tuple[int, int]]:
                 elif entry.is_dir() and os.path.isfile(os.path.join(entry.path, "__init__.py")):
                     waiting.append(entry.path)
             except OSError:
-                continue  # gone since it was listed
+                continue  # removed since it was listed
     return found

@@ -1,10 +1,8 @@
-"""``fastrpc install-client``: enter this server in a client's configuration, show what would be entered, or
-take it out again.
+"""``fastrpc install-client``: adds this server to a client's configuration, shows the entry, or removes it.
 
-The program is named by its whole path, since desktop programs do not have a shell's PATH. Everything else in
-the file stays as it is; a copy of it is made. Which clients there are: `_clients`. A server over HTTP is
-entered by its URL where the client can reach it so, else by a `fastrpc bridge` that it starts. No token is
-ever written.
+The program is named by its absolute path, because desktop programs do not have a shell's PATH. Everything
+else in the file is kept, and a backup is made. The clients are in `_clients`. A server over HTTP is entered
+by its URL if the client supports that, else as a `fastrpc bridge` command. A token is never written.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ EXAMPLES = """\
 
 
 def main(arguments: list[str]) -> int:
-    """Do so and say what was done; return 0."""
+    """Change the configuration and print what was done; return 0. Raises UsageError."""
     chosen = _options(arguments)
     client = CLIENTS[chosen.client]
     name = chosen.name or _name_of(chosen.targets)
@@ -67,7 +65,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _options(arguments: list[str]) -> Namespace:
-    """Parse the arguments. Raises UsageError, also for options that do not go together."""
+    """Parse the arguments. Raises UsageError, also for options that exclude each other."""
     names = "|".join(CLIENTS)
     options = parser("install-client", "CLIENT [TARGET…] [option…]", EXAMPLES)
     options.add_argument("client", metavar="CLIENT", help=names.replace("|", ", "))
@@ -102,7 +100,7 @@ def _options(arguments: list[str]) -> Namespace:
 
 
 def _name_of(targets: list[str]) -> str:
-    """Return the name of what is served: that of the file or module, without its ending."""
+    """Return the name of a target: that of the file or module, without its extension."""
     if not targets:
         return "fastrpc"
     place = targets[0].partition(":")[0]
@@ -110,7 +108,7 @@ def _name_of(targets: list[str]) -> str:
 
 
 def _entry(client: Client, chosen: Namespace) -> ServerEntry:
-    """Return how the client is to reach the server."""
+    """Return the client's entry for the server."""
     if chosen.http is not None:
         return _remote_entry(client, chosen)
     command, *first = _program()
@@ -123,8 +121,8 @@ def _entry(client: Client, chosen: Namespace) -> ServerEntry:
 
 
 def _remote_entry(client: Client, chosen: Namespace) -> ServerEntry:
-    """Return how the client is to reach a server over HTTP: by itself, or through `fastrpc bridge`, which
-    reads the token from a file and speaks over standard input and output."""
+    """Return the entry for a server over HTTP: its URL, or a `fastrpc bridge` command, which reads the token
+    from a file. Raises UsageError."""
     url = _checked_url(chosen.http)
     if chosen.token_env:
         if not chosen.token_env.isidentifier():
@@ -161,10 +159,10 @@ def _checked_url(url: str) -> str:
 
 
 def _program() -> list[str]:
-    """Return the command that starts this program, from wherever it is called."""
+    """Return the command that starts this program from any folder."""
     runner = shutil.which("uvx")
     if runner is not None and f"{os.sep}archive-v" in sys.prefix:
-        # uvx's own folder may be gone tomorrow: the same package again, with the extras that it has now.
+        # uvx may remove its folder: name the same package, with the extras that it has now.
         wanted = ",".join(extra for extra, installed in extras().items() if installed)
         return [runner, "--from", f"fastrpc-mcp[{wanted}]" if wanted else "fastrpc-mcp", "fastrpc"]
     script = os.path.join(os.path.dirname(sys.executable), "fastrpc")

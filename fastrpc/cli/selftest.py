@@ -1,9 +1,9 @@
-"""``fastrpc selftest``: is this installation whole, and do its tools keep their contract?
+"""``fastrpc selftest``: checks that the installation is complete and that the tools keep their contract.
 
-Imports every module, holds each tool of the toolset against the published contract, then starts a
-real server: handshake, list, ping, one call of each tool without side effects that has an example, a
-clean end. Switches do not count here and the user's state is not touched. Exit code 1 on any drift.
-Modules that only an extra's packages let in are counted and named as left out, until it is installed.
+Imports every module, compares each tool of the toolset with the published contract, then starts a real
+server: handshake, list, ping, one call of each tool without side effects that has an example, and a clean
+end. Switches have no effect here, and the user's state is not used. Exit code 1 on any difference. Modules of
+extras that are not installed are counted and listed as skipped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EXAMPLES = """\
 
 
 class Report:
-    """Prints each finding as it is made and remembers whether one was bad."""
+    """Prints each finding, and remembers whether one of them was bad."""
 
     def __init__(self) -> None:
         self.failures = 0
@@ -39,15 +39,15 @@ class Report:
         self.failures += 1
         print(f"FAIL  {what:<9} {text}", flush=True)
 
-    def check(self, holds: bool, what: str, text: str, otherwise: str) -> None:
-        if holds:
+    def check(self, condition: bool, what: str, text: str, otherwise: str) -> None:
+        if condition:
             self.good(what, text)
         else:
             self.bad(what, otherwise)
 
 
 def main(arguments: list[str]) -> int:
-    """Run all checks; return 0 when all of them hold, else 1."""
+    """Run all checks; return 0 if all succeed, else 1."""
     parser("selftest", "", EXAMPLES).parse(arguments)
     toolset = configuration()["FASTRPC_TOOLSET"]
     report = Report()
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
 
 
 def check_imports(report: Report, toolset: str) -> None:
-    """Import every module of fastrpc and of the toolset; none may fail, none may write to stdout."""
+    """Import every module of fastrpc and of the toolset; none may fail, and none may write to stdout."""
     from contextlib import redirect_stdout
     from importlib import import_module
     from io import StringIO
@@ -94,7 +94,7 @@ def check_imports(report: Report, toolset: str) -> None:
 
 
 def is_of_an_extra(name: str, error: Exception) -> bool:
-    """Whether a module of fastrpc's own asked for a package that is not there."""
+    """Return whether a module of fastrpc failed because a package of an extra is missing."""
     return (
         name.startswith("fastrpc.")
         and isinstance(error, ModuleNotFoundError)
@@ -103,7 +103,7 @@ def is_of_an_extra(name: str, error: Exception) -> bool:
 
 
 def module_names(package: str) -> list[str]:
-    """Return a package's modules, its own name first, without importing any but packages."""
+    """Return a package's modules, beginning with its own name, importing only packages."""
     from importlib.util import find_spec
     from pkgutil import iter_modules
 
@@ -119,7 +119,7 @@ def module_names(package: str) -> list[str]:
 def check_contract(
     report: Report, toolset: str, contract: dict[str, dict[str, Any]], tools: list[Tool]
 ) -> None:
-    """Hold each tool against what was published, and the tools together against the published order."""
+    """Compare each tool with its contract, and the order of the tools with the published order."""
     from fastrpc.versions import VERSIONS
 
     if not contract:
@@ -153,7 +153,7 @@ def check_contract(
 def check_session(
     report: Report, toolset: str, contract: dict[str, dict[str, Any]], tools: list[Tool]
 ) -> None:
-    """Do all of it once more through a server process, as a client sees it."""
+    """Check everything again through a server process, as a client sees it."""
     from tempfile import TemporaryDirectory
 
     from fastrpc.cli._client import Client, ConversationFailed, sheltered_environment
@@ -189,7 +189,8 @@ def check_list(report: Report, client: Client, tools: list[Tool]) -> None:
 
 
 def _is_as_described(listed: dict[str, Any], described: dict[str, Any]) -> bool:
-    """Whether a tool is listed as its module describes it; a description may go on (a catalogue)."""
+    """Return whether a tool is listed as its module defines it; the description may be longer (a
+    catalogue)."""
     goes_on = listed["description"].startswith(described["description"] + "\n")
     return listed == described or (
         goes_on and {**listed, "description": described["description"]} == described
@@ -197,8 +198,7 @@ def _is_as_described(listed: dict[str, Any], described: dict[str, Any]) -> bool:
 
 
 def check_call(report: Report, client: Client, tool: Tool, published: dict[str, Any]) -> None:
-    """Call a tool that has no side effects with the contract's example, or without arguments if it
-    needs none."""
+    """Call a tool without side effects with the contract's example, or without arguments if it needs none."""
     example = published.get("example")
     if example is None:
         if tool.descriptor("2025-11-25").get("inputSchema", {}).get("required"):
@@ -207,6 +207,6 @@ def check_call(report: Report, client: Client, tool: Tool, published: dict[str, 
         example = {"arguments": {}, "is_error": False, "says": ""}
     answer = client.request("tools/call", {"name": tool.name, "arguments": example["arguments"]})
     text = answer.text()
-    holds = answer.error is None and answer.is_error is example["is_error"] and example["says"] in text
+    condition = answer.error is None and answer.is_error is example["is_error"] and example["says"] in text
     shown = text.partition("\n")[0][:80]
-    report.check(holds, "call", f"{tool.name}: {shown}", f"{tool.name}: {answer.error or answer.result}")
+    report.check(condition, "call", f"{tool.name}: {shown}", f"{tool.name}: {answer.error or answer.result}")

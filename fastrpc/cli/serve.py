@@ -1,8 +1,7 @@
-"""``fastrpc serve``: tools over standard input and output, or over HTTP (`_serve_http`).
+"""``fastrpc serve``: serves tools over standard input and output, or over HTTP (`_serve_http`).
 
-On the way to the first answer, so the few options are parsed by hand and nothing is imported that
-the session does not need. What goes over the wire is the server's business; this module writes to
-stderr alone.
+Runs before the first answer, so the few options are parsed by hand, and nothing is imported that the session
+does not need. This module writes to stderr only; the protocol is left to the server.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fastrpc.cli import configuration, say
+from fastrpc.cli import configuration, write_line
 from fastrpc.cli._assemble import assemble
 from fastrpc.errors import UsageError
 from fastrpc.transports import stdio
@@ -57,7 +56,7 @@ examples:
   fastrpc serve my_tools.py --http 127.0.0.1:8000 --token-file token
 """
 
-# An option and the setting it stands for; the others are this command's own.
+# Options that set a setting; the others belong to this command.
 SETTING_OPTIONS = {
     "--drain-seconds": "FASTRPC_DRAIN_SECONDS",
     "--log-file": "FASTRPC_LOG_FILE",
@@ -75,7 +74,7 @@ OPTIONS = ("--cwd", "--name", "--stats", "--trace", *SETTING_OPTIONS, *HTTP_OPTI
 
 
 def main(arguments: list[str]) -> int:
-    """Serve until the session is over; return the exit code."""
+    """Serve until the session ends; return the exit code. Raises UsageError."""
     if "--help" in arguments or "-h" in arguments:
         sys.stdout.write(HELP)
         return 0
@@ -114,8 +113,8 @@ def main(arguments: list[str]) -> int:
 
 
 def split_arguments(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the options, by name, and the targets. ``--name=x`` and ``--name x`` are the same; after
-    ``--`` everything is a target."""
+    """Return the options, by name, and the targets. ``--name=x`` and ``--name x`` are equivalent; after
+    ``--`` everything is a target. Raises UsageError."""
     options: dict[str, str] = {}
     targets: list[str] = []
     rest = iter(arguments)
@@ -144,7 +143,7 @@ def split_arguments(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _setting_texts(options: dict[str, str]) -> dict[str, str]:
-    """Return the options that are settings by the setting's name, each checked."""
+    """Return the options that are settings, by the setting's name, each validated. Raises UsageError."""
     from fastrpc.settings import PARSERS, SETTINGS
 
     texts = {SETTING_OPTIONS[name]: text for name, text in options.items() if name in SETTING_OPTIONS}
@@ -161,8 +160,9 @@ def _setting_texts(options: dict[str, str]) -> dict[str, str]:
 
 
 def _change_folder(folder: str | None, targets: list[str]) -> bool:
-    """Go where the work is. Desktop clients start servers in ``/``: that is no project, so the agent's tools
-    then work in the home folder, until the client says better. Returns whether it may."""
+    """Change to the working directory. Desktop clients start servers in ``/``, which is not a project: the
+    agent's tools then use the home folder, until the client sends its roots. Return whether the client may be
+    asked. Raises UsageError."""
     anywhere = folder is None and not targets and os.path.realpath(".") == "/"
     if anywhere:
         folder = os.path.expanduser("~")
@@ -176,7 +176,7 @@ def _change_folder(folder: str | None, targets: list[str]) -> bool:
 
 
 def _check_log_file(path: str) -> None:
-    """Find out before anything is logged; whatever the folder is by then, it is this file."""
+    """Check the log file before anything is logged, and make its path absolute. Raises UsageError."""
     from fastrpc import log
 
     _check_appendable("--log-file", path)
@@ -184,8 +184,8 @@ def _check_log_file(path: str) -> None:
 
 
 def _check_appendable(option: str, path: str) -> None:
-    """Find out before the session begins whether a file can be written to. One that is made is its owner's
-    alone."""
+    """Check before the session begins that a file can be appended to. A new file is readable by its owner
+    only. Raises UsageError."""
     from fastrpc.regular_files import open_regular
 
     try:
@@ -195,14 +195,14 @@ def _check_appendable(option: str, path: str) -> None:
 
 
 def _greet(targets: list[str]) -> None:
-    """Tell a person at a terminal what this is: they expected a prompt, not silence."""
+    """Tell a person at a terminal what this program is: they may expect a prompt."""
     import shlex
     from shutil import which
 
     program = "fastrpc" if which("fastrpc") else shlex.join(_own_command())
     named = "".join(f" {shlex.quote(target)}" for target in targets)
     given = "".join(f" --target {shlex.quote(target)}" for target in targets)
-    say(
+    write_line(
         "fastrpc waits for an MCP client on standard input, one JSON message a line. Ctrl-D ends it.\n"
         "A client starts it by itself, once it stands in the client's configuration:\n"
         f"  {program} install-client claude-code{named}\n"
@@ -214,8 +214,8 @@ def _greet(targets: list[str]) -> None:
 
 
 def _own_command() -> list[str]:
-    """Return a command that starts this program from any folder: the installed script where there is
-    one, for ``python -m`` would look for modules in the client's folder first."""
+    """Return a command that starts this program from any folder: the installed script if there is one,
+    because ``python -m`` would look for modules in the client's folder first."""
     beside = os.path.join(os.path.dirname(sys.executable), "fastrpc")
     for program in (os.path.abspath(sys.argv[0]), beside):
         if os.path.basename(program) == "fastrpc" and os.path.isfile(program) and os.access(program, os.X_OK):

@@ -1,6 +1,6 @@
-"""``fastrpc tools``: what would be served, as a table or as the exact descriptors.
+"""``fastrpc tools``: prints what would be served, as a table or as the exact descriptors.
 
-Loads the tools as `serve` does, in this process; no session, nothing is called.
+Loads the tools as `serve` does, in this process; there is no session, and no tool is called.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TEXT_WIDTH = 60
 
 
 def main(arguments: list[str]) -> int:
-    """Print the tools of all targets; return 0."""
+    """Print the tools of all targets; return 0. Raises UsageError."""
     options = parser("tools", "[--json] [TARGET…]", EXAMPLES)
     options.add_argument("targets", metavar="TARGET", nargs="*", help="file.py, module or module:attribute")
     options.add_argument("--json", action="store_true", help="the exact descriptors, as JSON")
@@ -57,7 +57,7 @@ def _row(tool: Tool) -> tuple[str, str, str, str]:
 
 
 def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    """Print rows in aligned columns; the last one is as long as it is."""
+    """Print rows in aligned columns; the last column is not padded."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head) - 1)]
     for row in [head, *rows]:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]

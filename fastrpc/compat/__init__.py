@@ -1,10 +1,10 @@
-"""The import swap: ``from fastrpc.compat import FastMCP, Context`` in a file written for another framework.
+"""Compatibility: ``from fastrpc.compat import FastMCP, Context`` in a file written for another framework.
 
-A server for FastMCP, or for the official SDK's high-level server, runs as it is: tools, resources, prompts,
-completions, Context, lifespan, mounts. What is not offered raises `NotOffered`, which names the alternative;
-docs/compat.md has the table. `FastMCP` is a `fastrpc.Server` with other habits, so that everything else of
-fastrpc works with it: ``fastrpc serve``, ``fastrpc dev``, `fastrpc.testing.Client`. What a call costs is the
-same, but for functions that take a Context or return content: these go through one more function.
+A server written for FastMCP, or for the official SDK's high-level server, runs unchanged: tools, resources,
+prompts, completions, Context, lifespan, mounts. What is not supported raises `NotOffered`, which names the
+alternative; docs/compat.md has the table. `FastMCP` is a subclass of `fastrpc.Server`, so everything else of
+fastrpc works with it: ``fastrpc serve``, ``fastrpc dev``, `fastrpc.testing.Client`. A call costs the same,
+except that functions which take a Context or return content are called through one more function.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ _IGNORED = {
     "warn_on_duplicate_resources",
     "warn_on_duplicate_tools",
 }
-"""Options of a server that change nothing here: a name that is taken is always an error."""
+"""Options of a server that have no effect here: a duplicate name is always an error."""
 
 _SERVER_OPTIONS = {
     **dict.fromkeys(
@@ -186,9 +186,9 @@ _MODULE_ALTERNATIVES = {
 
 
 class FastMCP(Server):
-    """A server with the habits of FastMCP, and of the official SDK's high-level server.
+    """A server with the interface of FastMCP and of the official SDK's high-level server.
 
-    The options of `fastrpc.Server` may be given too. Raises NotOffered for an option that is not.
+    The options of `fastrpc.Server` are accepted too. Raises NotOffered for an unsupported option.
     """
 
     def __init__(
@@ -227,13 +227,16 @@ class FastMCP(Server):
         ) -> Callable[[Function], Function]: ...
 
     def tool(self, name_or_fn: Any = None, **options: Any) -> Any:
-        """Make a function a tool: ``@mcp.tool``, ``@mcp.tool()`` or ``@mcp.tool("name")``."""
+        """Register a function as a tool: ``@mcp.tool``, ``@mcp.tool()`` or ``@mcp.tool("name")``.
+
+        Raises DefinitionError, and NotOffered for an unsupported option.
+        """
         return _decorated(self.add_tool, name_or_fn, options)
 
     def add_tool(  # type: ignore[override]
         self, tool: Function, name: str | None = None, **options: Unpack[ToolOptions]
     ) -> Function:
-        """Add a function and return it. Raises DefinitionError, and NotOffered for an option that is not."""
+        """Add a function and return it. Raises DefinitionError, and NotOffered for an unsupported option."""
         _check_function("add_tool", tool, "give it a function")
         given = _own_options("tool", {"name": name, **options}, _TOOL_OPTIONS)
         if given.pop("enabled", True) is False:
@@ -252,16 +255,16 @@ class FastMCP(Server):
         except DefinitionError:
             if structured is not None:
                 raise
-            # A result that no schema can describe goes as text, as it would there.
+            # A result that no schema can describe is sent as text, as in those frameworks.
             super().add_tool(function, structured=False, **given)
         return tool
 
     # --- resources ------------------------------------------------------------------------------------
 
     def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[Function], Function]:
-        """Make a function a resource, or with variables in the address a template.
+        """Register a function as a resource or, if the URI contains variables, as a resource template.
 
-        Raises DefinitionError, and NotOffered for an option that is not.
+        Raises DefinitionError, and NotOffered for an unsupported option.
         """
         if not isinstance(uri, str):
             raise DefinitionError("@mcp.resource needs an address: @mcp.resource('docs://guide')")
@@ -284,7 +287,7 @@ class FastMCP(Server):
         return decorate
 
     def add_resource(self, uri: str, content: object = None, **options: Unpack[own.ResourceOptions]) -> None:
-        """Offer a text, bytes, or a function under this address.
+        """Add a text, bytes, or a function as the resource with this URI.
 
         Raises DefinitionError, and NotOffered for an object of another framework.
         """
@@ -309,13 +312,16 @@ class FastMCP(Server):
         ) -> Callable[[Function], Function]: ...
 
     def prompt(self, name_or_fn: Any = None, **options: Any) -> Any:
-        """Make a function a prompt: ``@mcp.prompt``, ``@mcp.prompt()`` or ``@mcp.prompt("name")``."""
+        """Register a function as a prompt: ``@mcp.prompt``, ``@mcp.prompt()`` or ``@mcp.prompt("name")``.
+
+        Raises DefinitionError, and NotOffered for an unsupported option.
+        """
         return _decorated(self.add_prompt, name_or_fn, options)
 
     def add_prompt(
         self, prompt: Function, name: str | None = None, **options: Unpack[PromptOptions]
     ) -> Function:
-        """Add a function and return it. Raises DefinitionError, and NotOffered for an option that is not."""
+        """Add a function and return it. Raises DefinitionError, and NotOffered for an unsupported option."""
         _check_function("add_prompt", prompt, "give it a function")
         given = _own_options("prompt", {"name": name, **options}, _TOOL_OPTIONS)
         given["meta"] = _meta(given)
@@ -336,9 +342,9 @@ class FastMCP(Server):
         def completion(self, handler: None = None) -> Callable[[Completer], Completer]: ...
 
     def completion(self, handler: Any = None) -> Any:
-        """Have one function complete all arguments of prompts and templates: ``@mcp.completion()``.
+        """Register one function for all arguments of prompts and templates: ``@mcp.completion()``.
 
-        It takes a reference, the argument and the context of the request, as in the official SDK.
+        It receives a reference, the argument and the context of the request, as in the official SDK.
         """
         if handler is None:
             return self.completion
@@ -347,7 +353,7 @@ class FastMCP(Server):
         return handler
 
     def _complete_all(self) -> None:
-        """Have the handler complete each argument that is not completed yet."""
+        """Register the handler for each argument without a completion of its own."""
         if self._completer is None:
             return
         for kind in (self.catalogue.prompts, self.catalogue.templates):
@@ -370,7 +376,7 @@ class FastMCP(Server):
 
         return complete
 
-    # --- the rest -------------------------------------------------------------------------------------
+    # --- mounting and running -------------------------------------------------------------------------
 
     def mount(  # type: ignore[override]
         self,
@@ -380,10 +386,10 @@ class FastMCP(Server):
         namespace: str | None = None,
         **options: None,
     ) -> None:
-        """Offer what another server offers, names behind ``prefix_``.
+        """Mount another server, its names prefixed with ``prefix_``.
 
-        ``mcp.mount(server, "prefix")``, or in the order of first versions ``mcp.mount("prefix", server)``.
-        Raises DefinitionError, and NotOffered for an option that is not.
+        ``mcp.mount(server, "prefix")``, or in the order of early versions ``mcp.mount("prefix", server)``.
+        Raises DefinitionError, and NotOffered for an unsupported option.
         """
         other: Any = server
         if isinstance(server, str):
@@ -397,8 +403,8 @@ class FastMCP(Server):
     def run(self, transport: Literal["stdio"] | None = None, **options: Unpack[RunOptions]) -> None:
         """Serve over standard input and output: ``mcp.run()`` or ``mcp.run(transport="stdio")``.
 
-        The options of `fastrpc.Server.run` may be given too. Raises NotOffered for another transport, and
-        UsageError as that one does.
+        The options of `fastrpc.Server.run` are accepted too. Raises NotOffered for another transport, and
+        UsageError as that method does.
         """
         if transport not in (None, "stdio"):
             raise NotOffered(f"fastrpc.compat: run(transport={transport!r}): {_STDIO}")
@@ -407,7 +413,7 @@ class FastMCP(Server):
         given.pop("log_level", None)
         super().run(**_own_options("run", given, _SERVER_OPTIONS))
 
-    if not TYPE_CHECKING:  # a checker is to find a name that is not there
+    if not TYPE_CHECKING:  # type checkers should report an unknown name
 
         def __getattr__(self, name: str) -> Any:
             raise not_offered("FastMCP", name, _ALTERNATIVES)
@@ -424,11 +430,11 @@ if not TYPE_CHECKING:
         raise AttributeError(f"fastrpc.compat has no {name}")
 
 
-# --------------------------------------------------------------------------------------------- inside
+# ---------------------------------------------------------------------------------------- internal
 
 
 def _decorated(add: Callable[..., Any], name_or_fn: Any, options: dict[str, Any]) -> Any:
-    """Add a function now, or return the decorator that will."""
+    """Add a function now, or return the decorator that adds it."""
     if name_or_fn is None:
         return partial(_add_with, add, options)
     if isinstance(name_or_fn, str):
@@ -448,7 +454,7 @@ def _check_function(what: str, thing: Any, cure: str) -> None:
 def _own_options(
     what: str, options: dict[str, Any], alternatives: dict[str, str], ignored: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return the options that mean something here. Raises NotOffered for those that cannot be had."""
+    """Return the options that have an effect here. Raises NotOffered for those that are not supported."""
     taken = {}
     for name, value in options.items():
         if name in ignored or value is None:
@@ -461,7 +467,7 @@ def _own_options(
 
 
 def _meta(options: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the ``_meta`` of an entry; tags stand there, as FastMCP has them."""
+    """Return the ``_meta`` of an entry; tags are stored there, as in FastMCP."""
     tags = options.pop("tags", None)
     meta: dict[str, Any] | None = options.pop("meta", None)
     if tags:
@@ -470,8 +476,8 @@ def _meta(options: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _reference(kind: str, target: str) -> Any:
-    """Return what is completed, as the SDK's own class where the file has imported it: it may be asked for
-    by ``isinstance``."""
+    """Return the reference that is completed, as the SDK's own class if the file has imported it, for
+    ``isinstance``."""
     import sys
 
     types = sys.modules.get("mcp_types") or sys.modules.get("mcp.types")
@@ -483,7 +489,7 @@ def _reference(kind: str, target: str) -> Any:
 
 
 def _completions(found: Any) -> Any:
-    """Return what a handler found: a Completion of the SDK's, a list, or None for nothing."""
+    """Return the result of a completion handler: the SDK's Completion, a list, or None for no values."""
     if found is None:
         return []
     if hasattr(found, "values") and not isinstance(found, dict):

@@ -1,7 +1,7 @@
-"""The Context of FastMCP and the official SDK, over fastrpc's own.
+"""The Context of FastMCP and the official SDK, on top of fastrpc's own.
 
-Has their names for what both can do, and answers with an error that names the alternative for the rest.
-What a name costs is what it costs in `fastrpc.Context`.
+It has their names for what fastrpc supports, and raises an error that names the alternative for the rest.
+Each name costs the same as in `fastrpc.Context`.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ _ALTERNATIVES = {
 
 
 def not_offered(owner: str, name: str, alternatives: dict[str, str]) -> AttributeError:
-    """Return the error for a name that is not there: with the alternative if there is one."""
+    """Return the error for an unsupported name, with the alternative if there is one."""
     if name in alternatives:
         return NotOffered(f"fastrpc.compat: {owner} has no {name}; {alternatives[name]}")
     return AttributeError(f"fastrpc.compat: {owner} has no {name}")
 
 
 class AcceptedElicitation(Generic[Value]):
-    """The person has filled in the form: `data` is its value."""
+    """The person has accepted the form: `data` is its value."""
 
     action: Literal["accept"] = "accept"
     __match_args__ = ("data",)
@@ -65,14 +65,14 @@ class AcceptedElicitation(Generic[Value]):
 
 
 class DeclinedElicitation:
-    """The person has said no."""
+    """The person has declined."""
 
     action: Literal["decline"] = "decline"
     data = None
 
 
 class CancelledElicitation:
-    """The person has closed the question."""
+    """The person has dismissed the form."""
 
     action: Literal["cancel"] = "cancel"
     data = None
@@ -81,7 +81,7 @@ class CancelledElicitation:
 if TYPE_CHECKING:
     Elicitation: TypeAlias = AcceptedElicitation[Value] | DeclinedElicitation | CancelledElicitation
     Choices = list[list[str]] | list[dict[str, Any]] | dict[str, Any]
-    """FastMCP's ways to name choices."""
+    """FastMCP's notations for choices."""
 
 
 def _elicited(answer: ElicitResult[Value]) -> Elicitation[Value]:
@@ -91,7 +91,7 @@ def _elicited(answer: ElicitResult[Value]) -> Elicitation[Value]:
 
 
 class Members:
-    """A JSON object whose members are attributes, by their own names and in snake case."""
+    """A JSON object whose members are attributes, under their own names and in snake case."""
 
     def __init__(self, members: dict[str, Any]) -> None:
         self._members = members
@@ -115,7 +115,7 @@ def members_of(value: Any) -> Any:
 
 
 class Sampled:
-    """What the client's model said: `text`, and the parts of the result by both frameworks' names."""
+    """The answer of the client's model: `text`, and the parts of the result under both frameworks' names."""
 
     role = "assistant"
 
@@ -136,7 +136,7 @@ class ReadContents(list[object]):
 
 
 class Context:
-    """What a tool, a resource or a prompt is handed besides its arguments, if a parameter has this type."""
+    """The context that a tool, a resource or a prompt receives if a parameter has this type."""
 
     def __init__(self, inner: PlainContext, server: Any) -> None:
         self.inner = inner
@@ -154,7 +154,7 @@ class Context:
 
     @property
     def client_id(self) -> str | None:
-        """What the client calls itself in the request's ``_meta``, if it does."""
+        """The `client_id` in the request's ``_meta``, or None."""
         found = self._meta.get("client_id")
         return None if found is None else str(found)
 
@@ -172,7 +172,7 @@ class Context:
 
     @property
     def lifespan_context(self) -> Any:
-        """What the server's ``lifespan`` gave."""
+        """The value that the server's ``lifespan`` yielded."""
         return {} if self.inner.state is None else self.inner.state
 
     @property
@@ -188,12 +188,12 @@ class Context:
         link = self.inner._link
         return {} if link is None else link.request.meta
 
-    if not TYPE_CHECKING:  # a checker is to find a name that is not there
+    if not TYPE_CHECKING:  # type checkers should report an unknown name
 
         def __getattr__(self, name: str) -> Any:
             raise not_offered("Context", name, _ALTERNATIVES)
 
-    # --- telling --------------------------------------------------------------------------------------
+    # --- log messages and progress --------------------------------------------------------------------
 
     def report_progress(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -209,7 +209,8 @@ class Context:
         extra: Mapping[str, object] | None = None,
         data: object = None,
     ) -> Done:
-        """Log, in either order: ``log("info", "text")`` as in the official SDK, ``log("text", "info")``."""
+        """Log, with arguments in either order: ``log("info", "text")`` as in the official SDK, ``log("text",
+        "info")``."""
         values: list[Any] = list(said)
         if level is None:
             at = next((at for at, value in enumerate(values) if value in LEVELS and len(values) > 1), None)
@@ -261,7 +262,7 @@ class Context:
         self.fastmcp.resource_updated(str(uri))
         return DONE
 
-    # --- asking ---------------------------------------------------------------------------------------
+    # --- requests to the client -----------------------------------------------------------------------
 
     async def read_resource(self, uri: object) -> ReadContents:
         return ReadContents(await self.inner.read_resource(str(uri)))
@@ -300,7 +301,8 @@ class Context:
         response_title: str | None = None,
         response_description: str | None = None,
     ) -> Elicitation[Any]:
-        """Ask the person to fill in a form: a model, a dataclass, a plain type, or a list of choices."""
+        """Ask the person to fill in a form: a model, a dataclass, a plain type, or a list of choices. Raises
+        ToolError."""
         form = _form(response_type if schema is None else schema)
         return _elicited(await self.inner.elicit(message, form))
 
@@ -319,7 +321,7 @@ class Context:
         model_preferences: object = None,
         **others: object,
     ) -> Sampled:
-        """Have the client's model go on from a text or messages."""
+        """Request a completion of a text or of messages from the client's model. Raises ToolError."""
         for name, value in others.items():
             if value is not None:
                 raise NotOffered(
@@ -336,13 +338,13 @@ class Context:
         return Sampled(sample)
 
     async def list_roots(self) -> list[Members]:
-        """Return the folders that the client works in, each with `uri` and `name`."""
+        """Return the client's roots, each with `uri` and `name`. Raises ToolError."""
         return [Members({"name": None, **root}) for root in await self.inner.roots()]
 
     # --- state ----------------------------------------------------------------------------------------
 
     def set_state(self, key: str, value: object, *, serializable: bool = True) -> Done:
-        """Keep a value for the calls of this client's connection."""
+        """Store a value for the calls of this client's connection."""
         self._state[key] = value
         return DONE
 
@@ -363,7 +365,7 @@ _states: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 
 def _form(response_type: Any) -> Any:
-    """Return FastMCP's ways to name choices as forms of fastrpc."""
+    """Convert FastMCP's notations for choices to forms of fastrpc."""
     if isinstance(response_type, dict) and response_type.get("type") != "object":
         titled = [
             {"const": value, "title": said.get("title", value)} for value, said in response_type.items()
@@ -384,7 +386,7 @@ def _one_field(field: dict[str, Any]) -> dict[str, Any]:
 
 
 class RequestContext:
-    """The request behind a call, as the official SDK shows it."""
+    """The request of a call, with the attributes of the official SDK."""
 
     request = None
 
@@ -405,7 +407,7 @@ class RequestContext:
 
 
 class Session:
-    """What the official SDK reaches through ``ctx.session``."""
+    """What the official SDK offers as ``ctx.session``."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -435,11 +437,11 @@ class Session:
         message: str | None = None,
         **others: Any,
     ) -> Done:
-        """Report the call's progress; its token is the call's own, whatever is given here."""
+        """Report the call's progress; the call's own token is used, whatever is passed."""
         return self._context.inner.progress(progress, total, message)
 
     async def create_message(self, messages: Any, *, max_tokens: int, **options: Any) -> Sampled:
-        """Have the client's model go on from messages."""
+        """Request a completion of messages from the client's model. Raises ToolError."""
         options.pop("related_request_id", None)
         given = {name: plain(value) for name, value in options.items() if value is not None}
         return Sampled(await self._context.inner.sample(plain(messages), max_tokens=max_tokens, **given))

@@ -1,8 +1,8 @@
-"""Functions written for FastMCP or the official SDK, made ready for fastrpc.
+"""Adapts functions written for FastMCP or the official SDK.
 
-Their signatures may leave annotations out, which means Any, and name the `Context` of `fastrpc.compat`. A
-function that needs neither a Context nor a conversion of its result is called directly; another one behind a
-shim. The author's function itself stays as it is.
+Their signatures may omit annotations, which then mean Any, and may use the `Context` of `fastrpc.compat`. A
+function that needs neither a Context nor a conversion of its result is called directly; any other through a
+wrapper. The author's function is not changed.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PLAIN_RESULTS = (str, int, float, bool, None, type(None), dict)
-"""Results that need no conversion, if a function promises them."""
+"""Return types that need no conversion."""
 
 _FOREIGN = ("mcp", "mcp_types")
 
 
 def adapted(function: Any, server: Any, convert: Callable[[Any], Any]) -> Any:
-    """Return what fastrpc may call and describe in the place of `function`.
+    """Return what fastrpc can call and describe instead of `function`.
 
-    `convert` turns what it returns into what fastrpc sends.
+    `convert` turns its result into a type of fastrpc.
     """
     if isinstance(function, staticmethod):
         function = function.__func__
     if not callable(function):
-        return function  # the error is fastrpc's to make
+        return function  # fastrpc reports the error
     if is_unbound_method(function):
         raise DefinitionError(f"{name_of(function)} is a method with a self; add the method of an object")
     described, takes_context, is_plain = _described(function)
@@ -71,8 +71,8 @@ def _shim(function: Any, described: Any, server: Any, convert: Callable[[Any], A
 
 
 def _described(function: Any) -> tuple[Any, bool, bool]:
-    """Return a function that has all annotations, whether one of them is Context, and whether its results
-    are plain."""
+    """Return the function with all annotations, whether it takes a Context, and whether its results need no
+    conversion."""
     if isinstance(function, MethodType):
         inner, takes_context, is_plain = _described(function.__func__)
         return MethodType(inner, function.__self__), takes_context, is_plain
@@ -91,7 +91,7 @@ def _described(function: Any) -> tuple[Any, bool, bool]:
 
 
 def _annotated(function: FunctionType) -> tuple[Any, bool, bool]:
-    """Return a copy of a function with an annotation for each parameter that fastrpc understands."""
+    """Return a copy of a function in which each parameter has an annotation that fastrpc understands."""
     namespace = _namespace(function)
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -103,7 +103,7 @@ def _annotated(function: FunctionType) -> tuple[Any, bool, bool]:
         elif _is_context(annotations[name], namespace):
             annotations[name] = PlainContext
             takes_context = True
-    is_plain = _promises_plain(annotations.get("return", Any), namespace)
+    is_plain = _returns_plain(annotations.get("return", Any), namespace)
     if not is_plain and "return" in annotations:
         annotations["return"] = _result_type(annotations["return"], namespace)
     copy = FunctionType(
@@ -134,7 +134,7 @@ def _is_context(annotation: Any, namespace: dict[str, Any]) -> bool:
         annotation = annotation.strip("'\" ")
         name, bracket, _ = annotation.partition("[")
         if bracket and name.replace(".", "").isidentifier():
-            annotation = name  # what stands in the brackets may be there for a type checker only
+            annotation = name  # the type in the brackets may exist for type checkers only
     try:
         base = peel(annotation, namespace).base
     except DefinitionError:
@@ -142,8 +142,8 @@ def _is_context(annotation: Any, namespace: dict[str, Any]) -> bool:
     return isinstance(base, type) and issubclass(base, Context)
 
 
-def _promises_plain(annotation: Any, namespace: dict[str, Any]) -> bool:
-    """Whether what a function promises to return needs no conversion."""
+def _returns_plain(annotation: Any, namespace: dict[str, Any]) -> bool:
+    """Return whether the return annotation is a type that needs no conversion."""
     try:
         annotation = resolve(annotation, namespace) if isinstance(annotation, str) else annotation
     except DefinitionError:
@@ -155,26 +155,26 @@ def _promises_plain(annotation: Any, namespace: dict[str, Any]) -> bool:
 
 
 def _result_type(annotation: Any, namespace: dict[str, Any]) -> Any:
-    """Return the type that a result's schema is made from: Any for content, which has none."""
+    """Return the type for the output schema: Any for content, which has none."""
     try:
         if isinstance(annotation, str):
             annotation = resolve(annotation, namespace)
     except DefinitionError:
-        return annotation  # fastrpc says what is wrong with it
+        return annotation  # fastrpc reports what is wrong with it
     for model in getattr(annotation, "__metadata__", ()):
         if isinstance(model, type) and _is_foreign(annotation.__origin__):
-            return model  # Annotated[CallToolResult, Model] says what the structured content is
+            return model  # in Annotated[CallToolResult, Model], Model is the structured content
     if annotation in (list, tuple) or getattr(annotation, "__args__", None) == (Any,):
-        return Any  # any of the elements may turn out to be content
-    return Any if _holds_content(annotation) else annotation
+        return Any  # any of the elements may be content
+    return Any if _contains_content(annotation) else annotation
 
 
-def _holds_content(annotation: Any) -> bool:
+def _contains_content(annotation: Any) -> bool:
     if _is_foreign(annotation):
         return True
     if isinstance(annotation, type) and issubclass(annotation, (Content, ToolResult)):
         return True
-    return any(_holds_content(argument) for argument in getattr(annotation, "__args__", ()))
+    return any(_contains_content(argument) for argument in getattr(annotation, "__args__", ()))
 
 
 def _is_foreign(annotation: Any) -> bool:

@@ -1,7 +1,7 @@
-"""The options of FastMCP and of the official SDK's high-level server that are taken here, as types.
+"""The supported options of FastMCP and of the official SDK's high-level server, as types.
 
-For type checkers alone: no module imports this when it runs. What is not offered is not listed: a checker
-finds it where `NotOffered` would name the alternative at run time. docs/compat.md has the table.
+For type checkers: no module imports this at run time. Unsupported options are not listed, so that a checker
+reports them, as `NotOffered` does at run time. docs/compat.md has the table.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from fastrpc.options import (
 
 
 class Model(Protocol):
-    """A pydantic model, of ``mcp.types`` for one."""
+    """A pydantic model, for example of ``mcp.types``."""
 
     @property
     def model_dump(self) -> Callable[..., Any]: ...
 
 
 class FastMCPOptions(ServerSettings, total=False):
-    """`fastrpc.compat.FastMCP`. The last ones are taken and change nothing."""
+    """`fastrpc.compat.FastMCP`. The last ones have no effect."""
 
     version: str | float | None
     icons: Sequence[Icon | Model] | None
@@ -86,14 +86,14 @@ class PromptOptions(_Described, total=False):
 
 
 class FormOptions(TypedDict, total=False):
-    """`Context.elicit`: taken, and change nothing."""
+    """`Context.elicit`: accepted, without effect."""
 
     response_title: str | None
     response_description: str | None
 
 
 class RunOptions(HttpOptions, total=False):
-    """`FastMCP.run`. The last two are taken and change nothing."""
+    """`FastMCP.run`. The last two have no effect."""
 
     http: str | None
     drain_seconds: float | None

@@ -1,8 +1,8 @@
-"""What servers written for FastMCP or the official SDK hand back, turned into what fastrpc sends.
+"""Converts what servers for FastMCP or the official SDK return into types of fastrpc.
 
-Content, messages and results come as helpers of this file, as fastrpc's own, or as the models of
-``mcp.types``: those are known by their members, so that nothing of another package is imported. All other
-values go their usual way.
+Content, messages and results may be classes of this file, fastrpc's own, or models of ``mcp.types``; models
+are recognised by their members, so that no other package is imported. All other values are returned
+unchanged.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ SCALARS = (str, int, float, bool, type(None))
 
 
 class NotOffered(DefinitionError, AttributeError):
-    """Something that other frameworks have and fastrpc has not. The message names the alternative."""
+    """A feature of other frameworks that fastrpc does not have. The message names the alternative."""
 
 
-# ------------------------------------------------------------------------------------------- content
+# ----------------------------------------------------------------------------------------- content
 
 
 def _media(kind: Any, path: Any, data: bytes | None, format: str | None) -> tuple[bytes, str]:
-    """Return the bytes and the MIME type of a picture or a sound; `format` is the end of the type."""
+    """Return the bytes and the MIME type of an image or audio; `format` is the subtype."""
     if (path is None) == (data is None):
         raise ValueError(f"{kind.__name__}: give either path= or data=")
     mime_type = f"{kind.kind}/{format.lower()}" if format else None
@@ -60,7 +60,7 @@ class Image(PlainImage):
 
 
 class Audio(PlainAudio):
-    """A sound: the `path` of a file, or `data` with its `format` (``wav``, ``mp3`` …)."""
+    """Audio: the `path` of a file, or `data` with its `format` (``wav``, ``mp3`` …)."""
 
     __slots__ = ()
 
@@ -75,7 +75,7 @@ class Audio(PlainAudio):
 
 
 class File(EmbeddedResource):
-    """A file inside a result: the `path` of one, or `data` with its `format` and `name`."""
+    """An embedded file: its `path`, or `data` with `format` and `name`."""
 
     __slots__ = ()
 
@@ -118,7 +118,7 @@ class File(EmbeddedResource):
 
 
 class Message:
-    """A message of a prompt, of the user unless `role` says ``assistant``."""
+    """A message of a prompt; the role is ``user`` unless `role` says ``assistant``."""
 
     role = "user"
 
@@ -138,7 +138,7 @@ class AssistantMessage(Message):
 
 
 class PromptResult:
-    """The messages of a prompt. A `description` of its own is not sent; the prompt's is."""
+    """The messages of a prompt. Its `description` is not sent; that of the prompt's definition is."""
 
     def __init__(self, messages: Any, description: str | None = None, meta: Any = None) -> None:
         self.messages = messages
@@ -180,11 +180,11 @@ class ResourceResult:
         self.contents = contents
 
 
-# --------------------------------------------------------------------------------------- conversions
+# ------------------------------------------------------------------------------------- conversions
 
 
 def plain(value: Any) -> Any:
-    """Return a model as the dict that it is on the wire; anything else as it is."""
+    """Return a model as the dict that is sent; any other value unchanged."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json", by_alias=True, exclude_none=True)
     if isinstance(value, (list, tuple)):
@@ -205,7 +205,7 @@ def _is_content_list(value: Any) -> bool:
 
 
 def content(value: Any) -> Any:
-    """Return a content block of any origin as one of fastrpc's; anything else as it is."""
+    """Return a content block of any framework as one of fastrpc's; any other value unchanged."""
     return Block(plain(value)) if _is_block(value) else value
 
 
@@ -216,7 +216,7 @@ def _json_text(value: Any) -> str:
 
 
 def tool_value(value: Any) -> Any:
-    """Return what a tool returned as what fastrpc knows: a list with content in it is content."""
+    """Convert the result of a tool: a list with content in it becomes content."""
     if isinstance(value, (*SCALARS, dict, Content, PlainResult)):
         return value
     if isinstance(value, (list, tuple)):
@@ -232,7 +232,7 @@ def tool_value(value: Any) -> Any:
 
 
 def _call_result(result: dict[str, Any]) -> PlainResult:
-    """A whole CallToolResult."""
+    """Convert a CallToolResult."""
     return PlainResult(
         [Block(block) for block in result.get("content", [])],
         structured=result.get("structuredContent"),
@@ -242,7 +242,7 @@ def _call_result(result: dict[str, Any]) -> PlainResult:
 
 
 def prompt_value(value: Any) -> Any:
-    """Return what a prompt returned as what fastrpc knows."""
+    """Convert the result of a prompt."""
     if isinstance(value, PromptResult) or is_model(value, "messages"):
         value = value.messages
     if isinstance(value, (list, tuple)):
@@ -261,7 +261,7 @@ def _message(value: Any) -> Any:
 
 
 def resource_value(value: Any) -> Any:
-    """Return what a resource returned as what fastrpc knows."""
+    """Convert the result of a resource."""
     if isinstance(value, ResourceResult):
         return value.contents
     if isinstance(value, (list, tuple)) and not all(isinstance(part, Contents) for part in value):
@@ -270,5 +270,5 @@ def resource_value(value: Any) -> Any:
 
 
 def checked_annotations(annotations: Any) -> dict[str, Any] | None:
-    """Return the annotations of a resource as fastrpc takes them."""
+    """Return the annotations of a resource as fastrpc's dict."""
     return None if annotations is None else annotations_of(plain(annotations))

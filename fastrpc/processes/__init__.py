@@ -1,13 +1,13 @@
-"""Runs programs for tools: output bounded, time limits kept, nobody left behind.
+"""Runs programs for tools, with bounded output and time limits, and leaves no process behind.
 
-    done = await processes.run(["git", "status"], timeout_ms=5000)
-    done.exit_code, done.output.head
+        done = await processes.run(["git", "status"], timeout_ms=5000)
+        done.exit_code, done.output.head
 
-Between this process and each program stands a small one in C, the reaper (`fastrpc/_core/reaper.c`), which
-ends everything below it however the call or the server ends; on Linux that holds for children with
-sessions of their own too. A reaper whose program left nobody behind serves the next one. Starting a
-program costs about what posix_spawn costs. Works on the running asyncio or uvloop loop and only there:
-for coroutines, not for threads. docs/processes.md tells the whole; shells and their texts are left to tools.
+Between this process and each program runs a small C program, the reaper (`fastrpc/_core/reaper.c`). It ends
+all descendants of the program however the call or the server ends; on Linux also children in sessions of
+their own. A reaper whose program has left no process is reused. Starting a program costs about as much as
+posix_spawn. Works on the running asyncio or uvloop loop, for coroutines only, not for threads. See
+docs/processes.md. Shells and the text for users are left to the tools.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ __all__ = [
     "start",
 ]
 
-DRAIN_SECONDS = 0.1  # how long output is still awaited once the program itself has ended
-GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL
-STUBBORN_SECONDS = 2.0  # what SIGKILL does not end within this is reported, not waited for
+DRAIN_SECONDS = 0.1  # seconds that output is read after the program has ended
+GRACE_SECONDS = 1.0  # seconds between SIGTERM and SIGKILL
+STUBBORN_SECONDS = 2.0  # seconds after SIGKILL; a process that still runs is then reported
 READ_SIZE = 64 * 1024
-WATCH_SECONDS = 0.003  # a program that has ended by then is read once; a shell takes 1.2 ms
-DISCARD_PAUSE = 0.02  # between two reads of output that nobody wants any more
+WATCH_SECONDS = 0.003  # seconds; before, output is read once, at the end; a shell takes 1.2 ms
+DISCARD_PAUSE = 0.02  # seconds between two reads of output that is discarded
 REQUEST_LIMIT = 16 * 1024 * 1024
 
 ENDED_WITH_REAPER = (
@@ -63,7 +63,7 @@ NOT_SURE = (
 
 
 class Child:
-    """A process that a program has left behind."""
+    """A process that a program has left running."""
 
     __slots__ = ("name", "pid")
 
@@ -76,10 +76,10 @@ class Child:
 
 
 class Process:
-    """A program that was started, and what is known of it.
+    """A program that was started, and its state.
 
-    `output` grows while it runs. `exit_code` and `signal` (such as ``"SIGKILL"``) are both None until it
-    has ended and exactly one of them afterwards; `duration_seconds` is then how long it ran.
+    `output` grows while it runs. `exit_code` and `signal` (such as ``"SIGKILL"``) are both None until it has
+    ended; then exactly one of them is set, and `duration_seconds` is the time it ran.
     """
 
     def __init__(
@@ -99,34 +99,34 @@ class Process:
         self.duration_seconds = 0.0
         self.timed_out = False
         self.children_left = 0
-        """How many processes it left behind, as last heard of; 0 once all are gone."""
+        """The number of processes it left running, as last reported; 0 once all have ended."""
         self.children: list[Child] = []
         """The first 16 of them."""
         self.killed = False
-        """Whether SIGKILL was needed to end it all."""
+        """Whether SIGKILL was needed."""
         self.error: ProgramError | None = None
         self.gone = False
-        """Whether nobody is left: the program has ended and so have all its descendants. Also once all that
-        watched over it were killed and nothing more can be learnt: `error` or `children_left` then tells."""
+        """Whether the program and all its descendants have ended. Also True when all supervisors were killed
+        and no more can be known: `error` or `children_left` then says so."""
         self.began = time.monotonic()
         self._loop = reaper.loop
         self._reaper: reapers.Reaper | None = reaper
         self.on_output = on_output
-        """Called with each piece of output; may be replaced."""
+        """Called with each chunk of output; may be replaced."""
         self.follow = False
-        """Whether output is still taken in after the program's end, from children that it left behind."""
+        """Whether output of children is still read after the program has ended."""
         self._pipe = -1
         self._watched = False  # whether the loop reads the pipe
-        self._sealed = False  # output that comes now is dropped
+        self._sealed = False  # output is discarded from now on
         self._terminating = False
-        self._unwatched = False  # `gone` is not sure
+        self._unsupervised = False  # `gone` is not certain
         self._started: asyncio.Future[None] | None = None
         self._done = asyncio.Event()
         self._all_gone = asyncio.Event()
         self._listed: asyncio.Future[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
 
-    # --- for the author of a tool ----------------------------------------------------------------------
+    # --- public ---------------------------------------------------------------------------------------
 
     @property
     def ended(self) -> bool:
@@ -134,21 +134,22 @@ class Process:
         return self.exit_code is not None or self.signal is not None
 
     async def wait(self) -> None:
-        """Wait until the program has ended and its output is in: at most 0.1 s after its end, although
-        children that it leaves behind may hold the pipe open. If it is being terminated, until nobody is
-        left. Raises `ProgramError` if its reaper was lost. Waiting may be cancelled; the program goes on."""
+        """Wait until the program has ended and its output is read: at most 0.1 s after its end, although
+        children may keep the pipe open. If it is being terminated, until all processes have ended. Raises
+        `ProgramError` if the program could not be started or its reaper was lost. The wait can be cancelled;
+        the program goes on."""
         await self._done.wait()
         if self.error is not None:
             raise self.error
 
     async def wait_gone(self) -> None:
-        """Wait until nobody is left, children that were left behind included, and all output is in."""
+        """Wait until the program and all its descendants have ended and all output is read."""
         if not self.gone or self._pipe >= 0:
             await self._all_gone.wait()
 
     def terminate_soon(self, grace_seconds: float = GRACE_SECONDS) -> None:
-        """Send SIGTERM to the program and all its descendants now, SIGKILL after the grace. Asked again,
-        a shorter grace holds."""
+        """Send SIGTERM to the program and all its descendants now, and SIGKILL after the grace period. A
+        second call can shorten the grace period."""
         if self._reaper is None:
             return
         self._terminating = True
@@ -157,18 +158,18 @@ class Process:
         self._after(grace_seconds + STUBBORN_SECONDS, self._give_up)
 
     async def terminate(self, grace_seconds: float = GRACE_SECONDS) -> bool:
-        """End the program and all its descendants; return whether nobody is left, which can be False
-        only for what the system itself cannot end or may not signal, and when all that watched over it
-        were killed."""
+        """End the program and all its descendants; return whether all have ended. That is False only for
+        processes that the system cannot end or this process may not signal, and if all supervisors were
+        killed."""
         self.terminate_soon(grace_seconds)
         if not self.gone:
             waiting = asyncio.ensure_future(self.wait_gone())
             await asyncio.wait({waiting}, timeout=grace_seconds + STUBBORN_SECONDS)
             waiting.cancel()
-        return self.gone and not self._unwatched
+        return self.gone and not self._unsupervised
 
     async def refresh_children(self) -> None:
-        """Ask anew who is there, into `children_left` and `children` (with the program, while it runs)."""
+        """Update `children_left` and `children` (which include the program while it runs)."""
         if self._reaper is None or self.gone:
             return
         if self._listed is None:
@@ -176,9 +177,9 @@ class Process:
             self._reaper.request(reapers.LIST)
         await asyncio.wait({self._listed}, timeout=STUBBORN_SECONDS)
 
-    # --- what the reaper says ----------------------------------------------------------------------------
+    # --- reports of the reaper ------------------------------------------------------------------------
 
-    def heard(self, report: bytes) -> None:
+    def on_report(self, report: bytes) -> None:
         kind, pid, code, nobody, duration_us, killed, alive, listed, _ = reapers.REPORT.unpack_from(report)
         if kind == reapers.STARTED:
             self.pid = pid
@@ -191,30 +192,30 @@ class Process:
             else:
                 self.exit_code = code
             if nobody:
-                self._nobody_left(killed)
+                self._all_ended(killed)
             else:
-                self._note_children(report, alive, listed)
+                self._set_children(report, alive, listed)
             self._program_ended()
         elif kind == reapers.GONE:
-            self._nobody_left(killed)
+            self._all_ended(killed)
             self._settle()
-            if not self.ended:  # its reaper was killed before it could say how
+            if not self.ended:  # its reaper was killed before it could report the end
                 self._finish()
-            elif self._pipe >= 0:  # a stranger holds it open
+            elif self._pipe >= 0:  # another process keeps it open
                 self._after(DRAIN_SECONDS, self._drained)
         elif kind == reapers.LOST:
             self._reaper_killed()
         elif kind == reapers.LISTED:
             self.pid = pid or self.pid
-            self._note_children(report, alive, listed)
+            self._set_children(report, alive, listed)
             _resolve(self._listed)
             self._listed = None
         elif kind == reapers.FAILED:
             self.error = _start_error(self.command, self.cwd, code, nobody)
-            self._nobody_left(0)
+            self._all_ended(0)
             self._finish()
 
-    def _note_children(self, report: bytes, alive: int, listed: int) -> None:
+    def _set_children(self, report: bytes, alive: int, listed: int) -> None:
         self.children_left = alive
         names = [
             reapers.CHILD.unpack_from(report, reapers.REPORT.size + number * reapers.CHILD.size)
@@ -222,7 +223,7 @@ class Process:
         ]
         self.children = [Child(pid, name.rstrip(b"\0").decode("utf-8", "replace")) for pid, name in names]
 
-    def _nobody_left(self, killed: int) -> None:
+    def _all_ended(self, killed: int) -> None:
         self.gone = True
         self.killed = bool(killed)
         self.children_left, self.children = 0, []
@@ -232,37 +233,37 @@ class Process:
         _resolve(self._listed)
 
     def _reaper_killed(self) -> None:
-        """The reaper or its guardian was killed. The other one ends everything, and says when nobody is left;
-        until then it is not said here that the program has ended."""
+        """The reaper or its guardian was killed. The other one ends all processes and reports when that is
+        done; only then does this object report the end."""
         self._terminating = True
         if not self.ended:
             self.error = ProgramError(ENDED_WITH_REAPER)
-        self._after(STUBBORN_SECONDS, self._outlived)
+        self._after(STUBBORN_SECONDS, self._kill_timed_out)
 
-    def _outlived(self) -> None:
-        """SIGKILL was sent to everything below a killed reaper long ago, and somebody is still there."""
+    def _kill_timed_out(self) -> None:
+        """SIGKILL was sent to everything below a killed reaper, and some process still runs."""
         if not self.gone and self.error is not None:
             self.error = ProgramError(OUTLIVED_REAPER)
         self._give_up()
 
-    def lost(self) -> None:
-        """All that watched over the program are gone: the reaper and its guardian were killed together, or,
-        where there is no guardian, the reaper. What can be found of the program is ended here."""
+    def on_lost(self) -> None:
+        """All supervisors are gone: the reaper and its guardian were killed together, or the reaper where
+        there is no guardian. The processes that can still be found are killed here."""
         self._reaper = None
         known = 0 if self.ended else self.pid
-        end_unwatched(known, self._pipe, time.monotonic() - self.began)
+        kill_unsupervised(known, self._pipe, time.monotonic() - self.began)
         left = self.children_left
         if not self.ended:
             self.error = ProgramError(NOT_SURE)
-        self._nobody_left(1)
-        self._unwatched = True
-        self.children_left = left  # as last heard of
+        self._all_ended(1)
+        self._unsupervised = True
+        self.children_left = left  # as last reported
         self._finish()
 
-    def abandoned(self) -> None:
+    def on_loop_closed(self) -> None:
         self._close_pipe()
 
-    # --- the end of the program, and of its output -------------------------------------------------------
+    # --- the end of the program and of its output -----------------------------------------------------
 
     def _program_ended(self) -> None:
         self._read_rest()
@@ -271,19 +272,19 @@ class Process:
             self._after(DRAIN_SECONDS, self._drained)
 
     def _settle(self) -> bool:
-        """The call is over once the program has ended and nothing can come any more."""
+        """Finish once the program has ended and no more output can come. Return whether it has finished."""
         if self.ended and (self._pipe < 0 or self._sealed) and (self.gone or not self._terminating):
             self._finish()
         return self._done.is_set()
 
     def _drained(self) -> None:
         if self._terminating and not self.gone:
-            return  # those that are left are being ended: wait for that
+            return  # the remaining processes are being ended: wait for that
         self._read_rest()
         self._finish()
 
     def _give_up(self) -> None:
-        """SIGKILL was sent long ago and somebody is still there."""
+        """SIGKILL was sent, and some process still runs."""
         if not self.gone:
             self._finish()
 
@@ -308,10 +309,10 @@ class Process:
             self.timed_out = True
             self.terminate_soon(GRACE_SECONDS)
 
-    # --- output --------------------------------------------------------------------------------------------
+    # --- output ---------------------------------------------------------------------------------------
 
     def _attach_pipe(self, descriptor: int) -> None:
-        os.set_blocking(descriptor, False)  # this end's description is ours alone
+        os.set_blocking(descriptor, False)  # this end of the pipe belongs to this process alone
         self._pipe = descriptor
         self._after(WATCH_SECONDS, self._watch_pipe)
 
@@ -321,7 +322,7 @@ class Process:
             self._loop.add_reader(self._pipe, self._readable)
 
     def _readable(self) -> None:
-        """Take in one piece; the loop comes back for the next, after everybody else."""
+        """Read one chunk; the loop calls again for the next, after other work."""
         try:
             data = os.read(self._pipe, READ_SIZE)
         except BlockingIOError:
@@ -334,13 +335,13 @@ class Process:
             if self.on_output is not None:
                 self.on_output(data)
         elif len(data) == READ_SIZE:
-            # Who was left behind must not block on a full pipe, but may be slowed down.
+            # A process left behind must not block on a full pipe, but may be slowed down.
             self._loop.remove_reader(self._pipe)
             self._watched = False
             self._loop.call_later(DISCARD_PAUSE, self._watch_pipe)
 
     def _read_rest(self) -> None:
-        """Take in what the pipe holds now: not more than a pipe can hold, though somebody writes on."""
+        """Read what the pipe holds now: at most its capacity, even if the other end goes on writing."""
         for _ in range(16):
             if self._pipe < 0 or self._sealed:
                 return
@@ -368,10 +369,9 @@ def _resolve(future: asyncio.Future[None] | None) -> None:
         future.set_result(None)
 
 
-def end_unwatched(group: int, pipe: int, age_seconds: float) -> None:
-    """Send SIGKILL to what is known or can be found of a program that nobody watches over any more: its
-    process group (0: not known), and the processes that write to the pipe (negative: closed) and were
-    started since."""
+def kill_unsupervised(group: int, pipe: int, age_seconds: float) -> None:
+    """Send SIGKILL to what can be found of a program without supervisors: its process group (0: unknown), and
+    the processes that write to the pipe (negative: closed) and were started since."""
     from fastrpc.processes import orphans
 
     try:
@@ -396,7 +396,7 @@ def _payload(
     env: Mapping[str, str] | None,
     changes: Mapping[str, str] | None = None,
 ) -> tuple[bytes, tuple[int, int]]:
-    """Return working directory, arguments and environment as the reaper reads them."""
+    """Return working directory, arguments and environment in the reaper's format."""
     if not command:
         raise ProgramError("No program is named: the command is empty.")
     if cwd is None:
@@ -428,13 +428,13 @@ async def start(
     on_output: Callable[[bytes], object] | None = None,
     confirmed: bool = True,
 ) -> Process:
-    """Start a program, found along PATH, in a session of its own, and return as soon as it runs.
+    """Start a program, found along PATH, in its own session, and return when it runs.
 
-    It sees descriptors 0 to 2 only: standard input is /dev/null or holds `stdin`; both outputs go into
-    `output` (a new `Output` unless given), each piece of it to `on_output` too. `script` is readable as
-    descriptor 3. `cwd` defaults to this process's own, `env` to `environment(changes)`. `timeout_ms` ends it,
-    with all its descendants, when that time has passed. Raises `ProgramError` if it cannot be started.
-    With `confirmed` False it returns sooner: `wait` then raises that error, and `pid` may still be 0.
+    It inherits only descriptors 0 to 2: standard input is /dev/null or contains `stdin`; standard output and
+    standard error go to `output` (by default a new `Output`), and each chunk also to `on_output`. `script` is
+    readable as descriptor 3. `cwd` defaults to this process's own, `env` to `environment(changes)`. After
+    `timeout_ms` the program and all its descendants are ended. Raises `ProgramError` if it cannot be started.
+    With `confirmed=False` it returns sooner: `wait` then raises that error, and `pid` may still be 0.
     """
     flags = reapers.TELL_START if confirmed else 0
     process = _launch(command, cwd, env, changes, stdin, script, timeout_ms, output, on_output, flags)
@@ -447,7 +447,7 @@ async def start(
         process.terminate_soon()
         raise
     if process.error is not None:
-        await process.wait()  # raises it, once nobody is left
+        await process.wait()  # raises it, once all have ended
     return process
 
 
@@ -463,11 +463,11 @@ async def run(
     output: Output | None = None,
     on_output: Callable[[bytes], object] | None = None,
 ) -> Process:
-    """Run a program to its end and return it, ended; see `start` for the parameters and errors.
+    """Run a program until it ends, and return it; for parameters and errors see `start`.
 
-    Children that it leaves behind live on, as `children_left` says, until they end or `close` ends them;
-    after a timeout nobody is left. If the calling task is cancelled, the program and all its
-    descendants get SIGTERM at once and SIGKILL a second later, while the cancellation goes on.
+    Children that it leaves running continue, as `children_left` says, until they end or `close` ends them;
+    after a timeout none is left. If the calling task is cancelled, the program and all its descendants
+    receive SIGTERM at once and SIGKILL a second later, while the cancellation continues.
     """
     process = await start(
         command,
@@ -501,7 +501,7 @@ def _launch(
     on_output: Callable[[bytes], object] | None,
     flags: int,
 ) -> Process:
-    """Hand a program to a reaper; what becomes of it is heard later."""
+    """Send a program to a reaper, which reports the outcome later."""
     payload, counts = _payload(command, cwd, env, changes)
     reading, writing = os.pipe()
     descriptors = [writing]
@@ -535,9 +535,9 @@ def _start_error(command: Sequence[str], cwd: str | None, number: int, in_folder
 
 
 async def close(grace_seconds: float = 0.3) -> None:
-    """End everything that still runs, and the reapers; for the end of the server, or of a test.
+    """End all programs and reapers; for the end of the server, or of a test.
 
-    If it is cut short, or the process ends first, the reapers do the same by themselves.
+    If this is interrupted, or the process ends first, the reapers do the same by themselves.
     """
     loop = asyncio.get_running_loop()
     watchers = [reaper.watcher for reaper in reapers.busy if reaper.loop is loop]

@@ -1,9 +1,9 @@
-"""Ends what can still be found of a program when its reaper and the guardian were killed together.
+"""Kills what can still be found of a program when its reaper and the guardian were killed together.
 
-Nobody is the parent of its processes then, and only Linux tells who they are: whoever writes to the call's
-own pipe, and everybody in the sessions of those. A process that has left both is not found, so callers must
-not say that nobody is left. Costs a look at every process of the system and its descriptors, on the calling
-thread (10 ms on a usual machine); this is for the one case in which both supervisors are gone.
+Its processes then have no parent of ours, and only Linux says which they are: those that write to the call's
+own pipe, and all in their sessions. A process that has left both is not found, so callers must not report
+that all have ended. Reads every process of the system and its descriptors, on the calling thread (10 ms on a
+usual machine). Used only in this one case.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PASSES = 20  # forks race with the look
+PASSES = 20  # new processes may appear while /proc is read
 
 
 class _Found:
-    """A process as /proc shows it."""
+    """A process, as /proc describes it."""
 
     __slots__ = ("parent", "pid", "session", "started", "state")
 
@@ -30,14 +30,14 @@ class _Found:
         self.state = fields[0]
         self.parent = int(fields[1])
         self.session = int(fields[3])
-        self.started = int(fields[19])  # in ticks since the machine was started
+        self.started = int(fields[19])  # in clock ticks since boot
 
 
 def end_writers(pipe: int, age_seconds: float) -> None:
-    """Send SIGKILL to whoever writes to the pipe that `pipe` reads from, and to their sessions.
+    """Send SIGKILL to the processes that write to the pipe that `pipe` reads from, and to their sessions.
 
-    `age_seconds` says how long ago the program was started: what is older is not its own, nor is a child of
-    this process. Does nothing where there is no /proc.
+    `age_seconds` is the time since the program was started: older processes are not its own, nor are children
+    of this process. Does nothing where there is no /proc.
     """
     try:
         name = os.readlink(f"/proc/self/fd/{pipe}")
@@ -59,7 +59,7 @@ def end_writers(pipe: int, age_seconds: float) -> None:
 
 
 def _processes() -> Iterator[_Found]:
-    """The living processes that neither are this one nor were started by it, nor share its session."""
+    """The living processes, except this one, its children, and those of its session."""
     own, session = os.getpid(), os.getsid(0)
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -79,9 +79,9 @@ def _writes_to(pid: int, pipe: str) -> bool:
     try:
         for name in os.listdir(folder):
             path = f"{folder}/{name}"
-            if os.readlink(path) == pipe and os.lstat(path).st_mode & 0o200:  # how it is open
+            if os.readlink(path) == pipe and os.lstat(path).st_mode & 0o200:  # how it is opened
                 return True
-    except OSError:  # another user's, or gone
+    except OSError:  # another user's process, or ended
         pass
     return False
 

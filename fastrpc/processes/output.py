@@ -1,9 +1,9 @@
-"""Takes in the output of a program and keeps it within bounds: `Output`, and `OutputFile` behind it.
+"""Stores the output of a program within bounds: `Output` in memory, `OutputFile` on disk.
 
-In memory stay the head (one third of the limit) and the latest tail. A file, opened when memory no
-longer holds everything or when asked for, takes all of it up to its own limit; beyond that it keeps
-the first half and the latest half. Offsets count the bytes the program has written. A failing disk
-costs the file, never the program: `file_error` says so. Part of `fastrpc.processes`, which exports it.
+Memory holds the head (one third of the limit) and the latest tail. A file is opened when memory cannot hold
+everything, or on request. It receives all output up to its own limit; beyond that it keeps the first half and
+the latest half. Offsets count the bytes that the program has written. A disk error affects only the file,
+never the program: see `file_error`. Part of `fastrpc.processes`, which exports it.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 MEMORY_LIMIT = 1024 * 1024
 FILE_LIMIT = 256 * 1024 * 1024
-SLACK = 128 * 1024  # the tail may be this much over its limit before it is trimmed
+SLACK = 128 * 1024  # bytes that the tail may exceed its limit before it is trimmed
 COPY = 512 * 1024
 CONTINUATION = bytes(range(0x80, 0xC0))
 
 
 def count_characters(data: bytes) -> int:
-    """Return how many characters valid UTF-8 holds; close to it for other bytes."""
+    """Return the number of characters in UTF-8 text; approximate for other bytes."""
     return len(data) if data.isascii() else len(data.translate(None, CONTINUATION))
 
 
 class OutputFile:
-    """A file of bounded size: while it is written, its second half is a ring.
+    """A file of bounded size. While it is written, its second half is a ring buffer.
 
-    `descriptor` is open for reading and writing and belongs to this object. After `close` the file can
-    still be read, by its path.
+    `descriptor` is open for reading and writing and belongs to this object. After `close` the file can still
+    be read by its path.
     """
 
     __slots__ = ("_straight", "descriptor", "first", "limit", "path", "total")
@@ -42,7 +42,7 @@ class OutputFile:
         self.path = path
         self.limit = limit
         self.first = limit // 2
-        """How many bytes of the head it keeps for good."""
+        """Bytes of the head, which are always kept."""
         self.total = 0
         self._straight = 0  # where the latest part begins, once the ring is in order
 
@@ -52,11 +52,11 @@ class OutputFile:
 
     @property
     def kept_from(self) -> int:
-        """The offset from which on everything is there; what lies between it and `first` is gone."""
+        """The offset from which all later bytes are kept; those between `first` and it are lost."""
         return self.total - (self.limit - self.first) if self.wrapped else self.first
 
     def write(self, data: bytes | bytearray) -> None:
-        """Append. Raises OSError."""
+        """Append data. Raises OSError."""
         view = memoryview(data)
         while view:
             position, room = self._place(self.total)
@@ -65,7 +65,7 @@ class OutputFile:
             view = view[written:]
 
     def _place(self, offset: int) -> tuple[int, int]:
-        """Where an offset lies in the file, and how many bytes follow it there."""
+        """Return the file position of an offset, and how many bytes follow it there without a gap."""
         if offset < self.first:
             return offset, self.first - offset
         if self._straight:
@@ -87,8 +87,8 @@ class OutputFile:
             os.close(descriptor)
 
     def straighten(self) -> Iterator[None]:
-        """Put the ring in order, for the readers of the file, and close it; pauses every half megabyte.
-        Nothing may be written any more. Raises OSError."""
+        """Put the ring in order for readers of the file, and close it; yields after every half megabyte.
+        Nothing may be written afterwards. Raises OSError."""
         gap = self.kept_from - self.first
         note = b"\n[... %d bytes are missing here ...]\n" % gap
         beside = self.path + ".new"
@@ -104,7 +104,7 @@ class OutputFile:
                     start += len(piece)
                     yield
             os.replace(beside, self.path)
-            _close_aside(self.descriptor)
+            _close_on_a_thread(self.descriptor)
             self.descriptor = -1
             self._straight = self.first + len(note)
         except BaseException:
@@ -119,8 +119,8 @@ class OutputFile:
             self.descriptor = -1
 
 
-def _close_aside(descriptor: int) -> None:
-    """Close the last descriptor of a large file that has no name any more: freeing it takes 0.1 s."""
+def _close_on_a_thread(descriptor: int) -> None:
+    """Close the last descriptor of a large unlinked file on another thread: freeing it takes 0.1 s."""
     import threading
 
     threading.Thread(target=os.close, args=(descriptor,), daemon=True).start()
@@ -133,10 +133,10 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 class Output:
-    """What a program has written, standard output and standard error as they came.
+    """The output of a program: standard output and standard error in the order received.
 
-    `limit` bounds the bytes in memory. `open_file`, where given, is called once when more has come:
-    it returns an `OutputFile` or raises OSError.
+    `limit` is the number of bytes in memory. `open_file`, if given, is called once when more has been
+    received; it returns an `OutputFile` or raises OSError.
     """
 
     __slots__ = (
@@ -154,20 +154,20 @@ class Output:
 
     def __init__(self, limit: int = MEMORY_LIMIT, open_file: Callable[[], OutputFile] | None = None) -> None:
         self.total = 0
-        """How many bytes have come."""
+        """The number of bytes received."""
         self.dropped_characters = 0
-        """How many characters, and newlines, lie between `head` and `tail`."""
+        """The numbers of characters and newlines between `head` and `tail`."""
         self.dropped_lines = 0
         self.file: OutputFile | None = None
         self.file_error: OSError | None = None
         self._open_file = open_file
         self._head_limit = limit // 3
         self._tail_limit = limit - self._head_limit
-        self._head = bytearray()  # everything, as long as that is within the limit
+        self._head = bytearray()  # everything, while within the limit
         self._tail: bytearray | None = None
 
     def feed(self, data: bytes) -> None:
-        """Take in what the program has written next."""
+        """Store a chunk of output."""
         self.total += len(data)
         if self._tail is None:
             self._head += data
@@ -199,9 +199,10 @@ class Output:
             del self._tail[:excess]
 
     def keep_file(self) -> OutputFile | None:
-        """Open the file now, with everything so far in it; None, and `file_error`, if that fails.
+        """Open the file now, and write all output so far to it; return None, and set `file_error`, if that
+        fails.
 
-        Only while memory holds everything; later it is there already, or never will be.
+        Works only while memory holds everything; later the file exists already, or never will.
         """
         if self.file is None and self._tail is None and self._open_file is not None:
             open_file, self._open_file = self._open_file, None
@@ -221,7 +222,7 @@ class Output:
                 self.file_error = error
 
     def shrink(self, limit: int) -> None:
-        """Keep only the latest `limit` bytes in memory from now on; what goes should be in the file."""
+        """Keep only the latest `limit` bytes in memory from now on; the rest should be in the file."""
         if self._tail is None:
             self._tail = self._head
         self._head = bytearray()
@@ -230,25 +231,25 @@ class Output:
 
     @property
     def complete(self) -> bool:
-        """Whether memory holds everything."""
+        """Whether memory holds all output."""
         return self._tail is None
 
     @property
     def head(self) -> bytes:
-        """Everything if `complete`, else the first third of the limit."""
+        """All output if `complete`, else the first third of the limit."""
         return bytes(self._head)
 
     @property
     def tail(self) -> bytes:
-        """The latest part, empty if `complete`."""
+        """The latest part; empty if `complete`."""
         if self._tail is None:
             return b""
         self._trim()
         return bytes(self._tail)
 
     def read(self, offset: int, size: int) -> tuple[int, bytes]:
-        """Return up to `size` bytes from `offset` on, and the offset at which they really begin: a
-        later one if what was asked for is kept neither in memory nor in the file. Raises OSError."""
+        """Return up to `size` bytes from `offset` on, and the offset at which they begin: a later one if the
+        bytes at `offset` are no longer kept. Raises OSError."""
         tail_from = self.total - len(self._tail or b"")
         if offset >= tail_from and self._tail is not None:
             return offset, bytes(self._tail[offset - tail_from : offset - tail_from + size])

@@ -1,8 +1,8 @@
-"""A program with pipes both ways, spoken to line by line: how a proxy keeps the server behind it.
+"""A child process that exchanges lines over pipes: how a proxy runs its upstream server.
 
-It stands below a reaper like every program of `fastrpc.processes`: however this process ends, it and its
-children end too. Its standard error is this process's own. Works on the running event loop and only
-there. What the lines mean is left to `fastrpc.proxy.peer`.
+It runs below a reaper like every program of `fastrpc.processes`: however this process ends, the program and
+its children end too. It shares this process's standard error. Works on the running event loop only. The
+meaning of the lines is left to `fastrpc.proxy.peer`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import os
 import time
 
-from fastrpc.processes import _payload, end_unwatched, reapers
+from fastrpc.processes import _payload, kill_unsupervised, reapers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,20 +19,21 @@ if TYPE_CHECKING:
 
 READ_SIZE = 64 * 1024
 LONGEST_LINE = 64 * 1024 * 1024
-"""A program that writes more without a newline is ended."""
-EOF_SECONDS = 0.3  # between the end of its output and the assumption that it does not end by itself
-LEAVE_SECONDS = 0.5  # how long it may take to end once its input has
-GRACE_SECONDS = 0.2  # between SIGTERM and SIGKILL
-LAST_SECONDS = 0.3  # how long the end of SIGKILL is awaited
+"""Bytes; a program that writes a longer line is ended."""
+EOF_SECONDS = 0.3  # seconds that it may take to end after its output has ended
+LEAVE_SECONDS = 0.5  # seconds that it may take to end after its input was closed
+GRACE_SECONDS = 0.2  # seconds between SIGTERM and SIGKILL
+LAST_SECONDS = 0.3  # seconds to wait after SIGKILL
 LOST = "its supervisor was killed"
 
-# A reaper gives its program one pipe for both outputs, and lets it have a third descriptor: that is where
-# standard error goes instead.
+# A reaper gives its program one pipe for both outputs, and passes a third descriptor: standard error is
+# redirected to that one.
 SHELL = ("/bin/sh", "-c", 'exec "$0" "$@" 2>&3 3>&-')
 
 
 class Pipes:
-    """A program that runs. `on_line` gets each line of its output, `on_end`, once, why there is no more."""
+    """A running program. `on_line` receives each line of its output; `on_end` is called once with the
+    reason."""
 
     def __init__(
         self,
@@ -43,12 +44,13 @@ class Pipes:
         on_line: Callable[[bytes], object],
         on_end: Callable[[str], object],
     ) -> None:
-        """Start it. Raises `ProgramError`; a program that is not found ends at once with exit code 127."""
+        """Start the program. Raises `ProgramError`; a program that is not found ends at once with exit code
+        127."""
         self.loop = asyncio.get_running_loop()
         self.pid = 0
-        """As long as it runs, where the kernel does not end it with its reaper; else 0."""
+        """The program's pid while it runs, if the kernel does not end it with its reaper; else 0."""
         self.gone: asyncio.Future[None] = self.loop.create_future()
-        """Done when nobody is left."""
+        """Done when all processes have ended."""
         self._on_line = on_line
         self._on_end: Callable[[str], object] | None = on_end
         self._unread = bytearray()
@@ -78,7 +80,7 @@ class Pipes:
     # --- writing --------------------------------------------------------------------------------------
 
     def write(self, line: bytes) -> None:
-        """Send a line, its newline included; in vain if the program is gone."""
+        """Send a line, including its newline. Does nothing if the program has ended."""
         if self._input < 0:
             return
         waiting = bool(self._unsent)
@@ -110,7 +112,7 @@ class Pipes:
     # --- reading --------------------------------------------------------------------------------------
 
     def _readable(self) -> None:
-        """Take in one piece; the loop comes back for the next, after everybody else."""
+        """Read one chunk; the loop calls again for the next, after other work."""
         try:
             data = os.read(self._output, READ_SIZE)
         except BlockingIOError:
@@ -141,9 +143,9 @@ class Pipes:
             os.close(self._output)
             self._output = -1
 
-    # --- what the reaper says -------------------------------------------------------------------------
+    # --- reports of the reaper ------------------------------------------------------------------------
 
-    def heard(self, report: bytes) -> None:
+    def on_report(self, report: bytes) -> None:
         kind, pid, code, nobody = reapers.REPORT.unpack_from(report)[:4]
         if kind == reapers.STARTED:
             self.pid = pid
@@ -151,18 +153,18 @@ class Pipes:
             self.pid = 0
             self._read_rest()
             if nobody:
-                self._nobody_left()
+                self._all_ended()
             how = f"it was ended by signal {-code}" if code < 0 else f"it ended with exit code {code}"
             self._end(LOST if self._lost else how)
         elif kind == reapers.LOST:
-            self._lost = True  # the end of all is awaited before it is said
+            self._lost = True  # on_end is called when all processes have ended
             self.loop.call_later(LAST_SECONDS + GRACE_SECONDS, self._end, LOST)
         elif kind == reapers.GONE:
-            self._nobody_left()
+            self._all_ended()
             if self._lost:
                 self._end(LOST)
         elif kind == reapers.FAILED:
-            self._nobody_left()
+            self._all_ended()
             self._end(f"it cannot be started: {os.strerror(code)}")
 
     def _read_rest(self) -> None:
@@ -177,29 +179,29 @@ class Pipes:
                 return
             self._take(data)
 
-    def _nobody_left(self) -> None:
+    def _all_ended(self) -> None:
         reaper, self._reaper = self._reaper, None
         if reaper is not None:
             reaper.release()
         if not self.gone.done():
             self.gone.set_result(None)
 
-    def lost(self) -> None:
-        """All that watched over it were killed, and the program with them, here if not by the kernel."""
+    def on_lost(self) -> None:
+        """All supervisors were killed; the program was killed by the kernel, or is killed here."""
         self._reaper = None
-        end_unwatched(self.pid, self._output, time.monotonic() - self._began)
-        self._nobody_left()
+        kill_unsupervised(self.pid, self._output, time.monotonic() - self._began)
+        self._all_ended()
         self._end(LOST)
 
-    def abandoned(self) -> None:
-        """The loop is gone, the reaper goes."""
+    def on_loop_closed(self) -> None:
+        """The loop was closed, and the reaper ends."""
         self._close_input()
         self._close_output()
 
-    # --- the end --------------------------------------------------------------------------------------
+    # --- closing --------------------------------------------------------------------------------------
 
     def _end(self, reason: str) -> None:
-        """There will be no more lines: say so, and end the processes that are left."""
+        """The output has ended: call `on_end`, and end the remaining processes."""
         self._close_input()
         self._close_output()
         on_end, self._on_end = self._on_end, None
@@ -210,13 +212,13 @@ class Pipes:
             on_end(reason)
 
     async def terminate(self, grace_seconds: float) -> bool:
-        """End it now; return whether nobody is left."""
+        """End the processes; return whether all have ended."""
         self._end("it was ended")
         await asyncio.wait({self.gone}, timeout=grace_seconds + LAST_SECONDS)
         return self.gone.done()
 
     async def leave(self) -> None:
-        """Let it end by itself, for half a second; then end it."""
+        """Close the input, wait half a second for the program to end, then end it."""
         self._close_input()
         if not self.gone.done():
             await asyncio.wait({self.gone}, timeout=LEAVE_SECONDS)

@@ -1,10 +1,10 @@
-"""The reapers of `fastrpc.processes`: their frames, the sockets to them, and the pool of idle ones.
+"""The reapers of `fastrpc.processes`: their frames, their sockets, and the pool of idle ones.
 
-A reaper (`reaper.c`) serves one program at a time and comes back here when nobody is left below it. A
-few stay idle for the next program; surplus ones end after ten seconds. On Linux it has a guardian, its
-parent and this process's child: when one of the two is killed, the other ends the program and everything
-below it and says so, `LOST` at once and then what it has to say of any end. What a report means is left to
-the watcher of the program.
+A reaper (`reaper.c`) supervises one program at a time, and returns to the pool when no process is left below
+it. A few stay idle for the next program; the others end after ten seconds. On Linux a reaper has a guardian:
+its parent, and a child of this process. When one of the two is killed, the other ends the program and its
+descendants, and reports `LOST` at once and then the usual reports. What a report means is left to the
+watcher.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Watcher(Protocol):
-        """What watches the program below a reaper."""
+        """Receives the reports about one program."""
 
-        def heard(self, report: bytes) -> None:
-            """The reaper has said something."""
+        def on_report(self, report: bytes) -> None:
+            """Handle a report of the reaper."""
 
-        def lost(self) -> None:
-            """The reaper is gone, and its guardian, if it had one: nobody is sure of what it has left."""
+        def on_lost(self) -> None:
+            """The reaper and its guardian, if it had one, are gone: it is unknown which processes remain."""
 
-        def abandoned(self) -> None:
-            """The loop is gone, the reaper goes."""
+        def on_loop_closed(self) -> None:
+            """The loop was closed, and the reaper ends."""
 
         async def terminate(self, grace_seconds: float) -> bool:
-            """End the program."""
+            """End the program and its descendants; return whether all have ended."""
 
 
 REAPER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "_core", "reaper")
 IDLE_AT_MOST = 4
-IDLE_SECONDS = 10.0  # after that one idle reaper stays
+IDLE_SECONDS = 10.0  # seconds; after that one idle reaper stays
 INLINE_LIMIT = 64 * 1024
 
 # The frames, as in reaper.c.
@@ -57,23 +57,24 @@ _LOST = struct.pack("=I", LOST)
 
 idle: list[Reaper] = []
 busy: set[Reaper] = set()
-_ending: list[int] = []  # reapers that were told to end and are not reaped yet
+_ending: list[int] = []  # reapers that are ending and not waited for yet
 
 
 class ProgramError(ToolError):
-    """A program cannot be started, or its reaper was lost. A tool need not catch it: the model reads it."""
+    """A program cannot be started, or its reaper was lost. A tool need not catch it: the message is for the
+    model."""
 
 
 class Reaper:
-    """One reaper, and the socket to it. `pid` is its guardian's, where it has one; both are in that one's
-    process group."""
+    """One reaper, and the socket to it. `pid` is that of its guardian, if it has one; both are in the
+    guardian's process group."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.watcher: Watcher | None = None
         self.idle_since = 0.0
         self.ending = False
-        """Whether it serves no further program: it or its guardian was killed."""
+        """Whether it cannot be reused: it or its guardian was killed."""
         self._unread = b""
         self._reaped = False
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -88,7 +89,7 @@ class Reaper:
         loop.add_reader(ours.fileno(), self.read_reports)
 
     def move_to(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Go on in another loop than that in which the last program ran."""
+        """Use another loop than the one in which the last program ran."""
         assert self.socket is not None
         self._unwatch()
         self.loop = loop
@@ -103,7 +104,7 @@ class Reaper:
         descriptors: Sequence[int] = (),
         grace_ms: int = 0,
     ) -> bool:
-        """Send a request; False if the reaper is no longer there."""
+        """Send a request. Return False if the reaper has ended."""
         if self.socket is None:
             return False
         size = REQUEST.size + len(payload)
@@ -132,14 +133,14 @@ class Reaper:
         return True
 
     def wake_up(self) -> None:
-        """A reaper that somebody has stopped could not end anybody."""
+        """Send SIGCONT: a stopped reaper could not end its processes."""
         try:
             os.killpg(self.pid, signal.SIGCONT)
         except OSError:
             pass
 
     def read_reports(self) -> None:
-        """Hand on what the reaper has said, if anything; does not wait."""
+        """Pass on the reports that have arrived; does not block."""
         assert self.socket is not None
         try:
             data = self.socket.recv(4096, socket.MSG_DONTWAIT)
@@ -148,7 +149,7 @@ class Reaper:
         except OSError:
             data = b""
         if not data:
-            self.lost()
+            self.on_lost()
             return
         data = self._unread + data
         while len(data) >= REPORT_SIZE:
@@ -156,15 +157,15 @@ class Reaper:
             if report[:4] == _LOST:
                 self._begins_to_end()
             if self.watcher is not None:
-                self.watcher.heard(report)
+                self.watcher.on_report(report)
         self._unread = data
 
     def has_ended(self) -> bool:
-        """Whether the process `pid` has ended, as the system knows at once."""
+        """Whether the process `pid` has ended."""
         if not self._reaped:
             try:
                 self._reaped = os.waitpid(self.pid, os.WNOHANG)[0] != 0
-            except OSError:  # somebody else waits for all children, and has seen its end
+            except OSError:  # another waiter has reaped it, so it has ended
                 self._reaped = True
         return self._reaped
 
@@ -173,16 +174,16 @@ class Reaper:
         if self in idle:
             idle.remove(self)
 
-    def lost(self) -> None:
-        """The other end is gone."""
+    def on_lost(self) -> None:
+        """The socket was closed by the other end."""
         watcher, self.watcher = self.watcher, None
         self._begins_to_end()
         self.end()
         if watcher is not None:
-            watcher.lost()
+            watcher.on_lost()
 
     def release(self) -> None:
-        """No process is left below: be ready for the next program."""
+        """No process is left below: return to the pool."""
         self.watcher = None
         busy.discard(self)
         if self.ending or len(idle) >= IDLE_AT_MOST:
@@ -198,10 +199,10 @@ class Reaper:
             self.loop.remove_reader(self.socket.fileno())
 
     def end(self) -> None:
-        """Close the socket: the reaper ends what is below it, if anybody, and itself."""
+        """Close the socket: the reaper then ends all processes below it, and itself."""
         watcher, self.watcher = self.watcher, None
-        if watcher is not None:  # of another loop, which is no more
-            watcher.abandoned()
+        if watcher is not None:  # of another loop, which is closed
+            watcher.on_loop_closed()
         busy.discard(self)
         if self.socket is not None:
             self._unwatch()
@@ -211,36 +212,36 @@ class Reaper:
             if not self._reaped:
                 _ending.append(self.pid)
             if not self.loop.is_closed():
-                self.loop.call_later(0.02, _bury_in, self.loop)
+                self.loop.call_later(0.02, _reap_zombies_in, self.loop)
 
 
 def _spawn_reaper(descriptor: int) -> int:
     actions = [(os.POSIX_SPAWN_DUP2, descriptor, 3)]
-    if descriptor == 3:  # dup2 to itself would leave it closed on exec
+    if descriptor == 3:  # dup2 to itself would leave it close-on-exec
         os.set_inheritable(descriptor, True)
         actions = []
     return os.posix_spawn(REAPER, ["fastrpc-reaper"], {}, file_actions=actions, setsigmask=())
 
 
-def bury() -> None:
-    """Collect the reapers that have ended, so that no zombie stays."""
+def reap_zombies() -> None:
+    """Wait for the reapers that have ended, so that no zombie remains."""
     for pid in _ending[:]:
         try:
             if os.waitpid(pid, os.WNOHANG)[0] == 0:
                 continue
         except OSError:
-            pass  # somebody else waits for all children
+            pass  # another waiter has reaped them
         _ending.remove(pid)
 
 
-def _bury_in(loop: asyncio.AbstractEventLoop) -> None:
-    bury()
-    if _ending:  # somebody below it does not go at once
-        loop.call_later(0.3, _bury_in, loop)
+def _reap_zombies_in(loop: asyncio.AbstractEventLoop) -> None:
+    reap_zombies()
+    if _ending:  # some process below it takes longer
+        loop.call_later(0.3, _reap_zombies_in, loop)
 
 
 def _trim_idle() -> None:
-    """End reapers that have been idle for long, all but one."""
+    """End reapers that have been idle for too long, except one."""
     limit = time.monotonic() - IDLE_SECONDS + 0.5
     for reaper in idle[:-1]:
         if reaper.idle_since <= limit:
@@ -249,7 +250,7 @@ def _trim_idle() -> None:
 
 
 def _forget() -> None:
-    """After a fork, in the child: the reapers are the parent's."""
+    """In a forked child: the reapers belong to the parent."""
     for reaper in (*idle, *busy):
         if reaper.socket is not None:
             reaper.socket.close()
@@ -266,7 +267,7 @@ def take(loop: asyncio.AbstractEventLoop) -> Reaper:
         busy.discard(stale)
         stale.end()
     if _ending:
-        bury()
+        reap_zombies()
     reaper = _take_idle() or Reaper(loop)
     if reaper.loop is not loop:
         reaper.move_to(loop)
@@ -275,8 +276,8 @@ def take(loop: asyncio.AbstractEventLoop) -> Reaper:
 
 
 def _take_idle() -> Reaper | None:
-    """Return an idle reaper that lives. A program that is handed to one that was killed is lost with it, and
-    what the other of the two has to say of it may lie unread or come yet."""
+    """Return a living idle reaper. A program sent to a killed one would be lost, and reports about that may
+    be unread or still to come."""
     while idle:
         reaper = idle.pop()
         reaper.read_reports()
@@ -287,7 +288,7 @@ def _take_idle() -> Reaper | None:
 
 
 def ask(flags: int, counts: tuple[int, int], payload: bytes, descriptors: Sequence[int]) -> Reaper:
-    """Hand a program to an idle reaper, or to a new one where those have been killed meanwhile."""
+    """Send a program to an idle reaper, or to a new one if those were killed."""
     loop = asyncio.get_running_loop()
     for _ in range(IDLE_AT_MOST + 1):
         reaper = take(loop)
@@ -298,10 +299,10 @@ def ask(flags: int, counts: tuple[int, int], payload: bytes, descriptors: Sequen
 
 
 def anonymous_file(data: bytes) -> int:
-    """Return a descriptor of a nameless file that holds `data`, at its beginning."""
+    """Return a descriptor of an unnamed file with `data`, positioned at its beginning."""
     try:
         descriptor = os.memfd_create("fastrpc", os.MFD_CLOEXEC)
-    except (AttributeError, OSError):  # not every system has it, nor every kernel below a Python that has
+    except (AttributeError, OSError):  # not available on every system and kernel
         import tempfile
 
         with tempfile.TemporaryFile() as file:
@@ -314,13 +315,13 @@ def anonymous_file(data: bytes) -> int:
 
 
 async def end_all() -> None:
-    """End every reaper, and what is below it, and wait a moment until they are reaped."""
+    """End all reapers and their processes, and wait briefly until they are reaped."""
     for reaper in list(busy):
-        reaper.lost()
+        reaper.on_lost()
     while idle:
         idle.pop().end()
     for _ in range(200):
-        bury()
+        reap_zombies()
         if not _ending:
             break
         await asyncio.sleep(0.002)

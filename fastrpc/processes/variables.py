@@ -1,7 +1,7 @@
-"""The environment that a program is given: this process's, without the secrets of fastrpc's own.
+"""The environment of a child process: that of this process, without fastrpc's own secrets.
 
-It is made once and kept while neither this process's environment nor the changes to it change: asking again
-costs two microseconds, where reading forty variables costs fifty.
+It is cached until this process's environment or the changes to it change: a repeated call takes two
+microseconds, reading forty variables fifty.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment for a program: this process's, without the secrets of fastrpc's own
-    (``FASTRPC_…`` with TOKEN, SECRET, PASSWORD or KEY in it, or an address with a password as its value),
-    and with `changes`."""
+    """Return the environment for a program: this process's, without fastrpc's own secrets (``FASTRPC_…``
+    with TOKEN, SECRET, PASSWORD or KEY in the name, or with a URL that contains a password), and with
+    `changes`."""
     variables = dict(os.environ)
     for name in [name for name in variables if name.startswith("FASTRPC_")]:
         host = variables[name].partition("://")[2].partition("/")[0]
@@ -31,8 +31,8 @@ def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def encoded(strings: Sequence[str]) -> bytes:
-    """Return strings as the reaper reads them: in the system's encoding, each ended by a NUL. Raises
-    `ProgramError` for one that no program can be given."""
+    """Return strings in the reaper's format: in the system's encoding, each with a final NUL. Raises
+    `ProgramError` for a string that cannot be passed to a program."""
     joined = "\0".join([*strings, ""])
     if joined.count("\0") != len(strings):
         raise ProgramError("The command holds a NUL character, which no program can be given.")
@@ -43,20 +43,22 @@ def encoded(strings: Sequence[str]) -> bytes:
 
 
 def encoded_environment(variables: Mapping[str, str]) -> tuple[bytes, int]:
-    """Return an environment as the reaper reads it, and how many variables it has."""
+    """Return an environment in the reaper's format, and the number of its variables. Raises
+    `ProgramError`."""
     return encoded([f"{name}={value}" for name, value in variables.items()]), len(variables)
 
 
 def inherited(changes: Mapping[str, str] | None) -> tuple[bytes, int]:
-    """Return `environment(changes)` as the reaper reads it, and how many variables it has."""
+    """Return `environment(changes)` in the reaper's format, and the number of its variables. Raises
+    `ProgramError`."""
     global _kept
     variables = raw_environment()
     changed = dict(changes) if changes else {}
     if _kept[:2] != (variables, changed):
-        before = dict(variables or ())  # without it nothing is kept
+        before = dict(variables or ())  # empty: nothing is cached
         _kept = (before, changed, encoded_environment(environment(changes)))
     return _kept[2]
 
 
 _kept: tuple[dict[bytes, bytes], dict[str, str], tuple[bytes, int]] = ({}, {"": ""}, (b"", 0))
-"""What `os.environ` holds within, the changes, and what came of them."""
+"""The content of `os.environ`, the changes, and the result."""

@@ -1,11 +1,12 @@
-"""A server whose features are those of another MCP server: one that runs as a child process, or over HTTP.
+"""Proxies one upstream MCP server: a child process, or a server at an HTTP URL.
 
-`Server.proxy(command)` and `Server.proxy(url)` make one. The server behind is reached by the first request
-that has to know what it offers, the first client's `initialize` included, which waits for it. Over its pipes
-it is spoken to in the latest version that has a handshake, over HTTP in the latest that it knows, with the
-capabilities of that client. Entries and results pass as they are, and so do progress, cancellation, log
-messages, questions and changes. When it is gone the calls in flight fail and the next one begins anew. A call
-costs two more trips through a pipe, or a request over HTTP.
+`Server.proxy(command)` and `Server.proxy(url)` create the proxy. It connects to the upstream server lazily:
+the first request that depends on the upstream's features, including the first client's `initialize`, waits
+for the connection. Over pipes the proxy negotiates the latest version that has an `initialize` handshake;
+over HTTP, the latest version that the upstream supports. It declares the capabilities of the first client.
+Entries, results, progress, cancellation, log messages, client requests (elicitation, sampling) and change
+notifications are forwarded unchanged. When the upstream connection ends, calls in flight fail and the next
+call reconnects. A call costs two more pipe transfers, or one HTTP request.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ if TYPE_CHECKING:
     from fastrpc.context import Context
     from fastrpc.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
-    from fastrpc.proxy.peer import Peer
+    from fastrpc.proxy.peer import UpstreamClient
     from fastrpc.proxy.targets import Target
     from fastrpc.service import Service
     from fastrpc.types import Contents
 
     class ProxyServer(Protocol):
-        """A server that offers what the server behind it does: what is needed of a `Server` for that."""
+        """The part of `Server` that the proxy needs: the server whose features come from the upstream."""
 
         name: str
         version: str
@@ -55,32 +56,32 @@ if TYPE_CHECKING:
 
         @property
         def service(self) -> Service:
-            """What all connections of this server share."""
+            """The runtime that all connections of this server share."""
 
         def resource_updated(self, uri: str) -> None:
-            """Tell those who subscribed to a resource that it has changed."""
+            """Notify subscribed clients that a resource has changed."""
 
 
 START_SECONDS = 30.0
-"""How long the server behind may take to start and tell what it offers."""
+"""Seconds that the upstream server may take to start, initialize and list its features."""
 RETRY_SECONDS = 5.0
-"""After a start that failed it is not tried again for so long."""
+"""Seconds after a failed start during which the proxy does not try again."""
 LONGEST_RETRY_SECONDS = 60.0
-"""One at a URL is tried again without anybody asking, ever more seldom, but not more seldom than this."""
+"""Upper bound, in seconds, of the back-off between reconnection attempts to a server at a URL."""
 WATCHED_BYTES = SESSION_BYTES - 16 * 1024
-"""For the URIs of resources whose changes clients want to hear of. They are kept as long as the server lives,
-and told the server behind all at once, which takes no more of one session or stream."""
+"""Memory for the URIs of subscribed resources. Subscriptions last as long as the server, and are sent to the
+upstream together, so this must stay below what one session or stream accepts."""
 MOST_PAGES = 1000
-"""Of one list: more are taken for an endless one."""
+"""Pages of one list; an upstream that sends more is treated as endless."""
 
 NEVER = float("-inf")
 
 FREE = ("ping", "logging/setLevel")
-"""Methods that do not depend on what is offered."""
+"""Methods whose answers do not depend on the upstream's features."""
 INTRODUCTIONS = ("initialize", "server/discover")
 
 PASSED = ("elicitation", "sampling")
-"""What the server behind is told that its client can do, as that client has said it."""
+"""Client capabilities that the proxy declares to the upstream when its own client has declared them."""
 
 RESOURCE_NOT_FOUND = -32002
 INVALID_PARAMS = -32602
@@ -89,36 +90,37 @@ MISSING_CAPABILITY = -32021
 
 INPUT_REQUIRED = "input_required"
 MOST_ROUNDS = 64
-"""How often a server may ask during one call, before it is taken for one that never ends."""
+"""Rounds of input requests in one call before the proxy gives up."""
 
 IMPLEMENTATION = ("name", "version", "title", "description", "websiteUrl", "icons")
-"""What a server may say of itself."""
+"""Members of `Implementation` (MCP) that are forwarded to clients."""
 
 
 class _Complete(Exception):
-    """A server's result that asks nothing: it is not remembered."""
+    """Carries a complete result out of `Context.once`, which would otherwise store it."""
 
     def __init__(self, result: dict[str, Any]) -> None:
         super().__init__()
         self.result = result
 
 
-def _named(info: Any, otherwise: dict[str, Any]) -> dict[str, Any]:
-    """Return what a server says of itself, where it is what clients may be told (MCP: Implementation)."""
+def _server_info(info: Any, otherwise: dict[str, Any]) -> dict[str, Any]:
+    """Return the known members of the upstream's `serverInfo`, or `otherwise` if it is not valid (MCP:
+    Implementation)."""
     if not isinstance(info, dict) or not all(isinstance(info.get(name), str) for name in ("name", "version")):
         return otherwise
     return {name: info[name] for name in IMPLEMENTATION if name in info}
 
 
-def _tells_of_nothing(error: RemoteError, uri: str) -> bool:
-    """Whether an error says that there is nothing at an address, in the words of either era."""
+def _is_not_found(error: RemoteError, uri: str) -> bool:
+    """Whether an error means that the resource does not exist, in any protocol version."""
     data = error.data
     return error.code == RESOURCE_NOT_FOUND or (
         error.code == INVALID_PARAMS and isinstance(data, dict) and data.get("uri") == uri
     )
 
 
-# -------------------------------------------------------------------------------- the server behind
+# ----------------------------------------------------------------------------- the upstream server
 
 _LISTS: dict[str, tuple[str, str, str, Any]] = {
     "tools": ("tools/list", "tools", "name", PassedTool),
@@ -126,7 +128,8 @@ _LISTS: dict[str, tuple[str, str, str, Any]] = {
     "templates": ("resources/templates/list", "resourceTemplates", "uriTemplate", PassedTemplate),
     "prompts": ("prompts/list", "prompts", "name", PassedPrompt),
 }
-"""Of each registry: the method that lists it, the member of its result, what an entry is known by."""
+"""For each registry: its list method, the result member with the entries, the member that is the key, and the
+entry class."""
 
 _CAPABILITY = {"templates": "resources"}
 
@@ -137,8 +140,9 @@ _CHANGES = {
 }
 
 
-class _Held:
-    """A request that waits until it is known what is offered. Stands where a call does."""
+class _DeferredRequest:
+    """A request that is deferred until the upstream's features are known. It stands in for the request's
+    call."""
 
     def __init__(self, dispatcher: Dispatcher, request: Request) -> None:
         self.dispatcher = dispatcher
@@ -156,10 +160,10 @@ class _Held:
             self.dispatcher.resume(self.request)
 
 
-class Source:
-    """The server behind a proxy: reached when it is needed, and again when it has gone.
+class UpstreamServer:
+    """The upstream server of a proxy: connected on demand, reconnected after it has ended.
 
-    `known`: what it offers is in the catalogue, or cannot be had at present.
+    `known`: the upstream's features are in the registry, or the last attempt to connect failed recently.
     """
 
     def __init__(
@@ -173,25 +177,25 @@ class Source:
         self._target = target
         self._start_seconds = start_seconds
         self.reached = False
-        """Whether it has ever said what it offers."""
+        """Whether a connection has ever succeeded."""
         self.failure: str | None = None
-        """Why it could not be used when it was tried last; None if it could."""
+        """Why the last attempt to connect failed; None if it succeeded."""
         self.shows_itself = False
-        """Whether clients are told its name, version and so on instead of our own."""
+        """Whether clients receive the upstream's `serverInfo` instead of the proxy's own."""
         self._listed = False
         self._failed_at = NEVER
-        self._held: list[_Held] = []
-        self._peer: Peer | None = None
-        self._starting: asyncio.Task[Peer] | None = None
-        self._capabilities: dict[str, Any] = {}  # what the client behind us can do
+        self._deferred: list[_DeferredRequest] = []
+        self._client: UpstreamClient | None = None
+        self._starting: asyncio.Task[UpstreamClient] | None = None
+        self._capabilities: dict[str, Any] = {}  # capabilities of the proxy's first client
         self._raw: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in (*_LISTS, "completions")}
-        self._listing: dict[str, bool] = {}  # registries that are being listed anew; True: once more
+        self._listing: dict[str, bool] = {}  # registries being listed again; True: list once more afterwards
         self._tasks: set[asyncio.Task[None]] = set()
         self._retrying = False
-        self._watched: set[str] = set()  # resources of whose changes some client wants to hear
+        self._watched: set[str] = set()  # resources that some client has subscribed to
         self._watched_quota = Quota(WATCHED_BYTES)
         self._watched_full = False
-        self._tells = False  # whether the server behind tells of them
+        self._can_subscribe = False  # whether the upstream accepts subscriptions
 
     @property
     def known(self) -> bool:
@@ -199,18 +203,18 @@ class Source:
 
     @property
     def live(self) -> bool:
-        """Whether there is something to leave."""
-        return self._peer is not None or self._starting is not None or bool(self._tasks)
+        """Whether there is a connection, or a task, to close."""
+        return self._client is not None or self._starting is not None or bool(self._tasks)
 
-    # --- requests that have to know what is offered ---------------------------------------------------
+    # --- requests that depend on the upstream's features ----------------------------------------------
 
     def holds(self, dispatcher: Dispatcher, request: Request) -> bool:
-        """Take a request, and serve it again when it is known what is offered; False if it need not wait.
+        """Defer a request until the upstream's features are known. Return False if it need not wait.
 
-        Raises InternalError where the answer depends on a server behind that cannot be started.
+        Raises InternalError if the answer depends on an upstream server that cannot be started.
         """
         method = request.method
-        if method in FREE or (method == "tools/call" and self._knows(dispatcher, request)):
+        if method in FREE or (method == "tools/call" and self._is_planned(dispatcher, request)):
             return False
         if self._listed:
             return False
@@ -220,75 +224,80 @@ class Source:
                 raise InternalError(self.failure or "")
             return False
         if method == "initialize":
-            # What comes behind it on the wire is judged by it, though it is not answered yet.
+            # Messages that follow are checked against this version, though this request is not answered yet.
             dispatcher.session.agree(request.params)
-        if not self._held and self._starting is None:
+        if not self._deferred and self._starting is None:
             self._capabilities = request.client_capabilities
-        held = _Held(dispatcher, request)
-        self._held.append(held)
-        dispatcher.put_off(request, held)
-        if len(self._held) == 1:
+        deferred = _DeferredRequest(dispatcher, request)
+        self._deferred.append(deferred)
+        dispatcher.put_off(request, deferred)
+        if len(self._deferred) == 1:
             dispatcher.connection.call_in_loop(self._begin)
         return True
 
     @staticmethod
-    def _knows(dispatcher: Dispatcher, request: Request) -> bool:
+    def _is_planned(dispatcher: Dispatcher, request: Request) -> bool:
         return request.params.get("name") in dispatcher.service.plans
 
     def _begin(self) -> None:
-        self._spawn(self._get_known())
+        self._spawn(self._connect_and_resume())
 
-    async def _get_known(self) -> None:
+    async def _connect_and_resume(self) -> None:
         try:
             await self._running()
         except FastrpcError:
-            pass  # it is logged, and held ready for those who ask
-        held, self._held = self._held, []
-        for request in held:
+            pass  # logged, and kept in `failure` for later requests
+        deferred, self._deferred = self._deferred, []
+        for request in deferred:
             request.resume()
 
     # --- calls ----------------------------------------------------------------------------------------
 
     async def request(self, method: str, params: dict[str, Any], context: Context) -> dict[str, Any]:
-        """Ask the server behind on behalf of a call, and answer what it asks itself."""
+        """Send a request for a call, and answer the input requests that the upstream returns.
+
+        Raises RemoteError and ToolError.
+        """
         found = await self._request(method, params, context)
         if found is not None:
             return found
-        asked = dict(params)
+        sent = dict(params)
         for number in range(MOST_ROUNDS):
-            found = await self._round(number, method, asked, context)
+            found = await self._round(number, method, sent, context)
             if found.get("resultType") != INPUT_REQUIRED:
                 return found
-            asked = {**params, **await self._answers(number, found, context)}
+            sent = {**params, **await self._input_responses(number, found, context)}
         raise ToolError(f"the server behind this one has asked {MOST_ROUNDS} times and still gives no result")
 
     async def _request(self, method: str, params: dict[str, Any], context: Context) -> dict[str, Any] | None:
-        """Ask one that does not answer with questions. None: this one does."""
-        peer = await self._running()
-        return None if peer.modern else await self._try(peer, method, params, context)
+        """Send a request to a session upstream. Return None if the upstream is stateless (2026-07-28)."""
+        client = await self._running()
+        return None if client.stateless else await self._try(client, method, params, context)
 
-    async def _try(self, peer: Peer, method: str, params: dict[str, Any], context: Context) -> dict[str, Any]:
-        """Ask, and once more where the server has not looked at the request."""
+    async def _try(
+        self, client: UpstreamClient, method: str, params: dict[str, Any], context: Context
+    ) -> dict[str, Any]:
+        """Send a request, and once more if the upstream rejected it before processing it."""
         try:
-            return await peer.request(method, params, context)
+            return await client.request(method, params, context)
         except SessionGone:
-            peer = await self._running()
+            client = await self._running()
         except RemoteError as error:
             if error.code != HEADER_MISMATCH or method != "tools/call":
                 raise
-            await self._list(peer, "tools")  # a tool's schema has changed, which says what the headers are
-        return await peer.request(method, params, context)
+            await self._list(client, "tools")  # the tool's schema has changed, and with it the headers
+        return await client.request(method, params, context)
 
     async def _round(
         self, number: int, method: str, params: dict[str, Any], context: Context
     ) -> dict[str, Any]:
-        """Ask a server that may answer with questions (MCP 2026-07-28: multi round-trip requests).
+        """Send one round of a multi round-trip request (MCP 2026-07-28).
 
-        Where our own client is to carry its answers too, the call runs again from its start: what the server
-        has asked is remembered with it, and not asked for twice.
+        If our own client also answers by input responses, the call runs again from its start. The upstream's
+        input requests are stored in `requestState`, so that they are not sent twice.
         """
 
-        async def put() -> dict[str, Any]:
+        async def send() -> dict[str, Any]:
             found = await self._try(await self._running(), method, params, context)
             if found.get("resultType") != INPUT_REQUIRED:
                 raise _Complete(found)
@@ -297,20 +306,20 @@ class Source:
             }
 
         try:
-            asked: dict[str, Any] = await context.once(f"proxy:{number}", put)
-            return asked
+            sent: dict[str, Any] = await context.once(f"proxy:{number}", send)
+            return sent
         except _Complete as end:
             return end.result
         except RemoteError as error:
             if error.code == MISSING_CAPABILITY and context.protocol_version != MODERN:
-                raise ToolError(str(error)) from None  # a code that our own client does not know
+                raise ToolError(str(error)) from None  # our client's version has no such error code
             raise
 
     @staticmethod
-    async def _answers(number: int, found: dict[str, Any], context: Context) -> dict[str, Any]:
-        """Put a server's questions to the client of a call, and return what the next round takes along.
+    async def _input_responses(number: int, found: dict[str, Any], context: Context) -> dict[str, Any]:
+        """Put the upstream's input requests to the client of the call; return the params of the next round.
 
-        A later round may put another question under the same key: to the client it gets a key of its own.
+        A later round may reuse a key, so the client receives a key that includes the round's number.
         """
         requests: dict[str, dict[str, Any]] = found.get("inputRequests") or {}
         questions, names = {}, {}
@@ -331,17 +340,17 @@ class Source:
         return following
 
     async def read(self, uri: str, context: Context) -> list[Contents] | None:
-        """Read a resource of the server behind; None if there is none."""
+        """Read a resource of the upstream; None if it does not exist. Raises RemoteError and ToolError."""
         try:
             result = await self.request("resources/read", {"uri": uri}, context)
         except RemoteError as error:
-            if _tells_of_nothing(error, uri):
+            if _is_not_found(error, uri):
                 return None
             raise
         return [contents_of(part) for part in result["contents"]]
 
     def watch(self, uri: str) -> None:
-        """Have the server behind tell when a resource of its changes, from now on."""
+        """Subscribe to changes of a resource, if the upstream has it."""
         catalogue = self._server.catalogue
         ours = uri in catalogue.resources or any(
             found.match(uri) is not None for found in catalogue.templates
@@ -356,31 +365,31 @@ class Source:
                 )
             return
         self._watched.add(uri)
-        if self._peer is not None and self._tells:
-            self._spawn(self._peer.watch(self._watched))
+        if self._client is not None and self._can_subscribe:
+            self._spawn(self._client.watch(self._watched))
 
-    # --- the life of it -------------------------------------------------------------------------------
+    # --- connecting -----------------------------------------------------------------------------------
 
-    async def _running(self) -> Peer:
-        """Return the server behind, started if it does not run. Raises ToolError."""
+    async def _running(self) -> UpstreamClient:
+        """Return the connection to the upstream, connecting if there is none. Raises ToolError."""
         loop = asyncio.get_running_loop()
-        if self._peer is not None and self._peer.loop is not loop and self._peer.loop.is_closed():
-            self._peer = None  # of a loop that is no more
-        if self._peer is not None:
-            return self._peer
+        if self._client is not None and self._client.loop is not loop and self._client.loop.is_closed():
+            self._client = None  # belongs to a closed event loop
+        if self._client is not None:
+            return self._client
         if self._starting is None:
             self._starting = loop.create_task(self._start())
         return await asyncio.shield(self._starting)
 
-    async def _start(self) -> Peer:
-        peer: Peer | None = None
+    async def _start(self) -> UpstreamClient:
+        client: UpstreamClient | None = None
         try:
-            peer = self._target.peer(self, self._told())
-            await asyncio.wait_for(self._introduce(peer), self._start_seconds)
-            if peer.ended is not None:
-                raise ToolError(peer.ended)
-        except Exception as error:  # what it said may break anything, and nobody must wait for ever
-            reason = self._reason(peer, error)
+            client = self._target.connect(self, self._initialize_params())
+            await asyncio.wait_for(self._initialize(client), self._start_seconds)
+            if client.ended is not None:
+                raise ToolError(client.ended)
+        except Exception as error:  # a malformed answer may raise anything, and callers must not hang
+            reason = self._failure_reason(client, error)
             shown = self._target.shown
             where = "" if shown in reason else f" ({shown})"
             failure = f"the server behind this one{where} cannot be used: {reason}"
@@ -392,23 +401,22 @@ class Source:
         else:
             self.failure = None
             self._listed = self.reached = True
-            self._peer = peer
-            return peer
+            self._client = client
+            return client
         finally:
             self._starting = None
-            if peer is not None and self._peer is not peer:
-                await peer.leave()
+            if client is not None and self._client is not client:
+                await client.leave()
 
     def _retry_in(self, seconds: float) -> None:
-        """Have one that comes back be noticed when it does, though nobody asks: clients hear of its
-        changes."""
+        """Schedule reconnection attempts to a server at a URL, so that clients receive its changes."""
         if self._target.comes_back and not self._retrying:
             self._retrying = True
             self._spawn(self._retry(seconds))
 
     async def _retry(self, seconds: float) -> None:
         try:
-            while self._peer is None:
+            while self._client is None:
                 await asyncio.sleep(seconds)
                 try:
                     await self._running()
@@ -417,53 +425,53 @@ class Source:
         finally:
             self._retrying = False
 
-    def _reason(self, peer: Peer | None, error: Exception) -> str:
-        if isinstance(error, asyncio.TimeoutError):  # how it ended then is our doing
+    def _failure_reason(self, client: UpstreamClient | None, error: Exception) -> str:
+        if isinstance(error, asyncio.TimeoutError):  # then `ended` is only the result of our own close
             return f"it did not start within {self._start_seconds:g} s"
-        if peer is not None and peer.ended is not None:
-            return peer.ended
+        if client is not None and client.ended is not None:
+            return client.ended
         if not isinstance(error, FastrpcError | ValueError):
             return f"its answer is not what it should be: {error!r:.200}"
         return str(error) or type(error).__name__
 
-    def _told(self) -> dict[str, Any]:
-        """What the server behind is told of us, and of what the client can do."""
+    def _initialize_params(self) -> dict[str, Any]:
+        """Return the proxy's `clientInfo`, and the capabilities that it declares for its client."""
         capabilities = {name: self._capabilities[name] for name in PASSED if name in self._capabilities}
         if "roots" in self._capabilities:
-            capabilities["roots"] = {}  # their changes are not passed on
+            capabilities["roots"] = {}  # without listChanged: changes of roots are not forwarded
         info = {"name": self._server.name, "version": self._server.version}
         return {"capabilities": capabilities, "clientInfo": info}
 
-    async def _introduce(self, peer: Peer) -> None:
-        """Begin the conversation, and find out what it offers."""
-        found = await peer.introduce()
+    async def _initialize(self, client: UpstreamClient) -> None:
+        """Initialize the connection and list the upstream's features."""
+        found = await client.initialize()
         offered = found["capabilities"]
         service = self._server.service
         if service.instructions is None:
             service.instructions = found.get("instructions")
         if self.shows_itself:
-            service.server_info = _named(found.get("serverInfo"), service.server_info)
+            service.server_info = _server_info(found.get("serverInfo"), service.server_info)
         for name in _LISTS:
             if _CAPABILITY.get(name, name) in offered:
-                await self._list(peer, name)
+                await self._list(client, name)
             else:
                 self._replace(name, {}, dict)
         self._complete("completions" in offered)
-        self._tells = bool((offered.get("resources") or {}).get("subscribe"))
-        if self._tells and self._watched:
-            await peer.watch(self._watched)
+        self._can_subscribe = bool((offered.get("resources") or {}).get("subscribe"))
+        if self._can_subscribe and self._watched:
+            await client.watch(self._watched)
 
-    async def _list(self, peer: Peer, name: str) -> None:
-        """List a kind of entry, page by page, and put into the catalogue what is new."""
+    async def _list(self, client: UpstreamClient, name: str) -> None:
+        """Read all pages of one list, and update its registry."""
         method, member, key, make = _LISTS[name]
         listed: dict[str, dict[str, Any]] = {}
         params: dict[str, Any] = {}
         for _ in range(MOST_PAGES):
             try:
-                result = await peer.request(method, params)
+                result = await client.request(method, params)
             except RemoteError as error:
                 if error.code == -32601:
-                    break  # resources, say, and no templates
+                    break  # for example resources without templates
                 raise
             listed.update((raw[key], raw) for raw in result[member])
             if not result.get("nextCursor"):
@@ -472,13 +480,13 @@ class Source:
 
         def made(raw: dict[str, Any]) -> Any:
             if name == "tools":
-                peer.check_tool(raw)
+                client.check_tool(raw)
             return make(self, raw)
 
         self._replace(name, listed, made)
 
     def _complete(self, offered: bool) -> None:
-        """Have it complete each argument of its prompts and each variable of its templates."""
+        """Register a completion for each prompt argument and each template variable."""
         wanted: dict[str, dict[str, Any]] = {}
         catalogue = self._server.catalogue
         for entry in (*catalogue.prompts, *catalogue.templates) if offered else ():
@@ -491,7 +499,7 @@ class Source:
     def _replace(
         self, name: str, listed: dict[str, dict[str, Any]], make: Callable[[dict[str, Any]], Any]
     ) -> None:
-        """Bring a registry up to date: what has not changed stays as it is."""
+        """Replace the entries of a registry that have changed."""
         registry: Registry = getattr(self._server.catalogue, name)
         former = self._raw[name]
         gone = [key for key, raw in former.items() if listed.get(key) != raw]
@@ -510,10 +518,10 @@ class Source:
             except DefinitionError as error:
                 log.write("error", f"the server behind: where it is mounted, {error}")
 
-    # --- what it says by itself -----------------------------------------------------------------------
+    # --- notifications --------------------------------------------------------------------------------
 
-    def heard(self, method: str, params: dict[str, Any], context: Context | None) -> None:
-        """The server behind says something by itself."""
+    def on_notification(self, method: str, params: dict[str, Any], context: Context | None) -> None:
+        """Handle a notification from the upstream."""
         if method == "notifications/message":
             if context is not None and "data" in params:
                 try:
@@ -526,8 +534,8 @@ class Source:
             for name in _CHANGES.get(method, ()):
                 self._list_again(name)
 
-    def list_anew(self) -> None:
-        """The server behind may have changed while it could not tell."""
+    def relist(self) -> None:
+        """List everything again: changes may have been missed while the stream was broken."""
         for name in _LISTS:
             if self._raw[name]:
                 self._list_again(name)
@@ -537,22 +545,22 @@ class Source:
         return found
 
     async def ask(self, context: Context, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Put a question to the client of a call."""
+        """Put an elicitation or sampling request to the client of the call."""
         return await ask(context, method, params)
 
     def _list_again(self, name: str) -> None:
         if name in self._listing:
             self._listing[name] = True
-        elif self._peer is not None:
+        elif self._client is not None:
             self._listing[name] = False
-            self._spawn(self._follow(self._peer, name))
+            self._spawn(self._follow(self._client, name))
 
-    async def _follow(self, peer: Peer, name: str) -> None:
-        """A list has changed: list it anew, and once more for each change that comes meanwhile."""
+    async def _follow(self, client: UpstreamClient, name: str) -> None:
+        """List a registry again after a change, and once more if it has changed meanwhile."""
         try:
             while True:
                 self._listing[name] = False
-                await self._list(peer, name)
+                await self._list(client, name)
                 if not self._listing[name]:
                     break
             if self._raw["completions"] or name in ("prompts", "templates"):
@@ -567,22 +575,22 @@ class Source:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def ended(self, peer: Peer, reason: str) -> None:
-        """The server behind is gone."""
-        if self._peer is peer:
-            self._peer = None
+    def on_end(self, client: UpstreamClient, reason: str) -> None:
+        """Handle the end of the connection."""
+        if self._client is client:
+            self._client = None
             log.write("warning", f"the server behind this one ({self._target.shown}) is gone: {reason}")
-            self._spawn(peer.leave())
+            self._spawn(client.leave())
             self._retry_in(0.0)
 
     async def leave(self) -> None:
-        """End the server behind; the next client starts it again. Bounded to a second."""
-        peer, self._peer = self._peer, None
+        """Close the connection, within a second; the next request reconnects."""
+        client, self._client = self._client, None
         tasks = [task for task in (*self._tasks, self._starting) if task is not None]
         for task in tasks:
             task.cancel()
         self._listed = self._retrying = False
         self._failed_at = NEVER
-        if peer is not None:
-            await peer.leave()
+        if client is not None:
+            await client.leave()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,8 +1,9 @@
-"""What a proxy offers: entries of the server behind it, their words as they came.
+"""Registry entries of a proxy: the tools, resources, templates, prompts and completions of the upstream
+server.
 
-Nothing in them is judged here but an address that is no template, and content of no known type. Their
-functions hand arguments on and make of each result what the rooms of `fastrpc.methods` know how to write.
-The conversation with the server behind is left to `fastrpc.proxy`.
+Descriptors are forwarded unchanged; only an invalid URI template and content of an unknown type are refused.
+Each entry's function forwards the arguments, and converts the result into what the encoders of
+`fastrpc.methods` write. The connection is in `fastrpc.proxy`.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ if TYPE_CHECKING:
     Through = Callable[..., Awaitable[Any]]
 
     class Upstream(Protocol):
-        """The server behind, as its entries need it."""
+        """The upstream server, as its entries use it."""
 
         async def request(self, method: str, params: dict[str, Any], context: Context) -> dict[str, Any]:
-            """Ask it on behalf of a call, and return the result. Raises ToolError and ProtocolError."""
+            """Send a request for a call, and return the result. Raises ToolError and ProtocolError."""
 
         async def read(self, uri: str, context: Context) -> list[Contents] | None:
-            """Read a resource; None if there is none. Raises as `request` does."""
+            """Read a resource; None if it does not exist. Raises as `request` does."""
 
 
 class _PassedSignature(Signature):
-    """Takes whatever the client sends and hands it on; judging it is the affair of the server behind."""
+    """Accepts any arguments and forwards them: the upstream server validates them."""
 
     __slots__ = ()
 
@@ -67,12 +68,12 @@ class _PassedSignature(Signature):
 
 
 def _named(names: list[Any]) -> list[Parameter]:
-    """Return parameters of these names, for completion to know them."""
+    """Return parameters with these names, so that their arguments can be completed."""
     return [Parameter(name, ANY, {}) for name in names if isinstance(name, str)]
 
 
 def _adopt(handler: Any, function: Through, name: str, raw: dict[str, Any]) -> None:
-    """Make a handler of an entry of the server behind: what it says of itself is not judged here."""
+    """Set the common attributes of a handler from an upstream entry, without validating them."""
     Handler.__init__(handler, function, name=name)
     handler.title = raw.get("title")
     handler.description = raw.get("description")
@@ -81,7 +82,7 @@ def _adopt(handler: Any, function: Through, name: str, raw: dict[str, Any]) -> N
 
 
 def _block(raw: Any) -> Block:
-    """Return a block of a result. Raises ToolError for one that no client could read."""
+    """Return a content block of a result. Raises ToolError for a block that no client could read."""
     kind = raw.get("type") if isinstance(raw, dict) else None
     if kind not in KINDS_OF_CONTENT:
         raise ToolError(f"the server behind this one answered with content of no known type ({kind!r:.100})")
@@ -89,7 +90,7 @@ def _block(raw: Any) -> Block:
 
 
 class PassedTool(Tool):
-    """A tool of the server behind."""
+    """A tool of the upstream server."""
 
     __slots__ = ("raw",)
 
@@ -104,7 +105,7 @@ class PassedTool(Tool):
                 structured=result.get("structuredContent"),
                 is_error=bool(result.get("isError")),
             )
-            passed.meta = result.get("_meta")  # its keys are not judged here
+            passed.meta = result.get("_meta")  # its keys are not validated here
             return passed
 
         _adopt(self, call, there, raw)
@@ -114,7 +115,7 @@ class PassedTool(Tool):
         self._input_schema, self._documents, self._structured = raw["inputSchema"], None, False
 
     def _check_options(self) -> None:
-        """Its name is what it is."""
+        """Accepts any name: the upstream chose it."""
 
     def describe(self) -> Signature:
         return _PassedSignature([], self.raw["inputSchema"])
@@ -125,7 +126,7 @@ class PassedTool(Tool):
 
 
 class PassedResource(Resource):
-    """A resource of the server behind."""
+    """A resource of the upstream server."""
 
     __slots__ = ()
 
@@ -145,7 +146,7 @@ class PassedResource(Resource):
 
 
 class PassedTemplate(ResourceTemplate):
-    """A template of the server behind."""
+    """A resource template of the upstream server."""
 
     __slots__ = ()
 
@@ -162,7 +163,7 @@ class PassedTemplate(ResourceTemplate):
         return _PassedSignature(_named([*self.template.variables]), {})
 
     def match_normal(self, uri: str) -> dict[str, str] | None:
-        """Return the URI itself: taking it apart is the affair of the server behind."""
+        """Return the URI itself: the upstream server extracts the variables."""
         return None if self.template.match_normal(uri) is None else {"uri": uri}
 
 
@@ -173,7 +174,7 @@ def _adopt_readable(readable: Any, raw: dict[str, Any]) -> None:
 
 
 class PassedPrompt(Prompt):
-    """A prompt of the server behind."""
+    """A prompt of the upstream server."""
 
     __slots__ = ("raw",)
 
@@ -199,7 +200,7 @@ class PassedPrompt(Prompt):
 
 
 class PassedCompletion(Completion):
-    """The completion of an argument by the server behind."""
+    """The completion of one argument by the upstream server."""
 
     __slots__ = ()
 
@@ -223,11 +224,11 @@ class PassedCompletion(Completion):
 
 
 QUESTIONS = ("elicitation/create", "sampling/createMessage", "roots/list")
-"""What a server may ask."""
+"""Methods of the client requests that the upstream may send."""
 
 
 class PassedQuestion(Question["dict[str, Any]"]):
-    """What the server behind asks: its words go to the client, the client's answer goes back as it is."""
+    """A client request of the upstream: its params and the client's result are forwarded unchanged."""
 
     def __init__(self, method: str, params: dict[str, Any]) -> None:
         self.method = method
@@ -250,7 +251,10 @@ class PassedQuestion(Question["dict[str, Any]"]):
 
 
 async def ask(context: Context, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Put a question of the server behind to the client of a call, and return the client's result."""
+    """Forward a client request of the upstream to the client of a call, and return the client's result.
+
+    Raises ToolError and ProtocolError.
+    """
     if method not in QUESTIONS:
         raise ToolError(f"{method}: the proxy does not know this question")
     found: dict[str, Any] = (await context.ask(**{"": PassedQuestion(method, params)}))[""]
@@ -258,7 +262,7 @@ async def ask(context: Context, method: str, params: dict[str, Any]) -> dict[str
 
 
 def contents_of(part: dict[str, Any]) -> Contents:
-    """Return contents as they came, their bytes decoded."""
+    """Return resource contents, with base64 decoded."""
     content = part.get("text")
     if content is None:
         from base64 import b64decode

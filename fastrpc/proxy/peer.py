@@ -1,9 +1,8 @@
-"""The client's half of a conversation with an MCP server: what is the same over every transport.
+"""The client side of a connection to an MCP server: what is common to all transports.
 
-Requests go out under ids of our own; what comes back is handed to whoever asked: results, errors, progress,
-and the questions that the server asks meanwhile. `ChildPeer` speaks with a child process over its pipes;
-`fastrpc.proxy.remote` has the one that speaks over HTTP. What is done with all that is left to
-`fastrpc.proxy`.
+Requests are sent with ids of this connection. Results, errors, progress and the server's own requests are
+routed to the pending request that they belong to. `ProcessClient` connects to a child process over pipes,
+`fastrpc.proxy.remote` to a server over HTTP. What to request, and when, is decided by `fastrpc.proxy`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import json
 
 from fastrpc import log
 from fastrpc.errors import FastrpcError, ProtocolError, ToolError
-from fastrpc.proxy.requests import REFUSED, Asked, RemoteError
+from fastrpc.proxy.requests import REFUSED, PendingRequest, RemoteError
 from fastrpc.results import to_json
 from fastrpc.versions import LATEST_LEGACY, LEGACY_VERSIONS
 
@@ -25,64 +24,70 @@ if TYPE_CHECKING:
     from fastrpc.context import Context
 
     class Owner(Protocol):
-        """Whom a peer tells what happens."""
+        """Receives the events of a connection."""
 
-        def heard(self, method: str, params: dict[str, Any], context: Context | None) -> object:
-            """The server says something by itself; `context` is the call's that it most likely belongs to."""
+        def on_notification(self, method: str, params: dict[str, Any], context: Context | None) -> object:
+            """Handle a notification. `context` is that of the call to which it most probably belongs."""
 
-        def ended(self, peer: Peer, reason: str) -> object:
-            """The server is gone."""
+        def on_end(self, client: UpstreamClient, reason: str) -> object:
+            """Handle the end of the connection."""
 
-        def list_anew(self) -> object:
-            """The server may have changed without a word of it."""
+        def relist(self) -> object:
+            """List everything again: the server may have changed without a notification."""
 
         def schema_of(self, tool: str) -> dict[str, Any]:
-            """The input schema of one of the server's tools; empty if it is not known."""
+            """Return the input schema of a tool of the server; empty if the tool is not known."""
 
         async def ask(self, context: Context, method: str, params: dict[str, Any]) -> dict[str, Any]:
-            """Put a question of the server's to the client of a call, and return that client's answer."""
+            """Put a request of the server to the client of a call, and return the client's result.
+
+            Raises ToolError and ProtocolError.
+            """
 
 
 METHOD_NOT_FOUND = -32601
 
 
-class Peer:
-    """A server that is spoken to. A subclass knows the transport: the methods only named here are its own."""
+class UpstreamClient:
+    """A connection to an MCP server. Subclasses implement the methods that depend on the transport."""
 
-    modern = False
-    """Whether it speaks 2026-07-28, and asks by results instead of requests."""
+    stateless = False
+    """Whether the server speaks the stateless protocol (2026-07-28), which returns input requests in results.
+    """
 
-    def __init__(self, owner: Owner, told: dict[str, Any]) -> None:
+    def __init__(self, owner: Owner, initialize_params: dict[str, Any]) -> None:
         self.owner = owner
-        self.told = told
-        """What the server is told of us: ``clientInfo`` and ``capabilities``."""
+        self.initialize_params = initialize_params
+        """Our side of the handshake: ``clientInfo`` and ``capabilities``."""
         self.loop = asyncio.get_running_loop()
         self.ended: str | None = None
-        """Why it is gone; None while it can be spoken to."""
-        self._waiting: dict[int, Asked] = {}
+        """Why the connection has ended; None while it is open."""
+        self._pending: dict[int, PendingRequest] = {}
         self._watched: set[str] = set()
         self._last_id = 0
 
-    # --- what the transport does ----------------------------------------------------------------------
+    # --- implemented by transports --------------------------------------------------------------------
 
-    async def introduce(self) -> dict[str, Any]:
-        """Begin the conversation, and return what the server said of itself: its InitializeResult."""
-        return await self.shake_hands(LATEST_LEGACY)
+    async def initialize(self) -> dict[str, Any]:
+        """Initialize the connection, and return the server's InitializeResult or DiscoverResult. Raises
+        ToolError, RemoteError and ValueError."""
+        return await self.handshake(LATEST_LEGACY)
 
-    def put(self, asked: Asked, message: dict[str, Any]) -> None:
+    def send_request(self, pending: PendingRequest, message: dict[str, Any]) -> None:
         """Send a request."""
         raise NotImplementedError
 
-    def withdraw(self, asked: Asked) -> None:
-        """The answer to a request is not waited for any more."""
+    def withdraw(self, pending: PendingRequest) -> None:
+        """Cancel a request whose caller no longer waits."""
         raise NotImplementedError
 
-    async def tell(self, message: dict[str, Any], asked: Asked | None = None) -> None:
-        """Send a notification, or an answer to what the server has asked during a request."""
+    async def send(self, message: dict[str, Any], pending: PendingRequest | None = None) -> None:
+        """Send a notification, or the response to a request that the server sent during `pending`. Raises
+        ToolError."""
         raise NotImplementedError
 
     async def watch(self, uris: set[str]) -> None:
-        """Have the server tell when these resources change, those of before among them."""
+        """Subscribe to changes of these resources; those already subscribed to are skipped."""
         for uri in uris - self._watched:
             self._watched.add(uri)
             try:
@@ -94,35 +99,36 @@ class Peer:
         """Raise ValueError for a tool that cannot be called over this transport."""
 
     async def leave(self) -> None:
-        """End the conversation. Bounded to a second."""
+        """Close the connection, within a second."""
         raise NotImplementedError
 
-    # --- asking ---------------------------------------------------------------------------------------
+    # --- requests -------------------------------------------------------------------------------------
 
-    async def shake_hands(self, version: str) -> dict[str, Any]:
-        """Initialize a session (MCP up to 2025-11-25: lifecycle). Raises ValueError for a version unknown."""
-        found = await self.request("initialize", {"protocolVersion": version, **self.told})
+    async def handshake(self, version: str) -> dict[str, Any]:
+        """Run the `initialize` handshake (MCP up to 2025-11-25: lifecycle). Raises ValueError for an unknown
+        version."""
+        found = await self.request("initialize", {"protocolVersion": version, **self.initialize_params})
         if found["protocolVersion"] not in LEGACY_VERSIONS:
             raise ValueError(f"it speaks protocol {found['protocolVersion']!r:.40}, which is not known here")
-        self.agreed(found["protocolVersion"])
-        await self.tell({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        if "logging" in found["capabilities"]:  # each client's own level is judged here
+        self.set_version(found["protocolVersion"])
+        await self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        if "logging" in found["capabilities"]:  # levels are filtered for each client here
             try:
                 await self.request("logging/setLevel", {"level": "debug"})
             except RemoteError as error:
                 log.write("warning", f"the server behind will not tell all that it logs: {error}")
         return found
 
-    def agreed(self, version: str) -> None:
-        """The handshake has chosen a version."""
+    def set_version(self, version: str) -> None:
+        """Store the protocol version that the handshake chose."""
 
     async def request(
         self, method: str, params: dict[str, Any] | None = None, context: Context | None = None
     ) -> dict[str, Any]:
-        """Ask, and return the result. `context` is that of the call for which it is asked.
+        """Send a request and return its result. `context` is that of the call that needs it.
 
-        Progress and questions go to that call's client. Raises RemoteError, and ToolError if the server
-        ends before it has answered. A cancelled caller cancels the request.
+        Progress and the server's own requests go to that call's client. Raises RemoteError, and ToolError if
+        the connection ends first. Cancelling the caller cancels the request.
         """
         if self.ended is not None:
             raise ToolError(f"the server behind this one is gone: {self.ended}")
@@ -131,98 +137,98 @@ class Peer:
         params = dict(params or {})
         if context is not None and context.wants_progress:
             params["_meta"] = {**params.get("_meta", {}), "progressToken": id}
-        asked = self._waiting[id] = Asked(id, method, context)
+        pending = self._pending[id] = PendingRequest(id, method, context)
         try:
-            self.put(asked, {"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-            return await self._result_of(asked)
+            self.send_request(pending, {"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+            return await self._result_of(pending)
         finally:
-            if self._waiting.pop(id, None) is not None:
-                self.withdraw(asked)
+            if self._pending.pop(id, None) is not None:
+                self.withdraw(pending)
 
-    async def _result_of(self, asked: Asked) -> dict[str, Any]:
-        """Wait for the result; what the server wants to know on the way is asked in the call's own task,
-        which a question may leave for good (MCP 2026-07-28)."""
+    async def _result_of(self, pending: PendingRequest) -> dict[str, Any]:
+        """Wait for the result. Requests that the server sends meanwhile are answered in the task of the call,
+        which InputRequired may leave (MCP 2026-07-28)."""
         while True:
-            kind, value = await asked.events.get()
+            kind, value = await pending.events.get()
             if kind == "result":
                 found: dict[str, Any] = value
                 return found
             if kind == "error":
                 raise value
-            await self._answer(asked, value)
+            await self._answer(pending, value)
 
-    async def _answer(self, asked: Asked, question: dict[str, Any]) -> None:
-        """Put a question of the server's to the call's client, and send back what that says."""
+    async def _answer(self, pending: PendingRequest, question: dict[str, Any]) -> None:
+        """Put a request of the server to the call's client, and send the answer back."""
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": question["id"]}
         try:
-            assert asked.context is not None
+            assert pending.context is not None
             params = question.get("params") or {}
-            answer["result"] = await self.owner.ask(asked.context, question["method"], params)
+            answer["result"] = await self.owner.ask(pending.context, question["method"], params)
         except (ToolError, ProtocolError) as error:
             answer["error"] = {"code": REFUSED, "message": str(error)}
-        await self.tell(answer, asked)
+        await self.send(answer, pending)
 
-    # --- what the server says -------------------------------------------------------------------------
+    # --- incoming messages ----------------------------------------------------------------------------
 
-    def take(self, message: Any, of: Asked | None = None) -> None:
-        """Take a message. `of`: the request that it came along with, where the transport knows it."""
+    def on_message(self, message: Any, of: PendingRequest | None = None) -> None:
+        """Handle an incoming message. `of`: the request to which it belongs, if the transport knows it."""
         if not isinstance(message, dict):
             log.write("warning", f"the server behind sent no message: {message!r:.100}")
         elif "method" not in message:
-            self._answered(message)
+            self._on_response(message)
         elif "id" in message:
-            self._asked(message, of)
+            self._on_request(message, of)
         else:
             params = message.get("params")
-            self._told(str(message["method"]), params if isinstance(params, dict) else {}, of)
+            self._on_notification(str(message["method"]), params if isinstance(params, dict) else {}, of)
 
-    def waits_for(self, asked: Asked) -> bool:
-        return asked.id in self._waiting
+    def is_pending(self, pending: PendingRequest) -> bool:
+        return pending.id in self._pending
 
-    def fail(self, asked: Asked, error: Exception) -> None:
-        """A request will not be answered."""
-        if self._waiting.pop(asked.id, None) is not None:
-            asked.events.put_nowait(("error", error))
+    def fail(self, pending: PendingRequest, error: Exception) -> None:
+        """End a pending request with an error."""
+        if self._pending.pop(pending.id, None) is not None:
+            pending.events.put_nowait(("error", error))
 
-    def _answered(self, message: dict[str, Any]) -> None:
+    def _on_response(self, message: dict[str, Any]) -> None:
         id = message.get("id")
-        asked = self._waiting.pop(id, None) if type(id) is int else None
-        if asked is None:
-            return  # cancelled meanwhile, or nothing that we asked
+        pending = self._pending.pop(id, None) if type(id) is int else None
+        if pending is None:
+            return  # cancelled meanwhile, or not a request of ours
         result = message.get("result")
         if isinstance(result, dict):
-            asked.events.put_nowait(("result", result))
+            pending.events.put_nowait(("result", result))
         else:
-            asked.events.put_nowait(("error", RemoteError(message.get("error"))))
+            pending.events.put_nowait(("error", RemoteError(message.get("error"))))
 
-    def _asked(self, message: dict[str, Any], of: Asked | None) -> None:
-        """The server asks: if it is not said for which call, whoever called it last is most likely meant."""
+    def _on_request(self, message: dict[str, Any], of: PendingRequest | None) -> None:
+        """Handle a request of the server: it goes to the call it names, or else to the latest call."""
         if message["method"] == "ping":
-            self.tell_soon({"jsonrpc": "2.0", "id": message["id"], "result": {}})
+            self.send_nowait({"jsonrpc": "2.0", "id": message["id"], "result": {}})
             return
-        for asked in reversed(self._waiting.values()) if of is None else (of,):
-            if asked.context is not None:
-                asked.events.put_nowait(("question", message))
+        for pending in reversed(self._pending.values()) if of is None else (of,):
+            if pending.context is not None:
+                pending.events.put_nowait(("question", message))
                 return
         error = {"code": METHOD_NOT_FOUND, "message": "no call is in flight: there is no client to ask"}
-        self.tell_soon({"jsonrpc": "2.0", "id": message["id"], "error": error})
+        self.send_nowait({"jsonrpc": "2.0", "id": message["id"], "error": error})
 
-    def tell_soon(self, message: dict[str, Any]) -> None:
-        """Send a notification or an answer, without waiting."""
+    def send_nowait(self, message: dict[str, Any]) -> None:
+        """Send a notification or a response without waiting."""
         raise NotImplementedError
 
-    def _told(self, method: str, params: dict[str, Any], of: Asked | None) -> None:
+    def _on_notification(self, method: str, params: dict[str, Any], of: PendingRequest | None) -> None:
         if method == "notifications/progress":
             token = params.get("progressToken")
-            asked = self._waiting.get(token) if type(token) is int else None
-            if asked is not None and asked.context is not None:
-                self._progress(asked.context, params)
+            pending = self._pending.get(token) if type(token) is int else None
+            if pending is not None and pending.context is not None:
+                self._progress(pending.context, params)
             return
         if of is not None and of.context is not None:
-            self.owner.heard(method, params, of.context)
+            self.owner.on_notification(method, params, of.context)
             return
-        contexts = [asked.context for asked in self._waiting.values() if asked.context is not None]
-        self.owner.heard(method, params, contexts[-1] if contexts else None)
+        contexts = [pending.context for pending in self._pending.values() if pending.context is not None]
+        self.owner.on_notification(method, params, contexts[-1] if contexts else None)
 
     def _progress(self, context: Context, params: dict[str, Any]) -> None:
         try:
@@ -230,67 +236,66 @@ class Peer:
         except (KeyError, TypeError, ValueError) as error:
             log.write("warning", f"the server behind sent a broken progress report: {error!r}")
 
-    # --- the end --------------------------------------------------------------------------------------
+    # --- closing --------------------------------------------------------------------------------------
 
     def end(self, reason: str) -> None:
-        """The server is gone: what waits for it fails."""
+        """The connection has ended: fail all pending requests."""
         if self.expire(reason):
             self.fail_all(reason)
 
     def expire(self, reason: str) -> bool:
-        """Nothing more can be asked, though what was asked may still be answered. False if it was so
-        before."""
+        """Refuse new requests; pending ones may still be answered. Return False if this was done before."""
         if self.ended is not None:
             return False
         self.ended = reason
-        self.owner.ended(self, reason)
+        self.owner.on_end(self, reason)
         return True
 
     def fail_all(self, reason: str) -> None:
-        """What still waits for an answer gets none."""
-        for asked in list(self._waiting.values()):
+        """Fail all pending requests."""
+        for pending in list(self._pending.values()):
             error = f"the server behind this one is gone: {reason}; the next call starts it again"
-            self.fail(asked, ToolError(error))
+            self.fail(pending, ToolError(error))
 
 
-class ChildPeer(Peer):
-    """A server that runs as a child process. It is spoken to in the latest version that has a handshake."""
+class ProcessClient(UpstreamClient):
+    """A connection to a child process, in the latest version that has an `initialize` handshake."""
 
     def __init__(
         self,
         owner: Owner,
-        told: dict[str, Any],
+        initialize_params: dict[str, Any],
         command: Sequence[str],
         *,
         cwd: str | None,
         env: Mapping[str, str] | None,
     ) -> None:
-        """Start it. Raises ProgramError."""
+        """Start the process. Raises ProgramError."""
         from fastrpc.processes.pipes import Pipes
 
-        super().__init__(owner, told)
-        self._pipes = Pipes(command, cwd=cwd, env=env, on_line=self._heard, on_end=self.end)
+        super().__init__(owner, initialize_params)
+        self._pipes = Pipes(command, cwd=cwd, env=env, on_line=self._on_line, on_end=self.end)
 
-    def put(self, asked: Asked, message: dict[str, Any]) -> None:
-        self.tell_soon(message)
+    def send_request(self, pending: PendingRequest, message: dict[str, Any]) -> None:
+        self.send_nowait(message)
 
-    def withdraw(self, asked: Asked) -> None:
-        params = {"requestId": asked.id}
-        self.tell_soon({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+    def withdraw(self, pending: PendingRequest) -> None:
+        params = {"requestId": pending.id}
+        self.send_nowait({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
 
-    async def tell(self, message: dict[str, Any], asked: Asked | None = None) -> None:
-        self.tell_soon(message)
+    async def send(self, message: dict[str, Any], pending: PendingRequest | None = None) -> None:
+        self.send_nowait(message)
 
-    def tell_soon(self, message: dict[str, Any]) -> None:
+    def send_nowait(self, message: dict[str, Any]) -> None:
         self._pipes.write(to_json(message) + b"\n")
 
-    def _heard(self, line: bytes) -> None:
-        """Take a line; what is no message is logged and skipped, as clients do."""
+    def _on_line(self, line: bytes) -> None:
+        """Handle a line. A line that is not JSON is logged and skipped (MCP: stdio transport)."""
         try:
             message = json.loads(line)
         except ValueError:
             message = line
-        self.take(message)
+        self.on_message(message)
 
     async def leave(self) -> None:
         await self._pipes.leave()

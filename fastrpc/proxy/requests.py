@@ -1,6 +1,6 @@
-"""A request to the server behind: what is known of it until it is answered, and the errors that may end it.
+"""A pending request to the upstream server, and the errors that may end it.
 
-Peers, transports and entries share these; nothing here sends or waits.
+Connections, transports and entries share these; nothing here sends or waits.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from fastrpc.context import Context
 
 REFUSED = -32603
-"""The code of an error that has none (JSON-RPC 2.0, 5.1: internal error)."""
+"""The code for an error that has none (JSON-RPC 2.0, 5.1: internal error)."""
 
 
 class RemoteError(ProtocolError):
-    """An error with which the server behind has answered, passed on as it is.
+    """An error response of the upstream server, forwarded unchanged.
 
-    `status`: that of HTTP, for an answer that does not say which request it is to.
+    `status`: the HTTP status, for an error that does not name its request.
     """
 
     def __init__(self, error: Any, status: int | None = None) -> None:
@@ -34,11 +34,11 @@ class RemoteError(ProtocolError):
 
 
 class SessionGone(ToolError):
-    """The server does not know our session: it has not looked at what we asked, and may be asked anew."""
+    """The server does not know our session. It has not processed the request, which may be sent again."""
 
 
-class Asked:
-    """A request that is not answered yet. `events` are its result, its error, and questions on the way."""
+class PendingRequest:
+    """A pending request. `events` receives its result, its error, and requests of the server meanwhile."""
 
     __slots__ = ("context", "events", "id", "method", "task")
 
@@ -48,4 +48,4 @@ class Asked:
         self.context = context
         self.events: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
         self.task: asyncio.Task[None] | None = None
-        """What waits for the answer, where each request has a task of its own."""
+        """The task that waits for the answer, on transports with a task for each request."""

@@ -1,43 +1,43 @@
-"""Where the server behind a proxy is to be found: a command that starts it, or a URL.
+"""Where the upstream server is: a command that starts it, or a URL.
 
-`target_of` checks what `Server.proxy` was given, before anything is started or sent. What speaks to a target
-is made when it is to be reached; the modules that speak HTTP are imported then.
+`target_of` validates the arguments of `Server.proxy` before anything is started or sent. A target creates the
+connection when it is needed; the modules for HTTP are imported then.
 """
 
 from __future__ import annotations
 
 from fastrpc.errors import DefinitionError
-from fastrpc.proxy.peer import ChildPeer
+from fastrpc.proxy.peer import ProcessClient
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
-    from fastrpc.proxy.peer import Owner, Peer
+    from fastrpc.proxy.peer import Owner, UpstreamClient
     from fastrpc.proxy.remote.address import Remote
 
     class Target(Protocol):
-        """Where a server behind is to be found."""
+        """Where an upstream server is."""
 
         name: str
-        """What the proxy is called unless it is given a name: the command's, or the host's."""
+        """The proxy's name by default: that of the command, or the host."""
         shown: str
         """Its name in messages."""
         comes_back: bool
-        """Whether one that is gone may come back without our doing."""
+        """Whether it may become available again without being started by us."""
 
-        def peer(self, owner: Owner, told: dict[str, Any]) -> Peer:
-            """Return what speaks to it. Raises FastrpcError."""
+        def connect(self, owner: Owner, initialize_params: dict[str, Any]) -> UpstreamClient:
+            """Return a new connection. Raises FastrpcError."""
 
 
 SCHEMES = ("http://", "https://")
 
 
 def target_of(where: list[str] | str, options: dict[str, Any]) -> Target:
-    """Return the target that a URL or a command says, and take what is its own out of `options`.
+    """Return the target for a URL or a command, and remove its options from `options`.
 
-    With a command: ``cwd`` and ``env`` for the child (env: the whole of it, this process's own unless given).
-    With a URL: see `fastrpc.proxy.remote.address.Remote`. Raises DefinitionError.
+    Options of a command: ``cwd`` and ``env`` of the child (`env`: the complete environment, by default this
+    process's own). Options of a URL: see `fastrpc.proxy.remote.address.Remote`. Raises DefinitionError.
     """
     if isinstance(where, str):
         from fastrpc.proxy.remote.address import Remote
@@ -55,7 +55,7 @@ def _taken(names: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
 
 
 class Command:
-    """A server that a command starts. `env` is the whole environment of it, our own unless given."""
+    """A server that is started as a child process. `env` is its complete environment, by default our own."""
 
     comes_back = False
     OPTIONS = ("cwd", "env")
@@ -71,13 +71,13 @@ class Command:
         self._cwd = cwd
         self._env = env
 
-    def peer(self, owner: Owner, told: dict[str, Any]) -> Peer:
-        """Start it. Raises ProgramError."""
-        return ChildPeer(owner, told, self._command, cwd=self._cwd, env=self._env)
+    def connect(self, owner: Owner, initialize_params: dict[str, Any]) -> UpstreamClient:
+        """Start the process. Raises ProgramError."""
+        return ProcessClient(owner, initialize_params, self._command, cwd=self._cwd, env=self._env)
 
 
 class Url:
-    """A server at a URL, which others start and stop."""
+    """A server at a URL, which somebody else runs."""
 
     comes_back = True
 
@@ -86,7 +86,7 @@ class Url:
         self.shown = remote.shown
         self._remote = remote
 
-    def peer(self, owner: Owner, told: dict[str, Any]) -> Peer:
-        from fastrpc.proxy.remote.peer import HttpPeer
+    def connect(self, owner: Owner, initialize_params: dict[str, Any]) -> UpstreamClient:
+        from fastrpc.proxy.remote.peer import HttpClient
 
-        return HttpPeer(owner, told, self._remote)
+        return HttpClient(owner, initialize_params, self._remote)

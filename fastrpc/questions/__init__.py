@@ -1,7 +1,7 @@
-"""The questions a server may ask its client, and what becomes of the answers (MCP: client features).
+"""The requests that a server may send to its client, and how their results are read (MCP: client features).
 
-Each question knows its method and params in each version, what the client must have declared, and how the
-client's result becomes a value. How it travels, and when, is the affair of `fastrpc.asking`.
+Each question knows its method and params in each version, the capability that the client must declare, and
+how the client's result becomes a Python value. How and when it is sent is left to `fastrpc.asking`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Value = TypeVar("Value", covariant=True)
 
     class Turn(Protocol):
-        """A message by its members: a `fastrpc.Message`, or another framework's."""
+        """The members of a message: `fastrpc.Message`, or a similar class of another framework."""
 
         @property
         def role(self) -> str: ...
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         def content(self) -> object: ...
 
     Said = str | Content | dict[str, Any] | Turn
-    """One message, as sampling takes it; a `Sample` among others, which is its own `Turn`."""
+    """One message of a sampling request. A `Sample` is accepted too, and stands for the model's turn."""
 else:
 
     class Generic:
@@ -51,13 +51,13 @@ SAMPLED_TYPES = ("text", "image", "audio", "tool_use", "tool_result")
 
 
 class BadAnswer(Exception):
-    """What came is no answer to the question. The message says why."""
+    """The client's result does not answer the question. The message says why."""
 
 
 class Question(Generic[Value]):
-    """Something that a server asks, and the type of what it learns.
+    """A request to the client, and the type of its answer.
 
-    The client must have declared `capability` and, where there is one, its `mode`; `versions` know it.
+    The client must have declared `capability` and, if set, its `mode`. `versions` are those that have it.
     """
 
     method = ""
@@ -66,11 +66,11 @@ class Question(Generic[Value]):
     versions: tuple[str, ...] = VERSIONS
 
     def params(self, version: str) -> dict[str, Any]:
-        """Return the request's params. Raises ToolError for what the version cannot say."""
+        """Return the params of the request. Raises ToolError if the version cannot express them."""
         return {}
 
     def known(self, request: ClientRequest) -> Value | None:
-        """Return the answer if it need not be asked for, else None."""
+        """Return the answer if it is already known, else None."""
         return None
 
     def read(self, result: object, request: ClientRequest) -> Value:
@@ -78,21 +78,22 @@ class Question(Generic[Value]):
         raise NotImplementedError
 
     def obstacle(self, version: str, capabilities: dict[str, Any]) -> str | None:
-        """Say why a client cannot be asked this, or return None if it can."""
+        """Return why this client cannot be asked, or None if it can."""
         if version not in self.versions:
             return f"protocol {version}, which the client speaks, has no {self.wanted}"
         declared = capabilities.get(self.capability)
-        if not isinstance(declared, dict) or not self._is_offered(declared):
+        if not isinstance(declared, dict) or not self._is_declared(declared):
             return f"the client does not offer {self.wanted}"
         return None
 
-    def _is_offered(self, declared: dict[str, Any]) -> bool:
-        """Forms are what a client offers that names no mode (MCP 2025-11-25, elicitation: capabilities)."""
+    def _is_declared(self, declared: dict[str, Any]) -> bool:
+        """Whether the mode is declared. A client that names no mode supports forms (MCP 2025-11-25,
+        elicitation: capabilities)."""
         return not self.mode or self.mode in declared or (self.mode == "form" and "url" not in declared)
 
     @property
     def needs(self) -> dict[str, dict[str, Any]]:
-        """What the client has to declare (MCP: ClientCapabilities)."""
+        """The capabilities that the client must declare (MCP: ClientCapabilities)."""
         return {self.capability: {self.mode: {}} if self.mode else {}}
 
     @property
@@ -101,13 +102,13 @@ class Question(Generic[Value]):
         return f"{self.capability} ({self.mode})" if self.mode else self.capability
 
 
-# --------------------------------------------------------------------------------------- elicitation
+# ------------------------------------------------------------------------------------- elicitation
 
 
 class ElicitResult(Generic[Value]):
     """What a person did with a form or a link (MCP: ElicitResult).
 
-    `action` is accept, decline or cancel; `data` the value of an accepted form, else None.
+    `action` is ``accept``, ``decline`` or ``cancel``; `data` is the value of an accepted form, else None.
     """
 
     __slots__ = ("_complete", "action", "data")
@@ -121,22 +122,22 @@ class ElicitResult(Generic[Value]):
 
     @property
     def accepted(self) -> bool:
-        """Whether the person has accepted."""
+        """Whether the person accepted."""
         return self.action == "accept"
 
     @property
     def value(self) -> Value:
-        """The value of an accepted form. Raises ToolError where the person declined or cancelled, which
-        tells the model so."""
+        """The value of an accepted form. Raises ToolError if the person declined or cancelled; the message
+        tells the model."""
         if self.action != "accept":
             raise ToolError(
                 f"the person {'declined' if self.action == 'decline' else 'dismissed'} the question"
             )
-        return self.data  # type: ignore[return-value]  # it is None where the form's type has None
+        return self.data  # type: ignore[return-value]  # None where the form's type has None
 
     def complete(self) -> None:
-        """Tell the client that what a web page was for is done, where its version knows that
-        (MCP 2025-11-25: notifications/elicitation/complete)."""
+        """Notify the client that the visit to the web page is complete, in versions that have the
+        notification (MCP 2025-11-25: notifications/elicitation/complete)."""
         if self._complete is not None:
             self._complete()
 
@@ -145,7 +146,7 @@ class ElicitResult(Generic[Value]):
 
 
 class Form(Question[ElicitResult[Value]]):
-    """A form for a person to fill in. See `fastrpc.Context.elicit`; raises DefinitionError."""
+    """A form for a person to fill in. See `fastrpc.Context.elicit`. Raises DefinitionError."""
 
     method = "elicitation/create"
     capability = "elicitation"
@@ -205,7 +206,7 @@ class Visit(Question[ElicitResult[None]]):
         self.message = message
         self.url = url
         self.id = os.urandom(16).hex()
-        """Names the visit in 2025-11-25; later versions have no such name."""
+        """The `elicitationId` of 2025-11-25; later versions have none."""
 
     def params(self, version: str) -> dict[str, Any]:
         params = {"mode": "url", "message": self.message, "url": self.url}
@@ -229,13 +230,13 @@ def _action(result: Any) -> Action:
     raise BadAnswer(f"action: expected one of {', '.join(ACTIONS)}, got {shorten(action)}")
 
 
-# ------------------------------------------------------------------------------------------ sampling
+# ---------------------------------------------------------------------------------------- sampling
 
 
 class Sample:
-    """What the client's model said: `content` is a list of blocks, `text` all text in it.
+    """The client's model's answer: `content` is a list of blocks, `text` is all their text.
 
-    May stand in the messages of a further question, as the assistant's.
+    Can be used as a message of a later sampling request.
     """
 
     __slots__ = ("content", "model", "stop_reason")
@@ -254,7 +255,7 @@ class Sample:
 
     @property
     def tool_uses(self) -> list[dict[str, Any]]:
-        """The tools that the model wants called: blocks with ``id``, ``name`` and ``input``."""
+        """The tool calls that the model asks for: blocks with ``id``, ``name`` and ``input``."""
         return [block for block in self.content if block["type"] == "tool_use"]
 
     def __repr__(self) -> str:
@@ -274,10 +275,10 @@ _OPTIONS = {
 
 
 class Sampling(Question[Sample]):
-    """A text for the client's model to go on from. See `fastrpc.Context.sample`; raises TypeError.
+    """A sampling request to the client's model. See `fastrpc.Context.sample`. Raises TypeError.
 
-    `options` are those members of the request by their names in snake case. `model_preferences` may be the
-    name of a model or a list of such, `tool_choice` a mode alone; `tools` are descriptors as in tools/list.
+    `options` are the members of the request's params in snake case. `model_preferences` may be the name of a
+    model or a list of names, `tool_choice` a mode; `tools` are descriptors as in tools/list.
     """
 
     method = "sampling/createMessage"
@@ -334,7 +335,7 @@ def _listed(messages: Any) -> list[Any]:
 
 
 class _Turn:
-    """A message: who says it and what; `listed` where the content is a list though it may hold one block."""
+    """A sampling message: its role and content. `listed`: the content is a list, even with one block."""
 
     def __init__(self, role: Any, content: Any) -> None:
         if role not in ("user", "assistant"):
@@ -350,7 +351,8 @@ class _Turn:
                 )
 
     def in_version(self, version: str) -> list[dict[str, Any]]:
-        """Return the message as a version has it: where content is no list, one message for each block."""
+        """Return the message in the form of a version: where content cannot be a list, one message for each
+        block."""
         blocks = [block_of(part, version) for part in self.parts]
         if self.listed and version in RICH_QUESTIONS:
             return [{"role": self.role, "content": blocks}]
@@ -379,17 +381,17 @@ def _option(name: str, value: Any, version: str) -> Any:
     return value
 
 
-# --------------------------------------------------------------------------------------------- roots
+# ------------------------------------------------------------------------------------------- roots
 
 
 class Roots(Question["list[Root]"]):
-    """The folders that the client works in. See `fastrpc.Context.roots`."""
+    """The folders (roots) that the client works in. See `fastrpc.Context.roots`."""
 
     method = "roots/list"
     capability = "roots"
 
     def known(self, request: ClientRequest) -> list[Root] | None:
-        """A client that says when its roots change is asked once, in versions that have sessions."""
+        """Return the stored roots: a client that declares `listChanged` is asked once per session."""
         known: list[Root] | None = request.known_roots
         return known
 

@@ -1,9 +1,9 @@
-"""Forms: what a person may be asked to fill in, made from a type or a schema (MCP: elicitation).
+"""Forms for elicitation, made from a Python type or a JSON Schema (MCP: elicitation).
 
-A form is flat: texts, numbers, yes or no, one of several, some of several. `fields_of` makes its `Fields`
-from a dataclass, a msgspec Struct, a TypedDict, a pydantic model, a plain type or a JSON Schema: the
-`schema` goes to the client, `read` checks what the client sends back and makes the type's value of it. A
-type is described once. How the question travels is the affair of `fastrpc.asking`.
+A form is flat: its fields are strings, numbers, booleans, one choice, or several choices. `fields_of` makes
+`Fields` from a dataclass, a msgspec Struct, a TypedDict, a pydantic model, a plain type or a JSON Schema. The
+client receives the `schema`; `read` validates the client's answer and returns a value of the type. A type is
+described once. Sending is left to `fastrpc.asking`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fastrpc.schema.shapes import Schema, Shape
 
 FORMATS = ("email", "uri", "date", "date-time")
-"""What a text may be said to be (MCP: StringSchema). Other formats are checked here and not shown."""
+"""Values of ``format`` in a StringSchema (MCP). Other formats are checked here and not sent."""
 
 MOST_KNOWN = 256
 
@@ -33,18 +33,18 @@ _known: dict[Any, Fields] = {}
 
 
 class Fields:
-    """What a form asks for: the `schema` of its answers, and how one is read."""
+    """The fields of a form: the `schema` of the answers, and how an answer is read."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.has_lists = any(field["type"] == "array" for field in schema["properties"].values())
-        """Whether some of several may be chosen, which only newer versions can ask."""
+        """Whether a field allows several choices, which only newer versions support."""
 
     def schema_in(self, version: str) -> Schema:
-        """Return the schema in the form that a protocol version knows."""
+        """Return the schema in the form of a protocol version."""
         if version in RICH_QUESTIONS:
             return self.schema
-        fields = {name: _older(field) for name, field in self.schema["properties"].items()}
+        fields = {name: _in_2025_06_18(field) for name, field in self.schema["properties"].items()}
         return {**self.schema, "properties": fields}
 
     def read(self, content: dict[str, Any]) -> Any:
@@ -53,9 +53,9 @@ class Fields:
 
 
 def fields_of(form: Any) -> Fields:
-    """Return the fields of a form, which is a type, a schema, a list of choices or None.
+    """Return the fields of a form: a type, a schema, a list of choices, or None.
 
-    Raises DefinitionError for what cannot be one.
+    Raises DefinitionError for anything else.
     """
     if form is None:
         return _Consent({"type": "object", "properties": {}})
@@ -67,7 +67,7 @@ def fields_of(form: Any) -> Fields:
         raise DefinitionError(f"a form is a type or a JSON Schema, not {shorten(form)}")
     try:
         found = _known.get(form)
-    except TypeError:  # an annotation whose metadata have no hash
+    except TypeError:  # an annotation with unhashable metadata
         return _of_type(form)
     if found is None:
         if len(_known) >= MOST_KNOWN:
@@ -77,20 +77,20 @@ def fields_of(form: Any) -> Fields:
 
 
 class _Consent(Fields):
-    """Nothing to fill in: a yes or a no alone."""
+    """A form without fields: the person accepts or declines."""
 
     def read(self, content: dict[str, Any]) -> Any:
         return None
 
 
-# ------------------------------------------------------------------------------------- forms of types
+# ---------------------------------------------------------------------------------- forms of types
 
 
 class _Record(Fields):
-    """The form of a class: a field for each member.
+    """The form of a class: one field for each member.
 
     `optional` names the members that may be None and have no default: an empty field means None. `values`
-    gives, for choices that are no texts, what each text stands for.
+    maps, for choices that are not strings, each shown text to its value.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class _Record(Fields):
 
 
 class _Value(Fields):
-    """The form of a plain type: one field, called ``value``."""
+    """The form of a plain type: one field named ``value``."""
 
     def __init__(self, field: Schema, shape: Shape, allows_null: bool, values: dict[str, Any]) -> None:
         schema: Schema = {"type": "object", "properties": {"value": field}}
@@ -173,7 +173,7 @@ def _record(name: str, base: Any, shape: Shape) -> Fields:
 
 
 def _pydantic_titles(base: Any) -> dict[str, str]:
-    """Return the titles that the author of a pydantic model gave; those that pydantic makes are noise."""
+    """Return the titles that the author of a pydantic model set, without those that pydantic generates."""
     fields = getattr(base, "__pydantic_fields__", None) or {}
     return {field.alias or name: field.title for name, field in fields.items() if field.title}
 
@@ -183,12 +183,12 @@ def _annotations_of(base: Any) -> dict[str, Any]:
 
     try:
         return get_type_hints(base)
-    except (NameError, TypeError):  # msgspec or pydantic knew better
+    except (NameError, TypeError):  # msgspec or pydantic could resolve them
         return {}
 
 
 def _field(name: str, schema: Schema, values: dict[str, Any], annotation: Any) -> Schema:
-    """Return a member's schema as a form's field; note in `values` what texts stand for other values."""
+    """Return a member's schema as a form field, and add to `values` what its texts stand for."""
     schema = _without_null(schema)
     kind = schema.get("type")
     if "enum" in schema or "const" in schema:
@@ -219,7 +219,8 @@ def _field(name: str, schema: Schema, values: dict[str, Any], annotation: Any) -
 
 
 def _field_of_choices(name: str, schema: Schema, choices: list[Any], values: dict[str, Any]) -> Schema:
-    """A choice is always one of texts (MCP: EnumSchema); `values` says what they stand for."""
+    """Return a field of choices, which are always strings (MCP: EnumSchema); `values` maps them to their
+    values."""
     texts = [_text_of(choice) for choice in choices]
     if len(set(texts)) < len(texts):
         raise DefinitionError(f"{name}: two of the choices are written alike: {one_of(choices)}")
@@ -232,9 +233,9 @@ def _field_of_choices(name: str, schema: Schema, choices: list[Any], values: dic
 
 
 def _in_order(choices: list[Any], annotation: Any) -> list[Any]:
-    """Return choices in their author's order: msgspec sorts them."""
+    """Return the choices in the order of the annotation: msgspec sorts them."""
     base = peel(annotation, {}).base
-    while hasattr(base, "__args__") and not is_literal(base):  # a list of them
+    while hasattr(base, "__args__") and not is_literal(base):  # a list of choices
         base = peel(base.__args__[0], {}).base
     members = getattr(base, "__members__", None)
     given = [member.value for member in members.values()] if members else list(getattr(base, "__args__", []))
@@ -246,7 +247,7 @@ def _text_of(choice: Any) -> str:
 
 
 def _values_of(answer: Any, values: dict[str, Any]) -> Any:
-    """Return what the chosen texts stand for; what is none of them comes back as it is."""
+    """Return the values of the chosen texts; other input is returned unchanged."""
     if not values:
         return answer
     if isinstance(answer, list):
@@ -255,7 +256,8 @@ def _values_of(answer: Any, values: dict[str, Any]) -> Any:
 
 
 def _without_null(schema: Schema) -> Schema:
-    """Return a schema without the choice of null: an empty field says that. The same one if it has none."""
+    """Return a schema without null: an empty field means null. A schema without null is returned
+    unchanged."""
     choices = schema.get("anyOf")
     if not choices or {"type": "null"} not in choices:
         return schema
@@ -269,11 +271,11 @@ def _noun(schema: Schema) -> str:
     return {"object": "an object", "array": "an array"}.get(str(kind), "a value of any other kind")
 
 
-# ---------------------------------------------------------------------------------- forms of schemas
+# -------------------------------------------------------------------------------- forms of schemas
 
 
 class _Raw(Fields):
-    """A form whose schema was written by hand. Its answers are plain values, in a dict."""
+    """The form of a JSON Schema. Its answers are plain values in a dict."""
 
     def read(self, content: dict[str, Any]) -> Any:
         found = {}
@@ -290,7 +292,7 @@ class _Raw(Fields):
 
 
 class _RawValue(_Raw):
-    """The same for a schema of one value."""
+    """The form of a JSON Schema for a single value."""
 
     def read(self, content: dict[str, Any]) -> Any:
         return super().read(content)["value"]
@@ -316,7 +318,7 @@ def _choices(choices: Sequence[Any]) -> Schema:
 
 def _refuse_nested(name: str, field: Any) -> None:
     kind = field.get("type") if isinstance(field, dict) else None
-    if kind == "array" and not _offered(field["items"] if isinstance(field.get("items"), dict) else {}):
+    if kind == "array" and not _choices_of(field["items"] if isinstance(field.get("items"), dict) else {}):
         raise DefinitionError(f"{name}: an array in a form needs items with an enum, or anyOf with consts")
     if kind not in _PLAIN_TYPES and kind != "array":
         raise DefinitionError(
@@ -324,8 +326,8 @@ def _refuse_nested(name: str, field: Any) -> None:
         )
 
 
-def _offered(field: Schema) -> list[Any]:
-    """Return the values that a field offers to choose from; none where it is free."""
+def _choices_of(field: Schema) -> list[Any]:
+    """Return the values that a field allows; an empty list if it allows any."""
     if "enum" in field:
         return list(field["enum"])
     titled = field.get("oneOf") or field.get("anyOf") or ()
@@ -333,14 +335,14 @@ def _offered(field: Schema) -> list[Any]:
 
 
 def _checked(field: Schema, value: Any) -> Any:
-    """Return a field's value if it fits the field's schema. Raises Mismatch."""
-    if field["type"] != "number" or type(value) is not int:  # 95 stays 95
+    """Return a field's value if it matches the field's schema. Raises Mismatch."""
+    if field["type"] != "number" or type(value) is not int:  # 95 stays an int
         value = PLAIN[_TYPES[field["type"]]].accept(value)
-    offered = _offered(field)
+    offered = _choices_of(field)
     if offered and value not in offered:
         raise expected(one_of(offered), value)
     if field["type"] == "array":
-        offered = _offered(field["items"])
+        offered = _choices_of(field["items"])
         for chosen in value:
             if chosen not in offered:
                 raise expected(one_of(offered), chosen)
@@ -377,8 +379,8 @@ def _range(low: Any, high: Any) -> str:
 # ---------------------------------------------------------------------------------- older versions
 
 
-def _older(field: Schema) -> Schema:
-    """Return a field as 2025-06-18 has it: titles of choices stand beside them, in ``enumNames``."""
+def _in_2025_06_18(field: Schema) -> Schema:
+    """Return a field in the form of 2025-06-18: titles of choices are in ``enumNames``."""
     if "oneOf" not in field:
         return field
     rest = {key: value for key, value in field.items() if key != "oneOf"}

@@ -1,9 +1,9 @@
-"""What ``@app.resource`` and ``@app.resources`` leave behind, and what a resource hands back.
+"""Definitions of resources: what ``@app.resource`` and ``@app.resources`` create.
 
-A `Resource` is a function at a fixed URI, a `ResourceTemplate` one at a URI with variables, which are its
-parameters; a `Provider` is an object that lists and reads all resources of a scheme. They are judged while
-they are decorated. A function that returns a path has the file read where the function ran. Which of them
-serves a URI, and the JSON of what it returns, is left to `fastrpc.methods.resources`.
+A `Resource` is a function with a fixed URI. A `ResourceTemplate` is a function with a URI template, whose
+variables are its parameters. A `Provider` is an object that lists and reads all resources of a scheme. All
+are validated when they are decorated. If a function returns a path, the file is read on the thread where the
+function ran. `fastrpc.methods.resources` finds the definition for a URI and encodes the result.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CACHE_SCOPES = ("public", "private")
 
 _SCHEME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+.-")
 _TEXTS = ("json", "xml", "javascript", "yaml", "toml", "x-sh", "sql")
-"""Ends of MIME types that are of texts without saying so."""
+"""MIME types of text that do not begin with ``text/``, by their endings."""
 _MORE_TYPES = {
     ".md": "text/markdown",
     ".toml": "application/toml",
@@ -37,7 +37,7 @@ _MORE_TYPES = {
     ".yaml": "application/yaml",
     ".yml": "application/yaml",
 }
-"""What the standard library does not know, or not in every version."""
+"""MIME types that the standard library, or some version of it, does not know."""
 _types: Any = None
 
 
@@ -45,14 +45,14 @@ _types: Any = None
 
 
 def guessed_type(name: str, *, text: bool) -> str | None:
-    """Return the MIME type that the end of a URI or path tells of; None if it tells none that fits.
+    """Return the MIME type for the extension of a URI or path; None if there is no suitable one.
 
-    The type of a picture, say, does not fit a text; nor does that of what is compressed.
+    A text is not given the type of an image, for example, and compressed content gets none.
     """
     path = name.partition("?")[0].partition("#")[0]
     scheme, separator, rest = path.partition("://")
     if separator and scheme in ("http", "https") and "/" not in rest:
-        return None  # a host, no file
+        return None  # a host, not a file
     _, dot, ending = path.rpartition("/")[2].rpartition(".")
     if not dot or not ending:
         return None
@@ -63,7 +63,7 @@ def guessed_type(name: str, *, text: bool) -> str | None:
         if _types is None:
             from mimetypes import MimeTypes
 
-            _types = MimeTypes()  # without what this machine adds
+            _types = MimeTypes()  # without the types configured on this machine
         found, compression = _types.guess_type("file" + ending)
         if compression is not None:
             return None
@@ -73,9 +73,10 @@ def guessed_type(name: str, *, text: bool) -> str | None:
 
 
 def opened(value: Any, mime_type: str | None = None) -> Any:
-    """Return what a function returned; the content of the file, if that is a path. None: there is no file.
+    """Return what a function returned, or the content of the file if that is a path; None if there is no such
+    file.
 
-    Raises OSError for what is no regular file or has more than 64 MiB.
+    Raises OSError if it is not a regular file or is larger than 64 MiB.
     """
     if not hasattr(value, "__fspath__"):
         return value
@@ -101,10 +102,10 @@ def opened(value: Any, mime_type: str | None = None) -> Any:
 
 
 class ReadingSignature(Signature):
-    """A signature whose call opens what the function returns, on the same thread.
+    """A signature whose `call` also reads the file that the function returns, on the same thread.
 
-    `ResourceNotFound`, raised by the function, says the same as None, which it may return: the answer is
-    made by whoever knows the client's version.
+    `ResourceNotFound`, raised by the function, becomes None, which it may also return; the error that the
+    client receives depends on its version and is made elsewhere.
     """
 
     __slots__ = ("mime_type",)
@@ -133,13 +134,13 @@ class ReadingSignature(Signature):
         return await to_thread(opened, value, self.mime_type)
 
 
-# --------------------------------------------------------------------------- what clients are told
+# ------------------------------------------------------------------------------------- descriptors
 
 
 class Entry:
-    """An entry of ``resources/list`` as a provider lists it; the members are those of a `Resource`.
+    """An entry of ``resources/list`` as a provider returns it; the members are those of a `Resource`.
 
-    Raises ValueError for annotations and metadata that are none.
+    Raises ValueError for invalid annotations and metadata.
     """
 
     __slots__ = ("annotations", "description", "icons", "meta", "mime_type", "name", "size", "title", "uri")
@@ -172,7 +173,7 @@ class Entry:
 
 
 def _described(entry: Any, version: str) -> dict[str, Any]:
-    """Return what resources and templates say of themselves alike."""
+    """Return the members that descriptors of resources and templates share."""
     return {
         "name": entry.name,
         "title": entry.title,
@@ -200,7 +201,8 @@ _MEMBERS = {
 
 
 def entry_of(thing: Any) -> Any:
-    """Return what a provider lists as an entry: an `Entry`, a URI, or a dict with the members of either.
+    """Return what a provider returned as an entry: an `Entry`, a URI, or a dict with the members of an
+    `Entry`.
 
     Raises TypeError for anything else.
     """
@@ -220,7 +222,7 @@ def entry_of(thing: Any) -> Any:
 
 
 class _Readable(Handler):
-    """What a resource and a template have in common."""
+    """What resources and templates have in common."""
 
     __slots__ = ("annotations", "cache_scope", "description", "icons", "meta", "mime_type", "title", "ttl")
 
@@ -266,7 +268,7 @@ class _Readable(Handler):
 
 
 def check_caching(owner: Any, ttl: Any, cache_scope: Any) -> None:
-    """Raise DefinitionError for caching hints that are none."""
+    """Raise DefinitionError for invalid caching hints."""
     if ttl is not None and (isinstance(ttl, bool) or not isinstance(ttl, (int, float)) or not ttl >= 0):
         raise owner.error(f"ttl={ttl!r} is not a number of seconds, 0 or more")
     if cache_scope is not None and cache_scope not in CACHE_SCOPES:
@@ -274,12 +276,12 @@ def check_caching(owner: Any, ttl: Any, cache_scope: Any) -> None:
 
 
 class Resource(_Readable):
-    """A function that gives what is at a URI. Raises `DefinitionError` for what cannot be one.
+    """A function that returns the content of one URI. Raises `DefinitionError` for an invalid definition.
 
     `name`, `title`, `description`, `mime_type`, `size` (bytes), `annotations` (``audience``, ``priority``,
-    ``last_modified``), `icons` and `meta` are what clients are told; name and description are the
-    function's own unless given. `ttl` (seconds; 0 unless given) and `cache_scope` say for how long and by
-    whom what was read may be kept (MCP 2026-07-28). The other options are those of `Handler`.
+    ``last_modified``), `icons` and `meta` are sent to clients; name and description default to the function's
+    own. `ttl` (seconds, default 0) and `cache_scope` say for how long, and by whom, the content may be cached
+    (MCP 2026-07-28). The other options are those of `Handler`.
     """
 
     __slots__ = ("size", "uri")
@@ -323,16 +325,16 @@ class Resource(_Readable):
         return ReadingSignature(signature, self.mime_type)
 
     def descriptor(self, version: str) -> dict[str, Any]:
-        """Return the entry in ``resources/list``, with the members that a protocol version knows."""
+        """Return the entry in ``resources/list``, with the members that a protocol version has."""
         return known("Resource", {"uri": self.uri, **_described(self, version), "size": self.size}, version)
 
 
 class ResourceTemplate(_Readable):
-    """A function that gives what is at each URI of a template, whose variables are its parameters.
+    """A function that returns the content of each URI of a template, whose variables are its parameters.
 
-    What a client wrote is read by the parameter's type, ``"5"`` as 5 for an int. Where a URI leaves out what
-    it may (``{?page}``) the parameter's default is meant; without one the URI is not of this template. The
-    options are those of `Resource`, but for `size`. Raises `DefinitionError`.
+    A value from the URI is converted to the parameter's type: ``"5"`` becomes 5 for an int. If the URI omits
+    an optional variable (``{?page}``), the parameter's default is used; a parameter without one makes the URI
+    not match. The options are those of `Resource`, except `size`. Raises `DefinitionError`.
     """
 
     __slots__ = ("template", "uri_template")
@@ -369,13 +371,13 @@ class ResourceTemplate(_Readable):
         return ReadingSignature(signature, self.mime_type)
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """Return the variables' values in a URI; None if it is none of the template's."""
+        """Return the values of the variables in a URI; None if the URI does not match."""
         from fastrpc.resources.uri_templates import LONGEST, normal
 
         return None if len(uri) > LONGEST else self.match_normal(normal(uri))
 
     def match_normal(self, uri: str) -> dict[str, str] | None:
-        """`match` for a URI in its one spelling (`uri_templates.normal`)."""
+        """`match` for a URI that `uri_templates.normal` has normalised."""
         values = self.template.match_normal(uri)
         if values is None:
             return None
@@ -385,7 +387,7 @@ class ResourceTemplate(_Readable):
         return values
 
     def descriptor(self, version: str) -> dict[str, Any]:
-        """Return the entry in ``resources/templates/list``, as `Resource.descriptor`."""
+        """Return the entry in ``resources/templates/list``, as `Resource.descriptor` does."""
         entry = {"uriTemplate": self.uri_template, **_described(self, version)}
         return known("ResourceTemplate", entry, version)
 
@@ -402,7 +404,8 @@ def _names(names: Any) -> str:
 
 
 class ProviderMethod(Handler):
-    """A provider's ``list`` or ``read``; its first parameter, if it has one, is the cursor or the URI."""
+    """A provider's ``list`` or ``read`` method. Its first parameter, if any, receives the cursor or the
+    URI."""
 
     __slots__ = ("is_list", "provider")
 
@@ -441,19 +444,21 @@ class ProviderMethod(Handler):
         return self.provider.cache_scope
 
     def bind(self, text: str | None) -> list[Any]:
-        """Return the arguments of a call whose first parameter gets the cursor, or the URI."""
+        """Return the arguments of a call whose first parameter receives the cursor or the URI. Raises
+        ArgumentError."""
         signature = self.signature
         return signature.bind({signature.parameters[0].name: text} if signature.parameters else {})
 
 
 class Provider:
-    """All resources of a scheme, listed page by page and read by one object.
+    """An object that lists all resources of a scheme page by page, and reads them.
 
-    The object has one or both of two methods, synchronous or not, which may take a `Context` too.
+    The object has one or both of two methods, synchronous or asynchronous, which may also take a `Context`.
     ``list(self, cursor: str | None)`` returns a page: its entries (`Entry`, URIs, or dicts with ``uri``,
-    ``name``, ``mime_type`` …) and the cursor of the next page, None at the end; or the entries alone.
-    ``read(self, uri: str)`` returns what a resource's function returns, None if there is nothing.
-    A class is called without arguments. `scheme` is ``db`` for ``db://…``, or the beginning of URIs.
+    ``name``, ``mime_type`` …) and the cursor of the next page, None on the last one; or just the entries.
+    ``read(self, uri: str)`` returns what a resource's function returns, None if there is no such resource. A
+    class is instantiated without arguments. `scheme` is ``db`` for ``db://…``, or a URI prefix. Raises
+    `DefinitionError`.
     """
 
     __slots__ = ("cache_scope", "function", "lister", "mime_type", "prefix", "reader", "scheme", "ttl")
@@ -469,7 +474,7 @@ class Provider:
         **options: Unpack[CallOptions],
     ) -> None:
         self.scheme = scheme
-        self.function = thing  # what a message names
+        self.function = thing  # for messages
         self.prefix = scheme if ":" in scheme else f"{scheme}:"
         self.mime_type = mime_type
         self.ttl = ttl
@@ -503,22 +508,23 @@ class Provider:
 
 
 def is_template(uri: str) -> bool:
-    """Whether an address has variables."""
+    """Whether a URI contains variables."""
     return "{" in uri
 
 
 def resource_of(thing: Any, options: dict[str, Any]) -> Resource:
-    """Return a `Resource`, or what it makes of a function and options."""
+    """Return a `Resource` unchanged, or make one of a function and options. Raises `DefinitionError`."""
     return thing if isinstance(thing, Resource) and not options else made(Resource, thing, options)
 
 
 def template_of(thing: Any, options: dict[str, Any]) -> ResourceTemplate:
-    """Return a `ResourceTemplate`, or what it makes of a function and options."""
+    """Return a `ResourceTemplate` unchanged, or make one of a function and options. Raises
+    `DefinitionError`."""
     if isinstance(thing, ResourceTemplate) and not options:
         return thing
     return made(ResourceTemplate, thing, options)
 
 
 def provider_of(thing: Any, options: dict[str, Any]) -> Provider:
-    """Return a `Provider`, or what it makes of an object or a class."""
+    """Return a `Provider` unchanged, or make one of an object or a class. Raises `DefinitionError`."""
     return thing if isinstance(thing, Provider) and not options else Provider(thing, **options)

@@ -1,9 +1,9 @@
-"""URI templates (RFC 6570, levels 1 to 3): addresses with variables, made from values and read back.
+"""URI templates (RFC 6570, levels 1 to 3): expansion, and matching of URIs.
 
-Expansion is the RFC's. Matching, of which the RFC says little, follows from it: what a template makes of
-values gives these values again. Reading takes time that grows with the length of the URI times that of the
-template, whatever they hold: there are no regular expressions, and nothing is tried twice. Of level 4 there
-is ``{path*}`` and ``{/path*}``, the rest of the path, whose slashes stay. Imports nothing but the errors.
+Expansion follows the RFC. Matching, which the RFC leaves open, is its inverse: a URI made by expansion yields
+the same values. Matching takes time proportional to the length of the URI times that of the template, for any
+input: there are no regular expressions and no backtracking. Of level 4, ``{path*}`` and ``{/path*}`` are
+supported: the rest of the path, with its slashes. Imports only the errors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HEX = frozenset("0123456789ABCDEFabcdef")
 
 _OPERATORS = "+#./;?&"
 _WIDE = ("+", "#")
-"""Operators whose values keep reserved characters."""
+"""Operators whose values may contain reserved characters."""
 
 _STOPS = {
     "": frozenset("/?#"),
@@ -41,13 +41,13 @@ _STOPS = {
     "?": frozenset("#"),
     "&": frozenset("#"),
 }
-"""By operator, the characters at which a value ends."""
+"""For each operator, the characters that end a value."""
 
 _PATH_STOPS = frozenset("?#")
 
 
 class _Literal:
-    """A text that stands in the template as it is."""
+    """Literal text in a template."""
 
     __slots__ = ("text",)
 
@@ -67,9 +67,9 @@ class _Literal:
 
 
 class _Span:
-    """Variables that one stretch of the URI holds: an expression, or one variable of it.
+    """Variables that share one section of the URI: an expression, or one variable of it.
 
-    `lead` begins the stretch; a span with a lead may be left out as a whole.
+    `lead` begins the section; a span with a lead is optional as a whole.
     """
 
     __slots__ = ("lead", "least", "names", "operator", "optional", "path", "stops")
@@ -84,7 +84,8 @@ class _Span:
         self.stops = _PATH_STOPS if path else _STOPS[operator]
 
     def value_at(self, uri: str, start: int) -> int:
-        """Return where the stretch that begins at `start` has its value; -1 if there is no such stretch."""
+        """Return where the value begins, in a section that begins at `start`; -1 if no section begins
+        there."""
         if not uri.startswith(self.lead, start):
             return -1
         at = start + len(self.lead)
@@ -92,7 +93,7 @@ class _Span:
 
     def starts(self, uri: str, after: list[bool]) -> list[bool]:
         size = len(uri)
-        furthest = [-1] * (size + 1)  # by the place of a value's beginning, its last possible end
+        furthest = [-1] * (size + 1)  # for each start of a value, its last possible end
         reached = -1
         for at in range(size, -1, -1):
             if at == size or uri[at] in self.stops:
@@ -112,7 +113,7 @@ class _Span:
         return found
 
     def ends(self, uri: str, start: int) -> range:
-        """Return where the stretch that begins at `start` may end, the last place first."""
+        """Return where a section that begins at `start` may end, the last place first."""
         at = self.value_at(uri, start)
         if self.operator == ";" and at == start + len(self.lead):
             return range(at, at - 1, -1)
@@ -122,7 +123,8 @@ class _Span:
         return range(end, at + self.least - 1, -1)
 
     def read(self, uri: str, start: int, end: int, values: dict[str, str]) -> None:
-        """Put the variables' values into `values`. Raises UnicodeDecodeError for bytes that are no text."""
+        """Store the values of the variables in `values`. Raises UnicodeDecodeError for bytes that are not
+        UTF-8."""
         text = uri[self.value_at(uri, start) : end]
         if self.operator in ("?", "&"):
             for pair in text.split("&"):
@@ -136,9 +138,9 @@ class _Span:
 
 
 class Template:
-    """A URI template. Raises `DefinitionError` for what is none, or is beyond level 3.
+    """A URI template. Raises `DefinitionError` for invalid syntax and for unsupported parts of level 4.
 
-    `variables` are the names in their order; `optional` those that a URI may leave out.
+    `variables` are the names in order; `optional` are those that a URI may omit.
     """
 
     __slots__ = ("_expressions", "_parts", "optional", "rank", "text", "variables")
@@ -160,7 +162,7 @@ class Template:
         literal = sum(len(part.text) for part in self._parts if isinstance(part, _Literal))
         wide = sum(span.path or span.operator in _WIDE for span in spans)
         self.rank = (literal, -wide, -sum(span.optional for span in spans))
-        """How specific the template is: of those that match a URI the one with the highest rank is meant."""
+        """How specific the template is: if several match a URI, the one with the highest rank is used."""
 
     # --- parsing --------------------------------------------------------------------------------------
 
@@ -202,10 +204,10 @@ class Template:
     def _error(self, expression: str, problem: str) -> DefinitionError:
         return DefinitionError(f"{self.text}: {{{expression}}} is {problem}")
 
-    # --- there and back -------------------------------------------------------------------------------
+    # --- expansion and matching -----------------------------------------------------------------------
 
     def expand(self, values: Mapping[str, Any]) -> str:
-        """Return the URI that the values make (RFC 6570, section 3). A missing or None value is left out."""
+        """Return the URI for the values (RFC 6570, section 3). A missing or None value is omitted."""
         pieces = []
         for expression in self._expressions:
             if isinstance(expression, str):
@@ -223,15 +225,15 @@ class Template:
         return "".join(pieces)
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """Return the variables' values in a URI, without those that it leaves out; None if it does not fit.
+        """Return the values of the variables in a URI, without omitted ones; None if it does not match.
 
-        Where there is a choice the first variable takes most, but nothing of what a later expression that
-        may be left out could have. Values are percent-decoded.
+        If a URI can be split in several ways, earlier variables take as much as possible, except what a later
+        optional expression can match. Values are percent-decoded.
         """
         return None if len(uri) > LONGEST else self.match_normal(normal(uri))
 
     def match_normal(self, uri: str) -> dict[str, str] | None:
-        """`match` for a URI that `normal` has returned, of one that is not too long."""
+        """`match` for a URI that `normal` has returned, and that is not too long."""
         first = self._parts[0] if self._parts else None
         if len(uri) > LONGEST or (isinstance(first, _Literal) and not uri.startswith(first.text)):
             return None
@@ -253,7 +255,8 @@ class Template:
         return values
 
     def _places(self, uri: str) -> tuple[list[list[bool]], list[list[bool]]]:
-        """Return for each part where it may begin, and where it and what follows may (it may be left out)."""
+        """Return for each part where it may begin, and where it or, if it is optional, what follows it may
+        begin."""
         after = [False] * len(uri) + [True]
         present: list[list[bool]] = []
         fits = [after]
@@ -268,7 +271,7 @@ class Template:
         return present[::-1], fits[::-1]
 
     def _end(self, number: int, ends: range, present: list[list[bool]], fits: list[list[bool]]) -> int:
-        """Return where a span ends: before the next optional one that can be there, else at the last."""
+        """Return where a span ends: before the next optional span that can match, else at the last place."""
         following = number + 1
         while following < len(self._parts) and self._parts[following].optional:
             for end in ends:
@@ -281,16 +284,17 @@ class Template:
         return f"<Template {self.text}>"
 
 
-# ----------------------------------------------------------------------------------- percent-encoding
+# -------------------------------------------------------------------------------- percent-encoding
 
 
 def normal(uri: str) -> str:
-    """Return a URI in one spelling: what must be percent-encoded is, escapes that are there stay."""
+    """Return a URI in normal form: characters are percent-encoded where necessary, existing escapes are
+    kept."""
     return encoded(uri, _IN_URIS)
 
 
 def encoded(text: str, allowed: frozenset[str]) -> str:
-    """Return a text with all but the allowed characters percent-encoded; escapes that are there stay."""
+    """Return a text with all but the allowed characters percent-encoded; existing escapes are kept."""
     if "%" in text and "%" not in allowed:
         first, *others = text.split("%")
         pieces = [encoded(first, allowed)]
@@ -304,7 +308,7 @@ def encoded(text: str, allowed: frozenset[str]) -> str:
 
 
 def _escaped(text: str, allowed: frozenset[str]) -> str:
-    """Return a text with each byte of its UTF-8 percent-encoded that is none of the allowed characters."""
+    """Return a text with each byte of its UTF-8 percent-encoded, except the allowed characters."""
     table = _TABLES.get(allowed)
     if table is None:
         table = _TABLES[allowed] = [
@@ -314,11 +318,11 @@ def _escaped(text: str, allowed: frozenset[str]) -> str:
 
 
 _TABLES: dict[frozenset[str], list[str]] = {}
-"""What each byte becomes, by the characters that are allowed, which are ASCII."""
+"""For each set of allowed characters (ASCII), a table of what each byte becomes."""
 
 
 def _expanded(operator: str, name: str, path: bool, value: str) -> str:
-    """Return one variable's part of an expression."""
+    """Return the expansion of one variable in an expression."""
     if operator in _WIDE:
         return encoded(value, _ALLOWED)
     kept = _UNRESERVED | {"/"} if path else _UNRESERVED
@@ -331,7 +335,7 @@ def _expanded(operator: str, name: str, path: bool, value: str) -> str:
 
 
 def _decoded(text: str) -> str:
-    """Return a text with its escapes read. Raises UnicodeDecodeError for bytes that are not UTF-8."""
+    """Return a percent-decoded text. Raises UnicodeDecodeError for bytes that are not UTF-8."""
     if "%" not in text:
         return text
     first, *others = text.split("%")

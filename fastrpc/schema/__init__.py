@@ -1,10 +1,10 @@
-"""From a Python function to its `Signature`: JSON Schemas for the client, a binder for the arguments.
+"""Makes the `Signature` of a Python function: JSON Schemas for the client, and how arguments are bound.
 
-`describe` reads annotations and defaults straight from the function's code object
-(`fastrpc.schema.signature`). A function of plain types costs some ten microseconds and no import;
-`fastrpc.schema.types` (msgspec, pydantic) is imported for a type that needs it, `fastrpc.schema.raw`
-(jsonschema-rs) for a schema written by hand. Schemas are JSON Schema 2020-12, without references where they
-can be written out. Calling the function, and when, is left to the dispatcher.
+`describe` reads annotations and defaults from the function's code object (`fastrpc.schema.signature`). A
+function with plain types takes about ten microseconds and no import. `fastrpc.schema.types` (msgspec,
+pydantic) is imported for the first type that needs it, `fastrpc.schema.raw` (jsonschema-rs) for the first
+hand-written schema. Schemas are JSON Schema 2020-12, with references written out where possible. Calling the
+function is left to the dispatcher.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def describe(
     documents: Mapping[str, Any] | None = None,
     structured: bool = True,
 ) -> Signature:
-    """Return the signature of a function that is to be a tool.
+    """Return the signature of a function.
 
-    With `input_schema`, a JSON Schema of the caller's own, arguments are checked by it, annotations are not
-    needed, and `documents` are what its ``$ref`` may point to. `structured=False` leaves the output
-    schema out. Raises `DefinitionError`, which names the function and the cure; `UnresolvedName`, one of
-    its kind, for an annotation whose name is not defined yet.
+    With `input_schema`, a JSON Schema, arguments are validated by that schema and annotations are optional;
+    `documents` are the schemas that its ``$ref`` may name. `structured=False` omits the output schema. Raises
+    `DefinitionError`, which names the function and a solution; `UnresolvedName`, a subclass, if an annotation
+    is not defined yet.
     """
     facts = FunctionFacts(function)
     if input_schema is not None:
@@ -55,7 +55,7 @@ def describe(
     return signature
 
 
-# ------------------------------------------------------------------------------ parameters, results
+# ----------------------------------------------------------------------------- parameters, results
 
 
 def _typed_signature(facts: FunctionFacts) -> Signature:
@@ -106,7 +106,7 @@ def _parameter(facts: FunctionFacts, name: str) -> Parameter:
 
 
 def _as_json(default: Any) -> Any:
-    """Return a default as the schema shows it; None where it is no plain JSON value."""
+    """Return a default value for the schema; None if it is not plain JSON."""
     kind = type(default)
     if kind in (str, int, bool) or (kind is float and default - default == 0):
         return default
@@ -116,18 +116,18 @@ def _as_json(default: Any) -> Any:
     if kind is dict:
         members = {key: _as_json(item) for key, item in default.items()}
         return None if None in members.values() or any(type(key) is not str for key in members) else members
-    if hasattr(kind, "__members__"):  # an enum's member
+    if hasattr(kind, "__members__"):  # a member of an enum
         return _as_json(default.value)
     return None
 
 
 def _add_output(signature: Signature, facts: FunctionFacts) -> None:
-    """Find the schema of structured results, unless they are text, content, None or unknown."""
+    """Set the output schema, unless results are text, content, None or of unknown type."""
     annotation = facts.annotations.get("return", _MISSING)
     if annotation is _MISSING or annotation is str or annotation is None or annotation == "str":
         return
     peeled = facts.peel("the return type", annotation)
-    if peeled.allows_null or _goes_its_own_way(peeled.base, facts.namespace):
+    if peeled.allows_null or _is_unstructured(peeled.base, facts.namespace):
         return
     shape = facts.shape("the return type", peeled, output=True)
     signature.result_shape = shape
@@ -145,8 +145,8 @@ def _add_output(signature: Signature, facts: FunctionFacts) -> None:
     signature.output_schema = schema
 
 
-def _goes_its_own_way(base: Any, namespace: Mapping[str, Any]) -> bool:
-    """Whether results of this type are sent without structured content: all of them, or some."""
+def _is_unstructured(base: Any, namespace: Mapping[str, Any]) -> bool:
+    """Whether results of this type, or some of them, are sent without structured content."""
     if base in (str, object, type(None)) or is_any(base):
         return True
     if isinstance(base, type) and any(
@@ -159,22 +159,22 @@ def _goes_its_own_way(base: Any, namespace: Mapping[str, Any]) -> bool:
     arguments = getattr(base, "__args__", ())
     if is_union(base):
         members = [peel(member, namespace) for member in arguments]
-        return any(member.allows_null or _goes_its_own_way(member.base, namespace) for member in members)
-    return any(_holds_content(argument, namespace) for argument in arguments)
+        return any(member.allows_null or _is_unstructured(member.base, namespace) for member in members)
+    return any(_contains_content(argument, namespace) for argument in arguments)
 
 
-def _holds_content(annotation: Any, namespace: Mapping[str, Any]) -> bool:
+def _contains_content(annotation: Any, namespace: Mapping[str, Any]) -> bool:
     module = sys.modules.get("fastrpc.types")
     if module is None or annotation is Ellipsis:
         return False
     base = peel(annotation, namespace).base
     if is_union(base):
-        return any(_holds_content(member, namespace) for member in base.__args__)
+        return any(_contains_content(member, namespace) for member in base.__args__)
     return isinstance(base, type) and issubclass(base, (module.Content, module.ToolResult))
 
 
 def _add_definitions(facts: FunctionFacts, schema: Schema, shapes: list[Shape]) -> None:
-    """Put what recursive types refer to at the schema's root."""
+    """Add the definitions of recursive types to the root of the schema."""
     definitions: dict[str, Schema] = {}
     for shape in shapes:
         for name, definition in shape.definitions.items():

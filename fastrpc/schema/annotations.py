@@ -1,10 +1,9 @@
-"""Reads annotations: what is wrapped around a type, and which plain shape the type has.
+"""Reads annotations: removes what wraps a type, and finds the converter of a plain type.
 
-`peel` takes ``Annotated``, ``Optional``, aliases and strings off an annotation; `plain_shape` finds
-the `Shape` of what is left when it is made of ``str``, ``int``, ``float``, ``bool``, ``None``,
-``list``, ``dict``, ``Literal``, ``Any`` and unions of these. Costs microseconds and never imports
-``typing``: its constructs are recognised by their attributes, and only where the tool's author has
-loaded it. Everything else is left to `fastrpc.schema.types`.
+`peel` removes ``Annotated``, ``Optional``, aliases and quotes from an annotation. `plain_shape` returns the
+`Shape` of a type made of ``str``, ``int``, ``float``, ``bool``, ``None``, ``list``, ``dict``, ``Literal``,
+``Any`` and unions of these. Takes microseconds and never imports ``typing``: its constructs are recognised by
+their attributes, once the author has imported it. Other types are left to `fastrpc.schema.types`.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ _CONSTRAINTS = (
 
 
 class UnresolvedName(DefinitionError):
-    """An annotation names something that is not defined yet; it may be once the module is loaded."""
+    """An annotation contains a name that is not defined yet; it may be once the module is loaded."""
 
 
 class Peeled:
-    """An annotation without its wrappings.
+    """An annotation without what wraps it.
 
-    `base` is the bare type, `allows_null` whether ``None`` was one of its choices, `metadata` the
-    metadata that constrain it, `description` the text that describes it.
+    `base` is the bare type, `allows_null` whether ``None`` is allowed, `metadata` its constraints,
+    `description` its description.
     """
 
     __slots__ = ("allows_null", "base", "description", "metadata")
@@ -57,11 +56,11 @@ class Peeled:
 
 
 def peel(annotation: Any, namespace: Mapping[str, Any]) -> Peeled:
-    """Take strings, aliases, ``Annotated`` and ``None`` off an annotation; raises `UnresolvedName`."""
+    """Remove quotes, aliases, ``Annotated`` and ``None`` from an annotation. Raises `UnresolvedName`."""
     peeled = Peeled()
     metadata: list[Any] = []
     while True:
-        if type(annotation) is type:  # the likely one: a class and nothing else
+        if type(annotation) is type:  # the usual case: just a class
             break
         if isinstance(annotation, str):
             annotation = resolve(annotation, namespace)
@@ -95,13 +94,14 @@ def peel(annotation: Any, namespace: Mapping[str, Any]) -> Peeled:
 
 def _value_of_alias(alias: Any) -> Any:
     try:
-        return alias.__value__  # evaluated here, when it is asked for first
+        return alias.__value__  # evaluated here, on first access
     except NameError as error:
         raise UnresolvedName(f"{alias.__name__!r} names something undefined ({error})") from None
 
 
 def _read_metadata(peeled: Peeled, metadata: list[Any]) -> None:
-    """Sort ``Annotated``'s metadata: the last text describes, msgspec's and pydantic's may constrain too."""
+    """Sort the metadata of ``Annotated``: the last string is the description; msgspec's and pydantic's may
+    contain one too."""
     kept = []
     for item in metadata:
         if isinstance(item, str):
@@ -122,7 +122,8 @@ def _read_metadata(peeled: Peeled, metadata: list[Any]) -> None:
 
 
 def resolve(text: str, namespace: Mapping[str, Any]) -> Any:
-    """Return what a string annotation names, looked up where its function was defined."""
+    """Evaluate a string annotation in the namespace of its function. Raises `UnresolvedName` and
+    `DefinitionError`."""
     if text in namespace:
         return namespace[text]
     if text in _BUILTIN_NAMES:
@@ -142,7 +143,7 @@ _BUILTIN_NAMES = {
 
 
 def plain_shape(base: Any, namespace: Mapping[str, Any]) -> Shape | None:
-    """Return the shape of a peeled annotation, or None where only `fastrpc.schema.types` can tell."""
+    """Return the converter of a peeled annotation, or None if `fastrpc.schema.types` must handle it."""
     if type(base) is type:
         return PLAIN.get(base)
     if is_any(base):
@@ -191,7 +192,7 @@ def is_union(annotation: Any) -> bool:
 def union_of(members: list[Any]) -> Any:
     from typing import Union
 
-    form: Any = Union  # members may be strings, which know no |
+    form: Any = Union  # members may be strings, which have no |
     return form[tuple(members)]
 
 

@@ -1,9 +1,9 @@
-"""Schemas written by hand: a JSON Schema instead of annotations, checked by jsonschema-rs.
+"""Hand-written JSON Schemas instead of annotations, validated by jsonschema-rs.
 
-For tools whose schema comes from elsewhere. Draft 2020-12 unless ``$schema`` says otherwise. A ``$ref``
-reaches inside the schema itself and into the documents that were given with it; anything else is an
-error when the tool is defined. Nothing is ever fetched: no socket is opened. Needs the extra
-``fastrpc-mcp[schema]``, imported when such a tool is defined.
+For tools whose schema comes from elsewhere. Draft 2020-12 unless ``$schema`` names another one. A ``$ref``
+may point into the schema itself or into the documents given with it; any other reference is a
+DefinitionError. Nothing is fetched from the network. Needs the extra ``fastrpc-mcp[schema]``, which is
+imported when such a tool is defined.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _BY_TYPE = {
 
 
 class Validator:
-    """A compiled JSON Schema. `documents` maps URIs to the schemas that its ``$ref`` may name.
+    """A compiled JSON Schema. `documents` maps URIs to the schemas that ``$ref`` may name.
 
-    Raises `DefinitionError` where the schema is wrong, refers to something that was not given, or
-    jsonschema-rs is not installed.
+    Raises `DefinitionError` if the schema is invalid, refers to an unknown document, or jsonschema-rs is not
+    installed.
     """
 
     def __init__(self, schema: Schema | bool, documents: Mapping[str, Any] | None = None) -> None:
@@ -68,7 +68,7 @@ class Validator:
         return bool(self._validator.is_valid(value))
 
     def check(self, value: Any) -> None:
-        """Raise `ArgumentError` with the first problems of a value that does not fit."""
+        """Raise `ArgumentError` with the first problems of an invalid value."""
         if not self._validator.is_valid(value):
             raise argument_error(self._problems(value))
 
@@ -76,7 +76,7 @@ class Validator:
         problems = []
         for error in self._validator.iter_errors(value):
             problems.append(_problem_of(error))
-            if len(problems) == 4:  # three are shown, the fourth says that there are more
+            if len(problems) == 4:  # three are shown, a fourth only as "and more"
                 break
         return problems
 
@@ -86,7 +86,7 @@ def _refuse(uri: str) -> Any:
 
 
 def _problem_of(error: Any) -> str:
-    """Say one of the validator's errors in the words of `fastrpc.schema.shapes`."""
+    """Return a message for a validation error, in the style of `fastrpc.schema.shapes`."""
     path = "".join(f"[{step}]" if isinstance(step, int) else step_to(step) for step in error.instance_path)
     keyword = error.kind.name
     if keyword == "required":
@@ -110,11 +110,11 @@ def _problem_of(error: Any) -> str:
 
 # --------------------------------------------------------------------------------------- signature
 
-_JUDGED = Shape({})  # kind "checked": only `bind` can tell
+_CHECKED = Shape({})  # kind "checked": only `bind` can validate
 
 
 class _RawSignature(Signature):
-    """A signature whose arguments are judged as a whole, by a validator."""
+    """A signature whose arguments are validated together, by a JSON Schema."""
 
     __slots__ = ("validator",)
 
@@ -122,7 +122,7 @@ class _RawSignature(Signature):
 
     def bind(self, arguments: dict[str, Any]) -> list[Any]:
         if not self.validator.accepts(arguments):
-            arguments = self._mended(arguments)
+            arguments = self._converted(arguments)
             self.validator.check(arguments)
         values = []
         for parameter in self.parameters:
@@ -137,8 +137,8 @@ class _RawSignature(Signature):
             values.append({name: value for name, value in arguments.items() if name not in named})
         return values
 
-    def _mended(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Mend top-level values as for annotated parameters; an optional null is taken as absent."""
+    def _converted(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Convert top-level values as for annotated parameters; an optional null counts as absent."""
         properties = self.input_schema.get("properties", {})
         required = self.input_schema.get("required", ())
         mended = {}
@@ -158,7 +158,7 @@ class _RawSignature(Signature):
 
 
 def _excludes_null(schema: Any) -> bool:
-    """Whether null plainly does not fit a property, so that it can only mean absence."""
+    """Whether a property's schema clearly excludes null, so that null can only mean absence."""
     if not isinstance(schema, dict):
         return False
     kind = schema.get("type")
@@ -168,7 +168,8 @@ def _excludes_null(schema: Any) -> bool:
 
 
 def raw_signature(facts: FunctionFacts, schema: Any, documents: Mapping[str, Any]) -> Signature:
-    """Return the signature of a function whose arguments a JSON Schema describes."""
+    """Return the signature of a function whose arguments are described by a JSON Schema. Raises
+    `DefinitionError`."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise facts.error('input_schema must be a JSON Schema with "type": "object" at its root')
     try:
@@ -182,9 +183,9 @@ def raw_signature(facts: FunctionFacts, schema: Any, documents: Mapping[str, Any
             required = name not in facts.defaults
             shown = properties.get(name, {})
             parameters.append(
-                Parameter(name, _JUDGED, shown, required=required, default=facts.defaults.get(name))
+                Parameter(name, _CHECKED, shown, required=required, default=facts.defaults.get(name))
             )
     signature = _RawSignature(facts, parameters, schema)
     signature.validator = validator
-    signature.vectorizable = False  # a call past `bind` would be a call past the validator
+    signature.vectorizable = False  # vectorcall would bypass `bind`, and with it the validator
     return signature

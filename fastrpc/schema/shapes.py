@@ -1,9 +1,9 @@
-"""Shapes: what values a parameter takes, for the types that JSON itself has.
+"""Converters for the types of JSON: they validate and convert the value of a parameter.
 
-A `Shape` knows its property schema, and checks or mends a value: ``"5"`` for an integer, ``"true"``
-for a boolean, JSON text for an array or object. A `Mismatch` says where and why a value does not
-fit, in the words that a model reads. Imports nothing but the errors. Which annotation has which
-shape is said in `fastrpc.schema.annotations`; classes, enums and constraints in `fastrpc.schema.types`.
+A `Shape` (a converter) has a property schema, and validates a value or converts it: ``"5"`` for an integer,
+``"true"`` for a boolean, JSON text for an array or object. A `Mismatch` says where and why a value is
+invalid, in words for a model. Imports only the errors. `fastrpc.schema.annotations` selects the converter for
+an annotation; classes, enums and constraints are in `fastrpc.schema.types`.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     Schema = dict[str, Any]
 
 EXACT: dict[str, set[type]] = {"str": {str}, "int": {int}, "float": {float}, "bool": {bool}}
-"""By the kind of a plain shape, what it takes as it is: an array of nothing else needs no look at each."""
+"""The exact types that each kind accepts unchanged; an array of one of these kinds is checked as a whole."""
 
 NOTHING: set[type] = set()
 MESSAGE_LIMIT = 240
-EXACT_FLOAT = 2**53  # integers below survive the way through a float
+EXACT_FLOAT = 2**53  # integers up to this survive conversion to float
 
 
 # ----------------------------------------------------------------------------------- what is wrong
 
 
 class Mismatch(Exception):
-    """A value does not fit: `path` leads from the argument to the spot, `problem` says what is wrong."""
+    """A value is invalid. `path` leads from the argument to the place, `problem` says what is wrong."""
 
     def __init__(self, problem: str, path: str = "") -> None:
         super().__init__(problem)
@@ -40,7 +40,7 @@ class Mismatch(Exception):
         return Mismatch(self.problem, step + self.path)
 
     def of(self, name: str) -> str:
-        """Return the line that a model reads: ``timeout: expected …`` or ``$.items[2].name: expected …``."""
+        """Return the message for a model: ``timeout: expected …`` or ``$.items[2].name: expected …``."""
         return f"$.{name}{self.path}: {self.problem}" if self.path else f"{name}: {self.problem}"
 
 
@@ -49,7 +49,7 @@ def expected(what: str, value: object) -> Mismatch:
 
 
 def argument_error(problems: list[str]) -> ArgumentError:
-    """Return one error that reports the first three problems, short enough for a model."""
+    """Return one ArgumentError with the first three problems, short enough for a model."""
     text = "; ".join(problems[:3])
     if len(problems) > 3:
         text += f"; and {len(problems) - 3} more"
@@ -57,7 +57,7 @@ def argument_error(problems: list[str]) -> ArgumentError:
 
 
 def shorten(value: object, limit: int = 40) -> str:
-    """Return a value as a person would write it in JSON, cut to about `limit` characters."""
+    """Return a value as JSON-like text, cut to about `limit` characters."""
     if value is None or value is True or value is False:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
@@ -96,27 +96,29 @@ def step_to(key: str) -> str:
 
 
 class Shape:
-    """What values a parameter takes: its property schema, and how a value is checked or mended.
+    """The converter of a parameter: its property schema, and how a value is validated or converted.
 
-    `accept` returns the value to hand over. With `lenient` it mends what clients really send (a
-    number or a flag written as a string, an array written as JSON text); else only the exact type passes.
+    `accept` returns the value for the function. With `lenient` it also converts what clients really send: a
+    number or boolean written as a string, an array written as JSON text. Otherwise only the exact type is
+    accepted. Raises `Mismatch`.
     """
 
     def __init__(self, schema: Schema, noun: str = "value", kind: str = "checked") -> None:
         self.schema = schema
         self.noun = noun
         self.kind = kind
-        self.definitions: Mapping[str, Schema] = {}  # what ``$ref`` in the schema points to
+        self.definitions: Mapping[str, Schema] = {}  # targets of ``$ref`` in the schema
 
     def accept(self, value: Any, lenient: bool = True) -> Any:
         raise NotImplementedError
 
     def extend(self, accepted: list[Any], values: list[Any], lenient: bool) -> None:
-        """Append every value accepted. On `Mismatch`, `accepted` ends before the value that is wrong."""
+        """Convert all values and append them to `accepted`. On `Mismatch`, `accepted` ends before the invalid
+        value."""
         accepted.extend(map(self.accept, values, [lenient] * len(values)))
 
     def to_json(self, value: Any) -> Any:
-        """Return a tool's result as a JSON value. Plain values are JSON already."""
+        """Return a tool's result as a JSON value. Plain values are returned unchanged."""
         return value
 
 
@@ -239,7 +241,7 @@ class ObjectShape(Shape):
 
 
 class ChoiceShape(Shape):
-    """One of the values of a ``Literal``. ``1`` and ``True`` are two values."""
+    """One of the values of a ``Literal``. ``1`` and ``True`` are different values."""
 
     def __init__(self, choices: tuple[Any, ...]) -> None:
         super().__init__({"enum": list(choices)}, one_of(choices))
@@ -260,7 +262,7 @@ class ChoiceShape(Shape):
 
 
 class UnionShape(Shape):
-    """Several plain types: the one that fits exactly, else the first that takes the value mended."""
+    """A union of plain types: the member that matches exactly, else the first that can convert the value."""
 
     def __init__(self, members: list[Shape]) -> None:
         noun = " or ".join(member.noun for member in members)
@@ -270,7 +272,7 @@ class UnionShape(Shape):
     def accept(self, value: Any, lenient: bool = True) -> Any:
         name = type(value).__name__
         for member in self.members:
-            if member.kind == name:  # 5 and 5.0 stay what they are for int | float
+            if member.kind == name:  # 5 and 5.0 keep their type for int | float
                 return value
         for mode in (False, True) if lenient else (False,):
             for member in self.members:
@@ -282,7 +284,7 @@ class UnionShape(Shape):
 
 
 class DescribedShape(Shape):
-    """A nested plain type with a description of its own, as in ``list[Annotated[str, "a path"]]``."""
+    """A nested plain type with its own description, as in ``list[Annotated[str, "a path"]]``."""
 
     def __init__(self, inner: Shape, description: str) -> None:
         super().__init__(described(inner.schema, description), inner.noun, inner.kind)
@@ -306,7 +308,7 @@ PLAIN: dict[object, Shape] = {
 
 
 def described(schema: Schema, description: str | None) -> Schema:
-    """Return a copy of `schema` with the description behind its type."""
+    """Return a copy of `schema` with the description after its type."""
     if not description:
         return dict(schema)
     described = {"type": schema["type"]} if "type" in schema else {}
@@ -318,7 +320,8 @@ def described(schema: Schema, description: str | None) -> Schema:
 
 
 def add_enum_type(schema: Schema) -> None:
-    """Give an ``enum`` of one type that ``type``: several clients refuse an enum without it."""
+    """Add the ``type`` to an ``enum`` whose values have one type: several clients refuse an enum without
+    it."""
     names = {str: "string", int: "integer", float: "number", bool: "boolean"}
     kinds = {type(value) for value in schema["enum"]}
     if len(kinds) == 1 and (kind := kinds.pop()) in names:
@@ -343,7 +346,7 @@ def integer_from_text(text: str) -> int | None:
 
 def float_from_text(text: str) -> float | None:
     text = text.strip()
-    if not text or text.strip("0123456789+-.eE"):  # float() also takes nan, inf, 1_000 and other scripts
+    if not text or text.strip("0123456789+-.eE"):  # float() also accepts nan, inf, 1_000 and other scripts
         return None
     try:
         number = float(text)
@@ -353,7 +356,7 @@ def float_from_text(text: str) -> float | None:
 
 
 def json_from_text(text: str, opening: str) -> Any:
-    """Return the array or object that a client has sent as JSON text; other text comes back as it is."""
+    """Return the array or object in a JSON text; any other text is returned unchanged."""
     if not text.lstrip().startswith(opening):
         return text
     import json

@@ -1,8 +1,7 @@
-"""What a function looks like to its callers: its `Signature`, and the `FunctionFacts` that it is made from.
+"""The `Signature` of a function: its parameters as clients see them. `FunctionFacts`: what it is made from.
 
-A `Signature` holds the parameters as a client sees them, and binds the arguments of a call to them.
-`FunctionFacts` reads the code object without ``inspect`` (14 ms to import). Which annotation becomes which
-schema is decided by `fastrpc.schema.describe`.
+A `Signature` binds the arguments of a call to the parameters. `FunctionFacts` reads the code object without
+``inspect`` (14 ms to import). `fastrpc.schema.describe` decides which annotation becomes which schema.
 """
 
 from __future__ import annotations
@@ -22,18 +21,17 @@ if TYPE_CHECKING:
     from fastrpc.schema.annotations import Peeled
     from fastrpc.schema.shapes import Schema
 
-VECTOR_LIMIT = 16  # parameters of a call that the compiled core may make without a dict
+VECTOR_LIMIT = 16  # parameters of a call that the compiled core can make without a dict
 _VARIABLE_POSITIONAL, _VARIABLE_KEYWORD, _GENERATOR, _ASYNC_GENERATOR = 0x04, 0x08, 0x20, 0x200
 _MISSING = object()
 
 
 class Parameter:
-    """One parameter of a tool, as the client sees it.
+    """One parameter of a tool, as clients see it.
 
-    `kind` tells who can check a value: ``str``, ``int``, ``float``, ``bool`` are exactly these JSON
-    types, ``object`` and ``array`` hold anything, ``json`` passes any value unchanged, ``checked`` needs
-    `Signature.bind`. `nullable`: an explicit
-    null stands for `default`; where it is False, null is `bind`'s affair too.
+    `kind` says who can validate a value: ``str``, ``int``, ``float``, ``bool`` are exactly these JSON types,
+    ``object`` and ``array`` may contain anything, ``json`` accepts any value unchanged, ``checked`` needs
+    `Signature.bind`. `nullable`: an explicit null stands for `default`; otherwise `bind` handles null too.
     """
 
     __slots__ = ("allows_null", "default", "kind", "name", "nullable", "required", "schema", "shape")
@@ -58,7 +56,7 @@ class Parameter:
         self.nullable = not required and shape.kind != "json" and (default is None or not allows_null)
 
     def accept(self, value: Any) -> Any:
-        """Return what the function is handed for a value that came; raises `Mismatch`."""
+        """Return the converted value for the function. Raises `Mismatch`."""
         if value is None and self.kind != "json":
             if self.nullable:
                 return self.default
@@ -69,13 +67,12 @@ class Parameter:
 
 
 class Signature:
-    """What `describe` finds out about a function.
+    """What `describe` returns for a function.
 
-    `parameters` are in positional order, keyword-only ones last, without the one that takes the
-    `Context` (`context_parameter`, at `context_index` among the positional ones, -1 if it is none of
-    them). `output_schema` is None where results go their own way: text, content, None, Any.
-    `wraps_result` says that results travel as ``{"result": …}``. `vectorizable` functions may be
-    called with the bound values alone, positionally.
+    `parameters` are in positional order, keyword-only ones last, without the one that receives the `Context`
+    (`context_parameter`, at `context_index` among the positional ones, or -1). `output_schema` is None if
+    results are not structured: text, content, None, Any. `wraps_result`: results are sent as ``{"result":
+    …}``. `vectorizable`: the function can be called with the bound values as positional arguments.
     """
 
     __slots__ = (
@@ -109,9 +106,9 @@ class Signature:
         self.result_shape: Shape = ANY
 
     def bind(self, arguments: dict[str, Any]) -> list[Any]:
-        """Return the values of all parameters in order, defaults filled in; raises `ArgumentError`.
+        """Return the values of all parameters in order, with defaults. Raises `ArgumentError`.
 
-        Arguments that are no parameters are left out: the schema does not forbid them.
+        Unknown arguments are ignored: the schema does not forbid them.
         """
         values = []
         problems = None
@@ -121,7 +118,7 @@ class Signature:
                 if value is not _MISSING:
                     value = parameter.accept(value)
                 elif parameter.required:
-                    raise Mismatch("required, missing" + self._lookalike(parameter.name, arguments))
+                    raise Mismatch("required, missing" + self._suggestion_for(parameter.name, arguments))
                 else:
                     value = parameter.default
             except Mismatch as mismatch:
@@ -132,14 +129,15 @@ class Signature:
             raise argument_error(problems)
         return values
 
-    def _lookalike(self, name: str, arguments: dict[str, Any]) -> str:
-        """Point at an unknown argument that was probably meant: clients misspell, and write camelCase."""
+    def _suggestion_for(self, name: str, arguments: dict[str, Any]) -> str:
+        """Return a hint at an unknown argument that was probably meant: models misspell names, or use
+        camelCase."""
         known = {parameter.name for parameter in self.parameters}
         close = resembling(name, (key for key in arguments if key not in known and len(key) <= 128), 1)
         return f" (the unknown argument {quote(close[0])} looks like it)" if close else ""
 
     def call(self, function: Callable[..., Any], values: list[Any], context: object = None) -> Any:
-        """Call `function` with values that `bind` returned, and with its context if it wants one."""
+        """Call `function` with the values of `bind`, and with its context if it takes one."""
         count = self.positional_count
         positional = values[:count]
         if self.context_index >= 0:
@@ -154,18 +152,18 @@ class Signature:
         return function(*positional, **keywords)
 
     def named(self, values: list[Any]) -> dict[str, Any]:
-        """Return values that `bind` returned by their names, in a new dict."""
+        """Return the values of `bind` as a new dict by parameter name."""
         found = {parameter.name: value for parameter, value in zip(self.parameters, values, strict=False)}
         if self.takes_others:
             found.update(values[-1])
         return found
 
     def to_json(self, value: Any) -> Any:
-        """Return a result as a JSON value, by its annotation: dataclasses, models, enums … become plain."""
+        """Return a result as a JSON value: dataclasses, models, enums and so on become plain values."""
         return self.result_shape.to_json(value)
 
     def check_output(self, value: Any) -> None:
-        """Raise TypeError if `value`, a JSON value from `to_json`, breaks the promise of `output_schema`."""
+        """Raise TypeError if `value`, a JSON value from `to_json`, does not match `output_schema`."""
         try:
             self.result_shape.accept(value, False)
         except Mismatch as mismatch:
@@ -178,14 +176,14 @@ class Signature:
 
 
 class FunctionFacts:
-    """What a function says of itself, read without ``inspect``."""
+    """The facts about a function, read without ``inspect``."""
 
     def __init__(self, function: Any) -> None:
         self.outer = function
-        taken = 0  # parameters that a method's object or a partial has filled in already
+        taken = 0  # parameters that a method's object or a partial supplies
         given: set[str] = set()
         while True:
-            if hasattr(function, "__func__"):  # a method, bound or static
+            if hasattr(function, "__func__"):  # a method: bound or static
                 taken += getattr(function, "__self__", None) is not None
                 function = function.__func__
             elif hasattr(function, "__wrapped__"):
@@ -227,7 +225,7 @@ class FunctionFacts:
             raise self.error("is a generator; return a list, or report progress through a Context")
         try:
             self.annotations = self.function.__annotations__
-        except NameError as error:  # CPython 3.14 evaluates them here
+        except NameError as error:  # CPython 3.14 evaluates annotations here
             raise UnresolvedName(self._sentence(f"{error}")) from None
         self.namespace = self._namespace(code)
         self.context = self._find_context()
@@ -245,7 +243,7 @@ class FunctionFacts:
         return namespace
 
     def _find_context(self) -> str | None:
-        """Return the parameter annotated with `fastrpc.Context`, if there is one."""
+        """Return the name of the parameter annotated with `fastrpc.Context`, if there is one."""
         module = sys.modules.get("fastrpc.context")
         if module is None:
             return None
@@ -274,7 +272,7 @@ class FunctionFacts:
         return DefinitionError(self._sentence(problem))
 
     def peel(self, what: str, annotation: Any) -> Peeled:
-        """Peel an annotation; errors name the function and `what` it belongs to."""
+        """Peel an annotation. Errors name the function and `what` is annotated. Raises `DefinitionError`."""
         try:
             return peel(annotation, self.namespace)
         except UnresolvedName as error:
@@ -284,7 +282,8 @@ class FunctionFacts:
             raise self.error(f"{what}: the annotation {error}") from None
 
     def shape(self, what: str, peeled: Peeled, *, output: bool = False) -> Shape:
-        """Return the shape of a peeled annotation, from msgspec or pydantic where it is not plain."""
+        """Return the converter of a peeled annotation, from msgspec or pydantic if it is not plain. Raises
+        `DefinitionError`."""
         shape = None
         try:
             if not peeled.metadata:

@@ -1,9 +1,9 @@
-"""Shapes of the types that JSON does not have: classes, enums, dates, constraints.
+"""Converters for types that JSON does not have: classes, enums, dates, constraints.
 
-msgspec makes their schemas and converts their values; pydantic does for its own models and
-constraints, and for what msgspec does not know, where the tool's author has loaded it. Importing msgspec
-costs 18 ms: this module is loaded by the first annotation that needs it. Values are taken exactly
-first, then mended as far as the library does it; errors are put into the words of `fastrpc.schema.shapes`.
+msgspec makes the schemas and converts the values. pydantic does so for its own models and constraints, and
+for types that msgspec does not support, if the author has imported it. Importing msgspec costs 18 ms: this
+module is loaded by the first annotation that needs it. A value is first tried exactly, then converted as far
+as the library can; error messages are in the style of `fastrpc.schema.shapes`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NOUNS = {
 
 
 def rich_shape(peeled: Peeled, namespace: Mapping[str, Any], *, output: bool = False) -> Shape:
-    """Return the shape of an annotation; raises `DefinitionError` that says what was tried."""
+    """Return the converter of an annotation. Raises `DefinitionError`, which says what was tried."""
     annotation = _whole(peeled, namespace)
     if _is_pydantic(annotation):
         return PydanticShape(annotation, output)
@@ -61,12 +61,12 @@ def rich_shape(peeled: Peeled, namespace: Mapping[str, Any], *, output: bool = F
 
 
 def _whole(peeled: Peeled, namespace: Mapping[str, Any]) -> Any:
-    """Return the annotation with its constraints, and with the names in strings looked up."""
+    """Return the annotation with its constraints, and with quoted names resolved."""
     from typing import Annotated, get_type_hints
 
     annotation = peeled.base
     if peeled.metadata:
-        form: Any = Annotated  # no type to mypy: what is in the brackets is known at run time only
+        form: Any = Annotated  # not a type for mypy: the content is known at run time only
         parts = (annotation, *peeled.metadata)
         annotation = form[parts]
     holder = type("Holder", (), {"__annotations__": {"value": annotation}})
@@ -83,7 +83,7 @@ def _name_of(annotation: Any) -> str:
 
 
 def _is_pydantic(annotation: Any) -> bool:
-    """Whether a type is pydantic's, or is made of such: models, its dataclasses, its constraints."""
+    """Whether a type is pydantic's or contains one: models, dataclasses, constraints."""
     if hasattr(annotation, "__pydantic_core_schema__"):
         return True
     for item in getattr(annotation, "__metadata__", ()):
@@ -98,17 +98,17 @@ def _is_pydantic(annotation: Any) -> bool:
 
 
 class MsgspecShape(Shape):
-    """A type that msgspec knows. `inner` is the plain type below its constraints, which mends values."""
+    """A type that msgspec supports. `inner` is the converter of the plain type without constraints."""
 
     def __init__(self, annotation: Any, inner: Shape | None) -> None:
         import msgspec
 
         (root,), components = msgspec.json.schema_components([annotation], ref_template="#/$defs/{name}")
         for component in components.values():
-            component.pop("title", None)  # the class's name
+            component.pop("title", None)  # the name of the class
         schema, definitions = write_out(root, components)
         members = getattr(annotation, "__members__", None)
-        if members is not None and "enum" in schema:  # in the author's order, not sorted
+        if members is not None and "enum" in schema:  # in the order of the enum, not sorted
             schema["enum"] = list(dict.fromkeys(member.value for member in members.values()))
         super().__init__(schema, inner.noun if inner else _noun_of(schema))
         self.annotation = annotation
@@ -124,13 +124,13 @@ class MsgspecShape(Shape):
             return self._convert(value, self.annotation, str_keys=True)
         except self._refused as error:
             if lenient:
-                value, mended = self._mend(value)
+                value, mended = self._convert_leniently(value)
                 if mended is not _MISSING:
                     return mended
             raise _mismatch(str(error), value, self.schema) from None
 
-    def _mend(self, value: Any) -> tuple[Any, Any]:
-        """Return the value as it was understood, and what the function gets or _MISSING."""
+    def _convert_leniently(self, value: Any) -> tuple[Any, Any]:
+        """Return the value as it was understood, and what the function receives, or _MISSING."""
         if isinstance(value, str):
             parsed = json_from_text(value, "{")
             value = json_from_text(value, "[") if parsed is value else parsed
@@ -154,7 +154,7 @@ def _noun_of(schema: Schema) -> str:
 
 
 def _mismatch(message: str, value: Any, schema: Schema) -> Mismatch:
-    """Say msgspec's ``Expected `int`, got `str` - at `$.a[0]``` as this package says it."""
+    """Rewrite msgspec's ``Expected `int`, got `str` - at `$.a[0]``` in the style of this package."""
     message, _, place = message.partition(" - at `")
     key, _, parent = place.partition("` in `")
     path = (parent or key).strip("`").removeprefix("$")
@@ -178,7 +178,7 @@ def _mismatch(message: str, value: Any, schema: Schema) -> Mismatch:
 
 
 def _follow(path: str, value: Any, schema: Schema) -> tuple[Any, Schema]:
-    """Return the value and the schema at a path such as ``.items[2].name``, as far as it can be told."""
+    """Follow a path such as ``.items[2].name``; return the value and the schema there, as far as known."""
     steps = path.replace("[", ".[").split(".")[1:]
     for step in steps:
         if step.startswith("["):
@@ -198,7 +198,7 @@ def _follow(path: str, value: Any, schema: Schema) -> tuple[Any, Schema]:
 
 
 class PydanticShape(Shape):
-    """A type that pydantic knows."""
+    """A type that pydantic supports."""
 
     def __init__(self, annotation: Any, output: bool) -> None:
         try:
@@ -250,7 +250,7 @@ class PydanticShape(Shape):
 
 
 def default_of_field(peeled: Peeled, field: Any, missing: object) -> tuple[Peeled, Any]:
-    """Read ``= Field(5, ge=1, description="…")``, as servers written for FastMCP have it."""
+    """Read ``= Field(5, ge=1, description="…")``, which servers written for FastMCP use."""
     peeled.description = field.description or peeled.description
     if field.metadata:
         peeled.metadata = (*peeled.metadata, *field.metadata)
@@ -267,10 +267,10 @@ _NAMED_SCHEMAS = ("properties", "patternProperties", "dependentSchemas")
 
 
 def write_out(root: Schema, components: Mapping[str, Schema], titles: bool = True) -> tuple[Schema, Schema]:
-    """Return `root` with each reference replaced by what it refers to, and the definitions still needed.
+    """Return `root` with its references replaced by their targets, and the definitions that are still needed.
 
-    Only types that refer to themselves stay references, but never at the root itself: MCP wants an
-    object there. Empty ``required``, null defaults and, without `titles`, generated titles are left out.
+    Only recursive types remain references, but never at the root: MCP requires an object there. Empty
+    ``required``, null defaults and, without `titles`, generated titles are left out.
     """
     writer = _Writer(components, titles)
     name = writer.target(root)

@@ -1,14 +1,12 @@
-"""An in-memory client, for the authors of tools and for fastrpc's own tests.
+"""An in-memory client for tests of tools, and of fastrpc itself.
 
-::
+        async def test_counts_words():
+            async with Client(app) as client:
+                result = await client.call("word_count", text="two words")
+                assert result.text == "2"
 
-    async def test_counts_words():
-        async with Client(app) as client:
-            result = await client.call("word_count", text="two words")
-            assert result.text == "2"
-
-The server is the real one, parser and encoder included; only the pipes are left out. A test reads the same
-for each version of the protocol: what differs on the wire is done here.
+The server is the real one, with parser and encoder; only the pipes are missing. A test is the same for every
+protocol version: the client handles what differs.
 """
 
 from __future__ import annotations
@@ -42,13 +40,13 @@ if TYPE_CHECKING:
 
     Given = TypeVar("Given")
     Handler: TypeAlias = Given | Callable[[dict[str, Any]], Given | Awaitable[Given]]
-    """An answer, or a function of the question's params that gives it, async or not."""
+    """An answer, or a function of the request's params that returns it, synchronous or not."""
     Elicited = dict[str, Any] | bool | Action | None
     Sampled = str | dict[str, Any] | list[dict[str, Any]]
     Roots = Sequence[str | Root]
 
     class Watcher(Protocol):
-        """Sees every line of a conversation, newline included."""
+        """Sees every line in both directions, with its newline."""
 
         def sent(self, data: bytes) -> object: ...
         def received(self, data: bytes) -> object: ...
@@ -66,26 +64,26 @@ __all__ = [
 
 CLIENT_INFO = {"name": "fastrpc.testing", "version": "1"}
 MOST_ROUNDS = 16
-"""How often one call may ask before it is taken for endless (MCP 2026-07-28: InputRequiredResult)."""
+"""Rounds of input requests in one call before the client gives up (MCP 2026-07-28: InputRequiredResult)."""
 
 
 class Client:
-    """A client of `server` in this event loop, speaking `version`; to be used with ``async with``.
+    """A client of `server` in this event loop, using protocol `version`. Use it with ``async with``.
 
-    `on_elicit`, `on_sample` and `roots` answer what the server asks, in whatever form the version asks it:
-    a value, or a function of the question's params, async or not. `on_elicit` gives the filled-in form as a
-    dict, True for a yes without a form, False to decline, None to cancel; `on_sample` a text, a content
-    block or a whole CreateMessageResult; `roots` a list of addresses or of ``{"uri", "name"}``. What a
-    handler raises, the waiting call raises; a RemoteError is the answer that the server gets.
-    `capabilities` are what the server is told instead of what follows from the handlers. `log_level`: the
-    least level of log messages to be sent.
+    `on_elicit`, `on_sample` and `roots` answer the server's requests in any version: each is a value, or a
+    function of the request's params, synchronous or not. `on_elicit` returns the filled-in form as a dict,
+    True to accept a form without fields, False to decline, None to cancel; `on_sample` a text, a content
+    block or a whole CreateMessageResult; `roots` a list of URIs or of ``{"uri", "name"}``. An exception of a
+    handler is raised by the pending call; a RemoteError is sent to the server as an error response.
+    `capabilities` replaces the capabilities that follow from the handlers. `log_level` is the minimum level
+    of log messages.
 
-    What has come is in `notifications`, of these `logs` and `progress` by themselves, as params; what was
-    asked in `questions`. `info` is what the server said of itself.
+    `notifications` holds everything received; `logs` and `progress` hold the params of those two kinds;
+    `questions` holds the server's requests. `info` is the result of `initialize` or `server/discover`.
     """
 
     watch: ClassVar[Callable[[Client], Watcher | None] | None] = None
-    """Called by each new client; what it returns sees every line. For tests of whole suites."""
+    """Called with each new client; what it returns sees every line. For test suites."""
 
     def __init__(
         self,
@@ -110,7 +108,7 @@ class Client:
         self.capabilities = self._answers.capabilities(version) if capabilities is None else capabilities
         self._server = server
         self._last_id = 0
-        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._pending: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._progress: dict[int, Callable[[dict[str, Any]], object]] = {}
         self._answering: dict[str | int, asyncio.Task[None]] = {}
         self._subscribed: dict[str, Listening] = {}
@@ -137,7 +135,7 @@ class Client:
     ) -> None:
         if self._transport is not None:
             self._transport.close()
-        for future in self._waiting.values():
+        for future in self._pending.values():
             future.cancel()
         for task in self._answering.values():
             task.cancel()
@@ -152,17 +150,17 @@ class Client:
     # --- messages -------------------------------------------------------------------------------------
 
     async def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Send a request and return its result as it comes, a question included. Raises RemoteError."""
+        """Send a request and return its result, which may be an InputRequiredResult. Raises RemoteError."""
         return await self.begin(method, params)[1]
 
     def begin(
         self, method: str, params: dict[str, Any] | None = None
     ) -> tuple[int, asyncio.Future[dict[str, Any]]]:
-        """Send a request; return its id and a future of its result."""
+        """Send a request; return its id and a future with its result."""
         self._last_id += 1
         id = self._last_id
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._waiting[id] = future
+        self._pending[id] = future
         self._send({"jsonrpc": "2.0", "id": id, "method": method, "params": self._with_envelope(params)})
         return id, future
 
@@ -171,45 +169,47 @@ class Client:
         self._send({"jsonrpc": "2.0", "method": method, "params": params or {}})
 
     def cancel(self, id: int) -> None:
-        """Tell the server to stop a request that was begun; its future is cancelled too."""
+        """Cancel a pending request; its future is cancelled too."""
         self.notify("notifications/cancelled", {"requestId": id})
-        self._waiting.pop(id).cancel()
+        self._pending.pop(id).cancel()
 
     async def ping(self) -> None:
-        """See that the server answers, in versions that have a ping. Raises RemoteError in others."""
+        """Send a ping, in versions that have it. Raises RemoteError in others."""
         await self.request("ping")
 
     # --- tools, resources, prompts --------------------------------------------------------------------
 
     async def tools(self) -> list[dict[str, Any]]:
-        """Return the descriptors of all tools, page by page."""
+        """Return the descriptors of all tools, from all pages. Raises RemoteError."""
         return await self._all("tools/list", "tools")
 
     async def call(
         self, tool: str, /, on_progress: Callable[[dict[str, Any]], object] | None = None, **arguments: object
     ) -> CallResult:
-        """Call a tool. `on_progress` gets each progress report. Raises RemoteError for a protocol error."""
+        """Call a tool. `on_progress` receives each progress notification. Raises RemoteError for a protocol
+        error."""
         params = {"name": tool, "arguments": arguments}
         return CallResult(await self._complete("tools/call", params, on_progress))
 
     async def resources(self) -> list[dict[str, Any]]:
-        """Return the descriptors of all resources, page by page."""
+        """Return the descriptors of all resources, from all pages. Raises RemoteError."""
         return await self._all("resources/list", "resources")
 
     async def templates(self) -> list[dict[str, Any]]:
-        """Return the descriptors of all resource templates, page by page."""
+        """Return the descriptors of all resource templates, from all pages. Raises RemoteError."""
         return await self._all("resources/templates/list", "resourceTemplates")
 
     async def read(self, uri: str) -> ReadResult:
-        """Read a resource. Raises RemoteError if there is none."""
+        """Read a resource. Raises RemoteError, also if it does not exist."""
         return ReadResult(await self._complete("resources/read", {"uri": uri}))
 
     async def prompts(self) -> list[dict[str, Any]]:
-        """Return the descriptors of all prompts, page by page."""
+        """Return the descriptors of all prompts, from all pages. Raises RemoteError."""
         return await self._all("prompts/list", "prompts")
 
     async def prompt(self, name: str, /, **arguments: object) -> PromptResult:
-        """Fill a prompt in. Arguments are texts on the wire; others are sent as their JSON."""
+        """Get a prompt. Arguments are strings in MCP; other values are sent as JSON text. Raises
+        RemoteError."""
         texts = {
             key: value if isinstance(value, str) else json.dumps(value) for key, value in arguments.items()
         }
@@ -222,8 +222,9 @@ class Client:
         value: str = "",
         context: dict[str, str] | None = None,
     ) -> CompletionResult:
-        """Return what completes an argument of a prompt (`ref` is its name) or a variable of a template
-        (`ref` is its address). `context`: the arguments that are filled in already."""
+        """Return completions for an argument of a prompt (`ref` is its name) or a variable of a resource
+        template (`ref` is the template). `context`: the arguments that are already known. Raises
+        RemoteError."""
         if isinstance(ref, str):
             is_address = "://" in ref
             kind, member = ("ref/resource", "uri") if is_address else ("ref/prompt", "name")
@@ -233,10 +234,10 @@ class Client:
             params["context"] = {"arguments": context}
         return CompletionResult(await self.request("completion/complete", params))
 
-    # --- what the server says by itself ---------------------------------------------------------------
+    # --- notifications --------------------------------------------------------------------------------
 
     async def set_level(self, level: LogLevel) -> None:
-        """Have log messages of this level and above sent, from the next request on."""
+        """Set the minimum level of log messages, from the next request on. Raises RemoteError."""
         self.log_level = level
         if self.version != MODERN:
             await self.request("logging/setLevel", {"level": level})
@@ -249,7 +250,7 @@ class Client:
         resources: bool = False,
         uris: Sequence[str] = (),
     ) -> Listening:
-        """Hear of changed lists, and of changes of the resources at `uris`::
+        """Receive notifications of changed lists, and of changes of the resources `uris`::
 
         async with client.listen(tools=True) as changes:
             ...
@@ -264,26 +265,26 @@ class Client:
         return Listening(self, wanted)
 
     async def subscribe(self, uri: str) -> None:
-        """Have `notifications` tell when a resource changes; in 2026-07-28 by listening for it alone."""
+        """Subscribe to changes of a resource, which then appear in `notifications`. Raises RemoteError."""
         if self.version != MODERN:
             await self.request("resources/subscribe", {"uri": uri})
         elif uri not in self._subscribed:
             self._subscribed[uri] = await self.listen(uris=[uri]).__aenter__()
 
     async def unsubscribe(self, uri: str) -> None:
-        """Hear no longer of a resource's changes."""
+        """End a subscription to a resource. Raises RemoteError."""
         if self.version != MODERN:
             await self.request("resources/unsubscribe", {"uri": uri})
         elif uri in self._subscribed:
             await self._subscribed.pop(uri).__aexit__(None, None, None)
 
     def set_roots(self, roots: Handler[Roots]) -> None:
-        """Work in other folders from now on, and tell the server in versions that have a word for it."""
+        """Change the roots, and notify the server in versions that have the notification."""
         self._answers.roots = roots
         if self.version != MODERN:
             self.notify("notifications/roots/list_changed")
 
-    # --- inside ---------------------------------------------------------------------------------------
+    # --- internal -------------------------------------------------------------------------------------
 
     async def _all(self, method: str, member: str) -> list[dict[str, Any]]:
         result = await self.request(method)
@@ -299,7 +300,8 @@ class Client:
         params: dict[str, Any],
         on_progress: Callable[[dict[str, Any]], object] | None = None,
     ) -> dict[str, Any]:
-        """Return a request's result once nothing is asked any more: answer, and send it again."""
+        """Return a request's result; answer input requests and send it again as often as needed. Raises
+        RemoteError."""
         asked = params
         for _ in range(MOST_ROUNDS):
             result = await self._request_with_progress(method, asked, on_progress)
@@ -355,7 +357,7 @@ class Client:
             self._take_notification(message)
 
     def _take_answer(self, message: dict[str, Any]) -> None:
-        future = self._waiting.pop(message["id"], None)
+        future = self._pending.pop(message["id"], None)
         if future is None or future.done():
             return
         if "error" in message:
@@ -378,14 +380,14 @@ class Client:
             listening.take(message)
 
     async def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to a question of the server's."""
+        """Return the result for a request of the server."""
         params = question.get("params", {})
         if question["method"] != "ping":
             self.questions.append({"method": question["method"], "params": params})
         return await self._answers.answer(question["method"], params)
 
     async def _reply(self, request: dict[str, Any]) -> None:
-        """Answer a request of the server's; a handler that fails, fails the calls that wait as well."""
+        """Answer a request of the server. An exception of a handler also fails the pending calls."""
         reply: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"]}
         try:
             reply["result"] = await self._answer(request)
@@ -395,7 +397,7 @@ class Client:
                 reply["error"]["data"] = error.data
         except Exception as error:
             reply["error"] = {"code": -32603, "message": f"{type(error).__name__}: {error}"}
-            for future in self._waiting.values():
+            for future in self._pending.values():
                 if not future.done():
                     future.set_exception(error)
         finally:

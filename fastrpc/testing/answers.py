@@ -1,7 +1,7 @@
-"""The in-memory client's side of a question: what it says it can be asked, and what it answers.
+"""How the in-memory client answers the server's requests, and which capabilities it declares.
 
-A handler is a value, or a function of the question's params, async or not. What it gives is put into the
-form that the protocol wants. How a question comes and an answer goes is the client's affair.
+A handler is a value, or a function of the request's params, synchronous or not. Its result is converted to
+the form of the protocol. Receiving requests and sending answers is left to the client.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 ELICITATION = VERSIONS[2:]
-"""Versions in which a client can be asked to fill in a form."""
+"""Versions with elicitation by a form."""
 
 MODES = VERSIONS[3:]
-"""Versions that tell forms from web pages, and in which a model may be handed tools."""
+"""Versions with elicitation by URL, and with tools in sampling."""
 
 ACTIONS = ("accept", "decline", "cancel")
 
 
 class Answers:
-    """Answers a server's questions by the handlers that the test gave."""
+    """Answers the server's requests with the handlers of a test."""
 
     def __init__(self, on_elicit: Any = None, on_sample: Any = None, roots: Any = None) -> None:
         self.on_elicit = on_elicit
@@ -31,7 +31,7 @@ class Answers:
         self.roots = roots
 
     def capabilities(self, version: str) -> dict[str, Any]:
-        """Return what a client with these handlers can do, in the form of a version."""
+        """Return the client capabilities that follow from the handlers, in the form of a version."""
         found: dict[str, Any] = {}
         if self.roots is not None:
             found["roots"] = {} if version == MODERN else {"listChanged": True}
@@ -42,20 +42,20 @@ class Answers:
         return found
 
     async def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the result of a question. Raises RemoteError, and whatever a handler raises."""
+        """Return the result for a request. Raises RemoteError, and whatever a handler raises."""
         if method == "ping":
             return {}
         if method == "elicitation/create" and self.on_elicit is not None:
-            return elicited(await said(self.on_elicit, params))
+            return elicited(await value_from(self.on_elicit, params))
         if method == "sampling/createMessage" and self.on_sample is not None:
-            return sampled(await said(self.on_sample, params))
+            return sampled(await value_from(self.on_sample, params))
         if method == "roots/list" and self.roots is not None:
-            return {"roots": [rooted(root) for root in await said(self.roots, params)]}
+            return {"roots": [rooted(root) for root in await value_from(self.roots, params)]}
         raise RemoteError({"code": -32601, "message": f"{method}: the test gave no handler for it"})
 
 
-async def said(handler: Any, params: dict[str, Any]) -> Any:
-    """Return what a handler says: itself, or what it returns."""
+async def value_from(handler: Any, params: dict[str, Any]) -> Any:
+    """Return a handler that is a value, or what a handler that is a function returns."""
     if not callable(handler):
         return handler
     value = handler(params)
@@ -63,7 +63,8 @@ async def said(handler: Any, params: dict[str, Any]) -> Any:
 
 
 def elicited(value: Any) -> dict[str, Any]:
-    """A dict is what the form was filled in with; True a yes without a form; None, False a cancel, a no."""
+    """Return an ElicitResult: a dict is an accepted form, True accepts a form without fields, False declines,
+    None cancels."""
     if isinstance(value, dict):
         return {"action": "accept", "content": value}
     action = {True: "accept", False: "decline", None: "cancel"}.get(value, value)
@@ -73,7 +74,8 @@ def elicited(value: Any) -> dict[str, Any]:
 
 
 def sampled(value: Any) -> dict[str, Any]:
-    """A text is what the model says; a dict with a role is the whole result; other content is wrapped."""
+    """Return a CreateMessageResult: for a text, for content, or for a dict with a role, which is the whole
+    result."""
     if isinstance(value, dict) and "role" in value:
         return {"model": "test", **value}
     content = {"type": "text", "text": value} if isinstance(value, str) else value
@@ -81,5 +83,5 @@ def sampled(value: Any) -> dict[str, Any]:
 
 
 def rooted(root: Any) -> dict[str, Any]:
-    """A text is a folder's address."""
+    """Return a Root; a text is its URI."""
     return {"uri": root} if isinstance(root, str) else root

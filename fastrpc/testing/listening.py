@@ -1,7 +1,8 @@
-"""Hearing of changes, in the way of each version: ``async with client.listen(tools=True) as changes``.
+"""Change notifications in every version: ``async with client.listen(tools=True) as changes``.
 
-From 2026-07-28 on a request is held open, and the server tells on it what was asked for. Before, it tells
-of changed lists by itself, and of resources that were subscribed to. The test reads the same.
+From 2026-07-28 on a subscriptions/listen request stays open, and the server sends on it what was requested.
+Before, the server notifies of changed lists by itself, and of resources that were subscribed to. The test is
+the same.
 """
 
 from __future__ import annotations
@@ -16,28 +17,28 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Client(Protocol):
-        """What is needed of a client to listen: `fastrpc.testing.Client` has more."""
+        """What listening needs of a client; `fastrpc.testing.Client` has more."""
 
         @property
         def version(self) -> str:
-            """The version of MCP that it speaks."""
+            """The protocol version in use."""
 
         @property
         def notifications(self) -> list[dict[str, Any]]:
-            """All that have come."""
+            """All notifications received."""
 
         @property
         def listening(self) -> list[Listening]:
-            """Those that are to be shown each notification that comes (`Listening.take`)."""
+            """The open `Listening` objects, which receive each notification (`Listening.take`)."""
 
         async def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
             """Send a request and return its result. Raises RemoteError."""
 
         def begin(self, method: str, params: dict[str, Any]) -> tuple[int, asyncio.Future[dict[str, Any]]]:
-            """Send a request; return its id and a future of its result."""
+            """Send a request; return its id and a future with its result."""
 
         def cancel(self, id: int) -> None:
-            """Tell the server to stop a request that was begun; its future is cancelled too."""
+            """Cancel a pending request; its future is cancelled too."""
 
 
 LISTS = {
@@ -51,16 +52,16 @@ SECONDS = 10.0
 
 
 class Listening:
-    """Changes that the server tells of, from entering the block to leaving it.
+    """Change notifications, from entering the block to leaving it.
 
-    `changes` are the notifications that have come; `honoured` is what the server has agreed to tell of.
+    `changes` are those received; `honoured` is what the server has agreed to send.
     """
 
     def __init__(self, client: Client, wanted: dict[str, Any]) -> None:
         self.changes: list[dict[str, Any]] = []
         self.honoured: dict[str, Any] = {}
         self.id: int | None = None
-        """The id of the request that is held open, in 2026-07-28."""
+        """The id of the open request, in 2026-07-28."""
         self._client = client
         self._wanted = wanted
         self._uris: list[str] = wanted.get("resourceSubscriptions", [])
@@ -71,7 +72,7 @@ class Listening:
 
     @property
     def end(self) -> dict[str, Any] | None:
-        """The result with which the server has ended the stream, if it has."""
+        """The result with which the server ended the stream, or None."""
         if self._end is None or not self._end.done() or self._end.cancelled():
             return None
         return self._end.result()
@@ -91,10 +92,10 @@ class Listening:
         return self
 
     async def _open(self) -> None:
-        """Hold a request open; wait until the server has acknowledged it. Raises RemoteError."""
+        """Send the request that stays open, and wait for its acknowledgement. Raises RemoteError."""
         self._acknowledged = asyncio.get_running_loop().create_future()
         self.id, self._end = self._client.begin("subscriptions/listen", {"notifications": self._wanted})
-        # The acknowledgement may have come while the request was sent: before its id was known here.
+        # The acknowledgement may have arrived before the request's id was known here.
         for message in self._client.notifications:
             self.take(message)
         self._end.add_done_callback(lambda _: self._queue.put_nowait(None))
@@ -117,7 +118,7 @@ class Listening:
             self._client.cancel(self.id)
 
     def take(self, message: dict[str, Any]) -> None:
-        """Take a notification that has come, if it is for this stream."""
+        """Store a notification, if it belongs to this stream."""
         method, params = message["method"], message.get("params", {})
         if self._client.version == MODERN:
             if self.id is None or params.get("_meta", {}).get(SUBSCRIPTION_KEY) != self.id:
@@ -133,7 +134,8 @@ class Listening:
         self._queue.put_nowait(message)
 
     async def next(self, seconds: float = SECONDS) -> dict[str, Any]:
-        """Return the next change. Raises TimeoutError, and EOFError when the server has ended the stream."""
+        """Return the next notification; waits at most so many seconds. Raises TimeoutError, and EOFError when
+        the server has ended the stream."""
         try:
             change = await asyncio.wait_for(self._queue.get(), seconds)
         except asyncio.TimeoutError:

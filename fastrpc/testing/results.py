@@ -1,6 +1,7 @@
-"""What the in-memory client hands out: results with their parts at hand, and the error of a refusal.
+"""What the in-memory client returns: results with attributes for their parts, and the error for an error
+response.
 
-Each keeps the result as it came in `raw`. Nothing here talks to a server.
+`raw` is the result as received. Nothing here communicates with a server.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 class RemoteError(FastrpcError):
     """The server answered with a JSON-RPC error: `code`, `message`, `data`.
 
-    A handler of the client's (``on_elicit=`` …) may raise one, to answer the server with an error.
+    A handler of the client (``on_elicit=`` …) may raise it to answer the server with an error.
     """
 
     def __init__(self, error: dict[str, Any]) -> None:
@@ -26,7 +27,7 @@ class RemoteError(FastrpcError):
 
 
 class Result:
-    """A result: `raw` as it came, `meta` its ``_meta``."""
+    """A result: `raw` as received, and its ``_meta`` as `meta`."""
 
     def __init__(self, raw: dict[str, Any]) -> None:
         self.raw = raw
@@ -37,7 +38,7 @@ class Result:
 
 
 class CallResult(Result):
-    """The result of a tool call: `content` blocks, `structured`, `is_error`, `meta`; `raw` as it came."""
+    """The result of a tool call: `content` blocks, `structured`, `is_error`, `meta`; `raw` as received."""
 
     def __init__(self, raw: dict[str, Any]) -> None:
         super().__init__(raw)
@@ -52,7 +53,7 @@ class CallResult(Result):
 
 
 class ReadResult(Result):
-    """What a resource holds: `contents`, each with its ``uri`` and a ``text`` or a ``blob``."""
+    """The content of a resource: `contents`, each with its ``uri`` and a ``text`` or a ``blob``."""
 
     def __init__(self, raw: dict[str, Any]) -> None:
         super().__init__(raw)
@@ -72,7 +73,7 @@ class ReadResult(Result):
 
 
 class PromptResult(Result):
-    """A prompt that was filled in: `messages`, each with a ``role`` and its ``content``; `description`."""
+    """A prompt: `messages`, each with a ``role`` and its ``content``; `description`."""
 
     def __init__(self, raw: dict[str, Any]) -> None:
         super().__init__(raw)
@@ -86,7 +87,7 @@ class PromptResult(Result):
 
 
 class CompletionResult(Result):
-    """What completes an argument: `values`; how many there are, `total`, and whether there are more."""
+    """The completions of an argument: `values`, their `total` number, and whether there are more."""
 
     def __init__(self, raw: dict[str, Any]) -> None:
         super().__init__(raw)
@@ -97,5 +98,5 @@ class CompletionResult(Result):
 
 
 def text_of(content: list[dict[str, Any]]) -> str:
-    """Return the text blocks of some content, joined by newlines."""
+    """Return the text blocks of a content list, joined by newlines."""
     return "\n".join(block["text"] for block in content if block["type"] == "text")

@@ -136,8 +136,8 @@ def peers() -> dict[str, Any]:
 
 
 def test_each_shape_is_a_row_and_each_row_is_of_a_shape() -> None:
-    assert tuple(ROW) == tuple(w12.SHAPES)
-    assert set(ROW) == set(roster.SHAPES)
+    assert tuple(ROW) == (*w12.SHAPES, *(f"http-{name}" for name in w12.OVER_HTTP))
+    assert set(w12.SHAPES) == set(roster.SHAPES)
     assert {row.base for row in ROW.values()} == {roster.PLAIN}
 
 

@@ -446,7 +446,7 @@ def test_a_connection_has_an_end_in_bytes_and_in_time(limits: dict[str, Any], re
 def test_a_cancellation_is_not_lost_when_what_is_waited_for_has_just_come() -> None:
     async def run() -> None:
         coming: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        waiting = asyncio.ensure_future(checking_proxy._within(coming, 20))
+        waiting = asyncio.ensure_future(checking_proxy._with_timeout(coming, 20))
         await asyncio.sleep(0)
         coming.set_result(b"data")
         waiting.cancel()

@@ -13,7 +13,7 @@ from support.scripted_server import Asked, Saying, Scripted
 from support.upstream import every_feature_passes
 
 from fastrpc import Server
-from fastrpc.proxy.remote import session as session_way
+from fastrpc.proxy.remote import session as session_transport
 from fastrpc.testing import Client, RemoteError
 from fastrpc.versions import CAPABILITIES_KEY, LATEST_LEGACY, MODERN, VERSION_KEY, VERSIONS
 
@@ -449,7 +449,7 @@ def test_only_what_a_lost_session_has_not_seen_is_asked_again() -> None:
 
 
 def test_an_answer_that_never_comes_is_given_up_after_some_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_way, "PAUSES", (0.01,))
+    monkeypatch.setattr(session_transport, "PAUSES", (0.01,))
     play = Legacy()
 
     async def on_call(asked: Asked, say: Saying) -> None:

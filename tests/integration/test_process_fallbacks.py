@@ -319,7 +319,7 @@ def test_a_group_that_does_not_end_holds_up_neither_the_call_nor_the_reapers_end
     while reapers():
         assert time.monotonic() < deadline, "the reaper lives on, without a server"
         time.sleep(0.05)
-        processes.reapers.bury()
+        processes.reapers.reap_zombies()
 
 
 # --- the reaper is killed -------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ def test_with_no_time_nobody_is_asked(monkeypatch: pytest.MonkeyPatch, version: 
 def test_a_client_that_wants_progress_hears_that_the_person_still_thinks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ladder, "PULSE_SECONDS", 0.02)
+    monkeypatch.setattr(ladder, "PROGRESS_SECONDS", 0.02)
     reports: list[dict[str, Any]] = []
 
     async def slowly(params: dict[str, Any]) -> Any:
@@ -205,7 +205,7 @@ def test_a_client_that_wants_progress_hears_that_the_person_still_thinks(
         assert "waiting for the user's answer" in reports[0]["message"]
         await asyncio.sleep(0.1)
         assert len(reports) == count
-        assert "_pulse" not in repr(asyncio.all_tasks())
+        assert "_report_progress" not in repr(asyncio.all_tasks())
 
     with_client(server(), conversation, on_elicit=slowly)
 

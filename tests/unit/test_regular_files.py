@@ -177,7 +177,7 @@ def test_certificates_that_the_environment_names_are_looked_at_first(
         with pytest.raises(regular_files.NotRegular, match=KINDS[kind]):
             _network.ssl_context()
     with pytest.raises(regular_files.NotRegular, match=KINDS[kind]):
-        Wire(Remote("https://127.0.0.1/"))._made()
+        Wire(Remote("https://127.0.0.1/"))._new_client()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,7 +1,7 @@
-"""Where a remote server is, and what it is shown that opens it: checked at once, before anything is sent.
+"""The address of a remote server and the credentials for it, validated before anything is sent.
 
-Secrets stay out of every message: `Remote.hide` takes them out of a text, and a URL is shown without what may
-hold one. Reads no more than a file of certificates; the requests are `fastrpc.proxy.remote.wire`'s.
+Messages contain no secrets: `Remote.hide` removes them from a text, and a URL is shown without the parts that
+may contain one. The only I/O is reading a certificate file; requests are sent by `fastrpc.proxy.remote.wire`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OURS = (
     "last-event-id",
     "transfer-encoding",
 )
-"""Headers that belong to the protocol, besides those that begin with ``mcp-``."""
+"""Headers that the protocol reserves, besides those that begin with ``mcp-``."""
 
 TOKEN_CHARACTERS = "!#$%&'*+-.^_`|~"
 
@@ -35,10 +35,10 @@ TOKEN_CHARACTERS = "!#$%&'*+-.^_`|~"
 class Remote:
     """A server at a URL.
 
-    `token`: what it is shown as ``Authorization: Bearer``; a text, or a function that returns one, called for
-    each request. `headers`: more that it is sent. `tls_ca`: a file of certificates to trust instead of the
-    usual ones. `protocol_version`: the version to speak; otherwise the latest that the server knows. Raises
-    DefinitionError.
+    `token`: the bearer token, sent as ``Authorization: Bearer``; a string, or a function that returns one and
+    is called for each request. `headers`: additional request headers. `tls_ca`: a file of CA certificates to
+    trust instead of the default ones. `protocol_version`: the version to use; by default the latest that the
+    server supports. Raises DefinitionError.
     """
 
     OPTIONS = ("headers", "protocol_version", "tls_ca", "token")
@@ -68,7 +68,7 @@ class Remote:
             if not callable(token):
                 _check_token(token)
         self.tls: SSLContext | None = None
-        """What to trust, if it is not the usual."""
+        """TLS settings for `tls_ca`; None for the default trust store."""
         if tls_ca is not None:
             self.tls = _trusting(tls_ca)
         if protocol_version is not None and protocol_version not in VERSIONS:
@@ -80,7 +80,7 @@ class Remote:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is on this machine."""
+        """Whether the host is this machine."""
         from ipaddress import ip_address
 
         try:
@@ -90,12 +90,12 @@ class Remote:
 
     @property
     def is_open_to_listeners(self) -> bool:
-        """Whether what opens it goes over the network in the clear."""
+        """Whether the credentials are sent without encryption over a network."""
         secret = self._token is not None or bool(self.headers)
         return secret and not self.is_local and self.url.lower().startswith("http:")
 
     def credentials(self) -> dict[str, str]:
-        """Return the headers that open the server. Raises DefinitionError for a token that is none."""
+        """Return the headers that authenticate us. Raises DefinitionError for an invalid token."""
         if self._token is None:
             return self.headers
         token = self._token() if callable(self._token) else self._token
@@ -109,21 +109,21 @@ class Remote:
         return self._token is not None or any(name.lower() == "authorization" for name in self.headers)
 
     def hide(self, text: str) -> str:
-        """Return a text without what opens the server."""
+        """Return a text with the credentials removed."""
         for secret in self._secrets:
             text = text.replace(secret, MASK)
         return text
 
 
 def shown(url: str) -> str:
-    """Return an address without what may hold a secret: name and password, query and fragment."""
+    """Return a URL without user name, password, query and fragment, which may contain secrets."""
     parts = urlsplit(url)
     place = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{place}{parts.path}"
 
 
 def _checked(url: str) -> tuple[str, str]:
-    """Return the host of a URL, and the URL as it may be shown."""
+    """Return the host of a URL, and the URL as it may be shown. Raises DefinitionError."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -153,7 +153,7 @@ def _trusting(path: str) -> SSLContext:
 
 
 def is_header_name(text: str) -> bool:
-    """Whether a header may be called so (RFC 9110, 5.6.2: tokens)."""
+    """Whether a text is a valid header name (RFC 9110, 5.6.2: tokens)."""
     return bool(text) and all(c.isascii() and (c.isalnum() or c in TOKEN_CHARACTERS) for c in text)
 
 
@@ -169,7 +169,7 @@ def _check_header(name: str, value: str) -> None:
 
 
 def _check_token(token: object) -> None:
-    """Raise DefinitionError for what cannot stand in a header; the message does not tell it."""
+    """Raise DefinitionError for a token that cannot be a header value. The message does not contain it."""
     if not isinstance(token, str):
         raise DefinitionError(f"proxy: token: expected a text, got {type(token).__name__}")
     if not token or not token.isascii() or not token.isprintable() or " " in token:

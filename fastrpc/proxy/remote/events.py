@@ -1,7 +1,7 @@
-"""Reads a stream of server-sent events (WHATWG HTML, 9.2: server-sent events), piece by piece. No I/O.
+"""An incremental parser of server-sent events (WHATWG HTML, 9.2: server-sent events). No I/O.
 
-Bytes go in as they come, whole events come out. A line may end with CR, LF or both, and may be cut anywhere.
-What is kept of an unfinished event is bounded. Costs one search a piece: what was searched is not again.
+Bytes go in as they arrive, complete events come out. A line ends with CR, LF or CRLF, and may be split
+anywhere. The memory for an unfinished event is bounded. Each byte is searched once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class TooLong(ValueError):
 
 
 class Event:
-    """One event: its kind, ``message`` unless said, its data, and its id, None if it has none."""
+    """One event: its type (``message`` by default), its data, and its id, or None."""
 
     __slots__ = ("data", "id", "kind")
 
@@ -29,8 +29,7 @@ class Event:
 
 
 class Events:
-    """A stream. `last_id` and `retry_seconds` are what the server has said last, None as long as it has
-    not."""
+    """The parser's state for one stream. `last_id` and `retry_seconds` are the last values, or None."""
 
     def __init__(self, limit: int) -> None:
         self.last_id: str | None = None
@@ -46,14 +45,14 @@ class Events:
         self._id: str | None = None
 
     def begin_anew(self) -> None:
-        """The rest comes on another connection: what was cut off comes again."""
+        """Discard an incomplete event: a new connection sends it again."""
         self._rest.clear()
         self._searched = 0
         self._begun = self._after_cr = False
         self._kind, self._data, self._length, self._id = "", [], 0, None
 
     def feed(self, piece: bytes) -> Iterator[Event]:
-        """Take a piece of the stream; yield the events that it completes. Raises TooLong."""
+        """Parse a chunk of the stream; yield the events that it completes. Raises TooLong."""
         for line in self._lines(piece):
             if line:
                 self._field(line)
@@ -106,7 +105,7 @@ class Events:
             self.retry_seconds = int(value) / 1000
 
     def _dispatch(self) -> Event | None:
-        """An event is over. One with nothing in it is none to our purpose, but its id counts."""
+        """End an event. An event without data is dropped, but its id is stored."""
         kind, data, id = self._kind or "message", self._data, self._id
         self._kind, self._data, self._length, self._id = "", [], 0, None
         if id is not None:

@@ -1,8 +1,9 @@
-"""A server that is spoken to over HTTP: which era and transport it knows is found out, then used.
+"""A connection to a server over HTTP: finds out which protocol version and transport it supports.
 
-As MCP 2026-07-28 says (versioning: backwards compatibility): `server/discover` first; an answer of that era
-decides for it. Anything else that no error explains: `initialize`; where that is refused with 400, 404 or
-405, a GET, whose stream is HTTP+SSE if its first event says so. Each transport is a module of its own.
+The order is that of MCP 2026-07-28 (versioning: backwards compatibility). First `server/discover`: a valid
+result selects the stateless transport. Any other answer leads to `initialize`. If `initialize` is refused
+with status 400, 404 or 405, a GET is tried: an `endpoint` event selects HTTP+SSE. Each transport is a module
+of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 
 from fastrpc import log
 from fastrpc.errors import ToolError
-from fastrpc.proxy.peer import Peer
+from fastrpc.proxy.peer import UpstreamClient
 from fastrpc.proxy.remote.wire import Refused, Wire
 from fastrpc.proxy.requests import RemoteError
 from fastrpc.versions import LATEST_LEGACY, LEGACY_VERSIONS, MODERN, SERVER_KEY
@@ -24,22 +25,23 @@ if TYPE_CHECKING:
     from fastrpc.proxy.peer import Owner
     from fastrpc.proxy.remote.address import Remote
     from fastrpc.proxy.remote.transport import Transport
-    from fastrpc.proxy.requests import Asked
+    from fastrpc.proxy.requests import PendingRequest
 
 PROBE_SECONDS = 5.0
-"""How long a server may take to say whether it knows 2026-07-28; then it is taken not to."""
+"""Seconds that a server may take to answer `server/discover`; after that it is treated as a session server.
+"""
 LEAVE_SECONDS = 1.0
 
 UNSUPPORTED_VERSION = -32022
 NO_LEGACY_HTTP = (400, 404, 405)
-"""Statuses of `initialize` after which an older transport is tried."""
+"""Statuses of a refused `initialize` after which HTTP+SSE is tried."""
 
 
-class HttpPeer(Peer):
-    """A server at a URL."""
+class HttpClient(UpstreamClient):
+    """A connection to a server at a URL."""
 
-    def __init__(self, owner: Owner, told: dict[str, Any], remote: Remote) -> None:
-        super().__init__(owner, told)
+    def __init__(self, owner: Owner, initialize_params: dict[str, Any], remote: Remote) -> None:
+        super().__init__(owner, initialize_params)
         self._wire = Wire(remote)
         self._remote = remote
         self._transport: Transport | None = None
@@ -49,9 +51,9 @@ class HttpPeer(Peer):
                 "warning", f"{remote.shown}: what opens it goes over the network in the clear: use https"
             )
 
-    # --- the beginning --------------------------------------------------------------------------------
+    # --- connecting -----------------------------------------------------------------------------------
 
-    async def introduce(self) -> dict[str, Any]:
+    async def initialize(self) -> dict[str, Any]:
         wanted = self._remote.protocol_version
         if wanted in (None, MODERN):
             found = await self._discover()
@@ -62,12 +64,12 @@ class HttpPeer(Peer):
         return await self._initialize(wanted or LATEST_LEGACY)
 
     async def _discover(self) -> dict[str, Any] | None:
-        """Return what a server of 2026-07-28 says of itself; None if it is none."""
+        """Return the DiscoverResult of a server of 2026-07-28; None for any other server."""
         from fastrpc.proxy.remote.stateless import StatelessTransport
 
         self._transport = transport = StatelessTransport(self, self._wire)
         try:
-            found = await asyncio.wait_for(self._ask_what_it_is(), PROBE_SECONDS)
+            found = await asyncio.wait_for(self._send_discover(), PROBE_SECONDS)
         except (asyncio.TimeoutError, RemoteError):
             return None
         except Refused as error:
@@ -77,12 +79,12 @@ class HttpPeer(Peer):
         supported = found.get("supportedVersions")
         if not isinstance(supported, list) or MODERN not in supported:
             return None
-        self.modern = True
+        self.stateless = True
         found["serverInfo"] = (found.get("_meta") or {}).get(SERVER_KEY)
         await transport.begin(found["capabilities"])
         return found
 
-    async def _ask_what_it_is(self) -> dict[str, Any]:
+    async def _send_discover(self) -> dict[str, Any]:
         try:
             return await self.request("server/discover")
         except RemoteError as error:
@@ -90,7 +92,7 @@ class HttpPeer(Peer):
             supported = data.get("supported")
             if error.code != UNSUPPORTED_VERSION or not isinstance(supported, list):
                 raise
-            if MODERN in supported:  # what it has just refused: it may think better of it
+            if MODERN in supported:  # the version it has just refused: try again once
                 return await self.request("server/discover")
             if any(version in LEGACY_VERSIONS for version in supported):
                 raise
@@ -102,95 +104,95 @@ class HttpPeer(Peer):
 
         self._transport = SessionTransport(self, self._wire)
         try:
-            return await self.shake_hands(version)
+            return await self.handshake(version)
         except (Refused, RemoteError) as refusal:
             if refusal.status not in NO_LEGACY_HTTP:
                 raise
-            return await self._initialize_old(version, refusal)
+            return await self._initialize_sse(version, refusal)
 
-    async def _initialize_old(self, version: str, refusal: Exception) -> dict[str, Any]:
-        """Try HTTP+SSE (MCP 2024-11-05). If it is not that either, the first refusal counts."""
+    async def _initialize_sse(self, version: str, refusal: Exception) -> dict[str, Any]:
+        """Try HTTP+SSE (MCP 2024-11-05). If that fails too, raise the first refusal."""
         from fastrpc.proxy.remote.sse import SseTransport
 
         self._transport = transport = SseTransport(self, self._wire)
         if not await transport.open():
             raise refusal
-        return await self.shake_hands(version)
+        return await self.handshake(version)
 
-    def agreed(self, version: str) -> None:
+    def set_version(self, version: str) -> None:
         if self._transport is not None:
-            self._transport.agreed(version)
+            self._transport.set_version(version)
 
-    # --- asking ---------------------------------------------------------------------------------------
+    # --- requests -------------------------------------------------------------------------------------
 
-    def take(self, message: Any, of: Asked | None = None) -> None:
+    def on_message(self, message: Any, of: PendingRequest | None = None) -> None:
         error = message.get("error") if isinstance(message, dict) else None
         if isinstance(error, dict) and isinstance(error.get("message"), str):
             error["message"] = self._remote.hide(error["message"])
-        super().take(message, of)
+        super().on_message(message, of)
 
     @property
     def transport(self) -> Transport:
         assert self._transport is not None
         return self._transport
 
-    def put(self, asked: Asked, message: dict[str, Any]) -> None:
-        self.transport.put(asked, message)
+    def send_request(self, pending: PendingRequest, message: dict[str, Any]) -> None:
+        self.transport.send_request(pending, message)
 
-    def withdraw(self, asked: Asked) -> None:
-        self.transport.withdraw(asked)
+    def withdraw(self, pending: PendingRequest) -> None:
+        self.transport.withdraw(pending)
 
-    async def tell(self, message: dict[str, Any], asked: Asked | None = None) -> None:
-        await self.transport.tell(message, asked)
+    async def send(self, message: dict[str, Any], pending: PendingRequest | None = None) -> None:
+        await self.transport.send(message, pending)
 
-    def tell_soon(self, message: dict[str, Any]) -> None:
-        self.spawn(self._tell_quietly(message))
+    def send_nowait(self, message: dict[str, Any]) -> None:
+        self.spawn(self._send_quietly(message))
 
-    async def _tell_quietly(self, message: dict[str, Any]) -> None:
+    async def _send_quietly(self, message: dict[str, Any]) -> None:
         try:
-            await self.tell(message)
+            await self.send(message)
         except ToolError as error:
             log.write("info", f"the server behind was not told: {error}")
 
     async def watch(self, uris: set[str]) -> None:
-        if self.modern:
+        if self.stateless:
             await self.transport.watch(uris)
         else:
             await super().watch(uris)
 
     def check_tool(self, entry: dict[str, Any]) -> None:
-        if self.modern:
+        if self.stateless:
             from fastrpc.proxy.remote.stateless import check_marks
 
             check_marks(entry["inputSchema"])
 
-    def list_anew(self) -> None:
-        """What the server offers may have changed without a word of it."""
-        self.owner.list_anew()
+    def relist(self) -> None:
+        """List everything again: the server may have changed without a notification."""
+        self.owner.relist()
 
     def schema_of(self, tool: str) -> dict[str, Any]:
-        """Return the input schema of one of the server's tools; empty if it is not known."""
+        """Return the input schema of a tool of the server; empty if the tool is not known."""
         return self.owner.schema_of(tool)
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run something for as long as the conversation lasts."""
+        """Start a task that is cancelled when the connection is closed."""
         task = self.loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    # --- the end --------------------------------------------------------------------------------------
+    # --- closing --------------------------------------------------------------------------------------
 
     async def leave(self) -> None:
-        if self.ended is not None:  # what is on its way finds out what becomes of it
+        if self.ended is not None:  # let pending requests finish with their own errors
             deadline = self.loop.time() + LEAVE_SECONDS
-            while self._waiting and self.loop.time() < deadline:
+            while self._pending and self.loop.time() < deadline:
                 await asyncio.sleep(0.01)
         self.fail_all(self.ended or "it is left")
         try:
             await asyncio.wait_for(self._leave(), LEAVE_SECONDS)
         except (asyncio.TimeoutError, ToolError):
-            pass  # the server finds out by itself
+            pass  # the server notices that the connection has closed
 
     async def _leave(self) -> None:
         try:

@@ -1,9 +1,8 @@
-"""Streamable HTTP up to 2025-11-25: a session, a POST for each message, and a stream for what comes unasked.
+"""Streamable HTTP up to 2025-11-25: a session, a POST for each message, and a GET stream for server messages.
 
-An answer is a body or a stream. A stream that breaks is taken up again behind the last event that came, where
-its events have ids; without ids a request whose answer is lost has failed, since asking again could do it
-twice. A session that the server does not know any more ends the conversation, and the next request begins
-another.
+The answer to a POST is a JSON body or an event stream. A broken stream is resumed after the last event id.
+Without event ids a request whose answer is lost fails, because sending it again could execute it twice. When
+the server no longer knows the session, the connection ends and the next request begins a new one.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ if TYPE_CHECKING:
 
     from fastrpc.proxy.remote.transport import Client
     from fastrpc.proxy.remote.wire import Answer, Wire
-    from fastrpc.proxy.requests import Asked
+    from fastrpc.proxy.requests import PendingRequest
 
 HEADER_SINCE = "2025-06-18"
-"""From this version on each request names the version (MCP 2025-06-18: MCP-Protocol-Version)."""
+"""The first version that needs the header MCP-Protocol-Version (MCP 2025-06-18)."""
 
 MOST_ATTEMPTS = 6
-"""How often in a row an answer that is on its way is fetched in vain; then it is lost."""
+"""Attempts in a row to resume a stream without a new event; then the request fails."""
 LONGEST_PAUSE = 30.0
-"""A server may ask for more time before we come back; it gets no more than this."""
+"""Upper bound, in seconds, of the retry delay that a server may ask for."""
 GONE = "it does not know our session any more"
 
 
 class SessionTransport:
-    """The transport of 2025-03-26 to 2025-11-25."""
+    """The Streamable HTTP transport of versions 2025-03-26 to 2025-11-25."""
 
     def __init__(self, client: Client, wire: Wire) -> None:
         self._client = client
@@ -45,7 +44,7 @@ class SessionTransport:
         self._session: str | None = None
         self._version: str | None = None
 
-    def agreed(self, version: str) -> None:
+    def set_version(self, version: str) -> None:
         self._version = version
 
     def _headers(self, last_id: str | None = None) -> dict[str, str]:
@@ -63,61 +62,63 @@ class SessionTransport:
 
     # --- requests -------------------------------------------------------------------------------------
 
-    def put(self, asked: Asked, message: dict[str, Any]) -> None:
-        asked.task = self._client.spawn(self._ask(asked, message))
+    def send_request(self, pending: PendingRequest, message: dict[str, Any]) -> None:
+        pending.task = self._client.spawn(self._send_request(pending, message))
 
-    def withdraw(self, asked: Asked) -> None:
-        if asked.task is not None:
-            asked.task.cancel()
-        if asked.method != "initialize":
-            params = {"requestId": asked.id}
-            self._client.tell_soon({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+    def withdraw(self, pending: PendingRequest) -> None:
+        if pending.task is not None:
+            pending.task.cancel()
+        if pending.method != "initialize":
+            params = {"requestId": pending.id}
+            self._client.send_nowait(
+                {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+            )
 
-    async def _ask(self, asked: Asked, message: dict[str, Any]) -> None:
+    async def _send_request(self, pending: PendingRequest, message: dict[str, Any]) -> None:
         try:
-            await self._post(asked, message)
+            await self._post(pending, message)
         except (ToolError, RemoteError) as error:
-            self._client.fail(asked, error)
-        except Exception as error:  # the caller must not wait for ever
-            log.write("error", f"{asked.method} failed on the way to the server behind", error)
-            self._client.fail(asked, WireError(f"the request could not be sent: {error!r:.200}"))
+            self._client.fail(pending, error)
+        except Exception as error:  # the caller must not hang
+            log.write("error", f"{pending.method} failed on the way to the server behind", error)
+            self._client.fail(pending, WireError(f"the request could not be sent: {error!r:.200}"))
 
-    async def _post(self, asked: Asked, message: dict[str, Any]) -> None:
+    async def _post(self, pending: PendingRequest, message: dict[str, Any]) -> None:
         events = Events(LONGEST_BODY)
         try:
             async with self._wire.send("POST", self._posting(), to_json(message)) as answer:
-                self._check_session(answer, asked)
-                if asked.method == "initialize":
+                self._check_session(answer, pending)
+                if pending.method == "initialize":
                     self._session = answer.header("mcp-session-id")
                 if not answer.is_stream:
-                    await self._read_body(answer, asked)
+                    await self._read_body(answer, pending)
                     return
-                await self._read(answer, events, asked)
+                await self._read(answer, events, pending)
         except Unreachable:
             raise
         except WireError:
             if events.last_id is None:
                 raise
-        await self._resume(asked, events)
+        await self._resume(pending, events)
 
-    async def _read_body(self, answer: Answer, asked: Asked) -> None:
+    async def _read_body(self, answer: Answer, pending: PendingRequest) -> None:
         for message in await answer.messages():
             check_answers(message, answer.status)
-            self._client.take(message, asked)
-        if self._client.waits_for(asked):
+            self._client.on_message(message, pending)
+        if self._client.is_pending(pending):
             raise WireError("the server behind this one sent no answer to the request")
 
-    async def _read(self, answer: Answer, events: Events, asked: Asked | None) -> None:
+    async def _read(self, answer: Answer, events: Events, pending: PendingRequest | None) -> None:
         async for event in answer.events(events):
             if event.kind == "message":
-                self._client.take(parsed(event.data), asked)
-            if asked is not None and not self._client.waits_for(asked):
+                self._client.on_message(parsed(event.data), pending)
+            if pending is not None and not self._client.is_pending(pending):
                 return
 
-    async def _resume(self, asked: Asked, events: Events) -> None:
-        """Fetch the rest of a stream that has ended before the answer came."""
+    async def _resume(self, pending: PendingRequest, events: Events) -> None:
+        """Resume a stream that ended before the response came. Raises WireError and SessionGone."""
         attempts = 0
-        while self._client.waits_for(asked):
+        while self._client.is_pending(pending):
             if events.last_id is None or attempts == MOST_ATTEMPTS:
                 raise WireError("the connection to the server behind this one ended before the answer came")
             last_id = events.last_id
@@ -129,7 +130,7 @@ class SessionTransport:
                     if not answer.is_stream:
                         raise answer.refusal()
                     events.begin_anew()
-                    await self._read(answer, events, asked)
+                    await self._read(answer, events, pending)
             except Refused as error:
                 if error.status < 500 and error.status != 429:
                     raise
@@ -139,25 +140,25 @@ class SessionTransport:
 
     @staticmethod
     def _pause(events: Events, attempts: int) -> float:
-        """Return how long to wait before a stream is taken up again."""
+        """Return the delay, in seconds, before a stream is resumed."""
         if events.retry_seconds is not None and attempts == 0:
             return min(events.retry_seconds, LONGEST_PAUSE)
         return max(PAUSES[min(attempts, len(PAUSES) - 1)], min(events.retry_seconds or 0.0, LONGEST_PAUSE))
 
-    def _check_session(self, answer: Answer, asked: Asked | None = None) -> None:
-        """Raise WireError for the status that says so (MCP 2025-11-25, session management).
+    def _check_session(self, answer: Answer, pending: PendingRequest | None = None) -> None:
+        """Raise WireError if the status says that the session has ended (MCP 2025-11-25, session management).
 
-        A request that comes to it itself, `asked`, may be made anew: it has not been looked at. The others
-        that are on their way find out for themselves.
+        `pending` is the request that this answer belongs to. The server has not processed it: it fails with
+        SessionGone and may be sent again. Other pending requests receive their own answers.
         """
         if answer.status != 404 or self._session is None:
             return
-        if asked is not None:
-            self._client.fail(asked, SessionGone(f"the server behind this one: {GONE}"))
+        if pending is not None:
+            self._client.fail(pending, SessionGone(f"the server behind this one: {GONE}"))
         self._client.expire(GONE)
         raise WireError(f"the server behind this one: {GONE}")
 
-    async def tell(self, message: dict[str, Any], asked: Asked | None = None) -> None:
+    async def send(self, message: dict[str, Any], pending: PendingRequest | None = None) -> None:
         async with self._wire.send("POST", self._posting(), to_json(message)) as answer:
             self._check_session(answer)
             if answer.status >= 300:
@@ -166,13 +167,12 @@ class SessionTransport:
             self._client.spawn(self._listen())
 
     async def watch(self, uris: set[str]) -> None:
-        """Resources are subscribed to by requests."""
+        """Does nothing: resources/subscribe is sent as a request."""
 
-    # --- what comes unasked ---------------------------------------------------------------------------
+    # --- the GET stream -------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        """Read the stream of what belongs to no request, where the server has one, for as long as we
-        speak."""
+        """Read the GET stream, if the server offers one, until the connection ends."""
         events = Events(LONGEST_BODY)
         attempts = 0
         while self._client.ended is None:
@@ -183,12 +183,12 @@ class SessionTransport:
                     self._check_session(answer)
                     if answer.is_stream:
                         if attempts and events.last_id is None:
-                            self._client.list_anew()  # who knows what has changed in between
+                            self._client.relist()  # changes may have been missed
                         events.begin_anew()
                         await self._read(answer, events, None)
                     elif answer.status < 500:
                         if events.last_id is None:
-                            return  # it has none
+                            return  # the server offers no stream
                         events = Events(LONGEST_BODY)
             except WireError as error:
                 log.write("info", f"the stream of what comes unasked broke: {error}")
@@ -197,10 +197,10 @@ class SessionTransport:
             await asyncio.sleep(self._pause(events, attempts))
             attempts += 1
 
-    # --- the end --------------------------------------------------------------------------------------
+    # --- closing --------------------------------------------------------------------------------------
 
     async def leave(self) -> None:
-        """End the session (MCP 2025-11-25: a client that needs it no longer SHOULD send DELETE)."""
+        """End the session with DELETE (MCP 2025-11-25: session management). Raises WireError."""
         if self._session is None or self._client.ended is not None:
             return
         async with self._wire.send("DELETE", self._headers()):

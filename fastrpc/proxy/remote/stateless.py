@@ -1,8 +1,8 @@
-"""2026-07-28 over HTTP: each request a POST that says all of itself, its answer a body or a stream.
+"""MCP 2026-07-28 over HTTP: each request is a self-contained POST, answered by a body or a stream.
 
-What a router may want to know stands in headers. To stop waiting is to cancel: the stream is closed. Changes
-come on a stream of their own, `subscriptions/listen`, opened again when it breaks; what may have been missed
-meanwhile is listed anew.
+Headers repeat the values that a router needs. Closing the stream cancels the request. Change notifications
+arrive on a separate stream, `subscriptions/listen`, which is opened again when it breaks; everything is then
+listed again, because notifications may have been missed.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
     from fastrpc.proxy.remote.transport import Client
     from fastrpc.proxy.remote.wire import Answer, Wire
-    from fastrpc.proxy.requests import Asked
+    from fastrpc.proxy.requests import PendingRequest
 
 ACKNOWLEDGED_SECONDS = 5.0
-"""How long the lists wait until the server has agreed to tell of their changes."""
+"""Seconds to wait for the acknowledgement of a subscription before the lists are read."""
 
 MARK = "x-mcp-header"
 PLAIN = ("string", "integer", "boolean")
-"""Types of arguments that may stand in a header, if they are there."""
+"""Types of arguments that a header may carry."""
 DATA = ("const", "default", "enum", "example", "examples")
-"""Members of a schema that hold no schemas."""
+"""Keywords of JSON Schema whose values are data, not schemas."""
 
 FROM_CLIENT = ("elicitation", "sampling", "roots")
 
@@ -51,11 +51,11 @@ class StatelessTransport:
         self._listening: asyncio.Task[None] | None = None
         self._last_stream = 0
 
-    def agreed(self, version: str) -> None:
-        """There is nothing to agree on."""
+    def set_version(self, version: str) -> None:
+        """Does nothing: this version has no handshake."""
 
     async def begin(self, capabilities: dict[str, Any]) -> None:
-        """The server has said what it can do: hear of its changes before the lists are read."""
+        """Subscribe to list changes that the server declares, before the lists are read."""
         for name in ("tools", "prompts", "resources"):
             if (capabilities.get(name) or {}).get("listChanged"):
                 self._filter[f"{name}ListChanged"] = True
@@ -64,29 +64,33 @@ class StatelessTransport:
 
     # --- requests -------------------------------------------------------------------------------------
 
-    def put(self, asked: Asked, message: dict[str, Any]) -> None:
+    def send_request(self, pending: PendingRequest, message: dict[str, Any]) -> None:
         params = message["params"]
-        params["_meta"] = {**params.get("_meta", {}), **self._envelope(asked)}
-        asked.task = self._client.spawn(self._ask(asked, message))
+        params["_meta"] = {**params.get("_meta", {}), **self._envelope(pending)}
+        pending.task = self._client.spawn(self._send_request(pending, message))
 
-    def withdraw(self, asked: Asked) -> None:
-        if asked.task is not None:
-            asked.task.cancel()
+    def withdraw(self, pending: PendingRequest) -> None:
+        if pending.task is not None:
+            pending.task.cancel()
 
-    async def tell(self, message: dict[str, Any], asked: Asked | None = None) -> None:
-        """There is nothing that a client tells a server in this version."""
+    async def send(self, message: dict[str, Any], pending: PendingRequest | None = None) -> None:
+        """Does nothing: in this version a client sends no notifications and no responses."""
 
-    def _envelope(self, asked: Asked) -> dict[str, Any]:
-        told = self._client.told
-        capabilities = told["capabilities"]
-        if asked.context is not None:  # each request may be another client's
-            said = asked.context.client_capabilities
-            capabilities = {name: said[name] for name in FROM_CLIENT if name in said}
+    def _envelope(self, pending: PendingRequest) -> dict[str, Any]:
+        initialize_params = self._client.initialize_params
+        capabilities = initialize_params["capabilities"]
+        if pending.context is not None:  # each request may come from a different client
+            declared = pending.context.client_capabilities
+            capabilities = {name: declared[name] for name in FROM_CLIENT if name in declared}
             if "roots" in capabilities:
                 capabilities["roots"] = {}
-        found = {VERSION_KEY: MODERN, CAPABILITIES_KEY: capabilities, CLIENT_KEY: told["clientInfo"]}
-        if asked.context is not None:
-            found[LOG_KEY] = "debug"  # each client's own level is judged here
+        found = {
+            VERSION_KEY: MODERN,
+            CAPABILITIES_KEY: capabilities,
+            CLIENT_KEY: initialize_params["clientInfo"],
+        }
+        if pending.context is not None:
+            found[LOG_KEY] = "debug"  # levels are filtered for each client here
         return found
 
     def _headers(self, message: dict[str, Any]) -> dict[str, str]:
@@ -107,38 +111,38 @@ class StatelessTransport:
                     headers[f"Mcp-Param-{mark}"] = encoded(_text_of(value))
         return headers
 
-    async def _ask(self, asked: Asked, message: dict[str, Any]) -> None:
+    async def _send_request(self, pending: PendingRequest, message: dict[str, Any]) -> None:
         try:
             async with self._wire.send("POST", self._headers(message), to_json(message)) as answer:
-                await self._read(answer, asked)
-            if self._client.waits_for(asked):
+                await self._read(answer, pending)
+            if self._client.is_pending(pending):
                 raise WireError("the server behind this one ended its answer before the result")
         except (ToolError, RemoteError) as error:
-            self._client.fail(asked, error)
-        except Exception as error:  # the caller must not wait for ever
-            log.write("error", f"{asked.method} failed on the way to the server behind", error)
-            self._client.fail(asked, WireError(f"the request could not be sent: {error!r:.200}"))
+            self._client.fail(pending, error)
+        except Exception as error:  # the caller must not hang
+            log.write("error", f"{pending.method} failed on the way to the server behind", error)
+            self._client.fail(pending, WireError(f"the request could not be sent: {error!r:.200}"))
 
-    async def _read(self, answer: Answer, asked: Asked) -> None:
+    async def _read(self, answer: Answer, pending: PendingRequest) -> None:
         if not answer.is_stream:
             for message in await answer.messages():
                 check_answers(message, answer.status)
-                self._client.take(_plain(message, asked), asked)
+                self._client.on_message(_plain(message, pending), pending)
             return
         async for event in answer.events(Events(LONGEST_BODY)):
-            self._client.take(_plain(parsed(event.data), asked), asked)
-            if not self._client.waits_for(asked):
+            self._client.on_message(_plain(parsed(event.data), pending), pending)
+            if not self._client.is_pending(pending):
                 return
 
     # --- changes --------------------------------------------------------------------------------------
 
     async def watch(self, uris: set[str]) -> None:
-        """Hear of changes of these resources too."""
+        """Subscribe to changes of these resources too."""
         self._filter["resourceSubscriptions"] = sorted(uris)
         await self._listen()
 
     async def _listen(self) -> None:
-        """Open a stream with the filter as it is now; the one before is left when it stands."""
+        """Open a stream with the current filter, and close the previous one once it is acknowledged."""
         before = self._listening
         acknowledged = asyncio.Event()
         self._listening = self._client.spawn(self._keep_listening(dict(self._filter), acknowledged))
@@ -154,7 +158,7 @@ class StatelessTransport:
         while True:
             began = self._client.loop.time()
             try:
-                await self._hear(wanted, acknowledged)
+                await self._read_stream(wanted, acknowledged)
             except RemoteError as error:
                 log.write("info", f"the server behind tells of no changes: {error}")
                 acknowledged.set()
@@ -171,13 +175,13 @@ class StatelessTransport:
             await asyncio.sleep(PAUSES[min(attempts, len(PAUSES) - 1)])
             attempts += 1
 
-    async def _hear(self, wanted: dict[str, Any], acknowledged: asyncio.Event) -> None:
-        """Read one stream to its end."""
+    async def _read_stream(self, wanted: dict[str, Any], acknowledged: asyncio.Event) -> None:
+        """Read one `subscriptions/listen` stream to its end. Raises RemoteError and WireError."""
         self._last_stream += 1
         envelope = {
             VERSION_KEY: MODERN,
             CAPABILITIES_KEY: {},
-            CLIENT_KEY: self._client.told["clientInfo"],
+            CLIENT_KEY: self._client.initialize_params["clientInfo"],
         }
         id = f"listen-{self._last_stream}"
         message = {
@@ -203,21 +207,21 @@ class StatelessTransport:
                         raise RemoteError(found["error"])
                     return
                 if found.get("method") != "notifications/subscriptions/acknowledged":
-                    self._client.take(found)
+                    self._client.on_message(found)
                     continue
-                if acknowledged.is_set():  # it was not the first: who knows what has changed in between
-                    self._client.list_anew()
+                if acknowledged.is_set():  # a reconnection: changes may have been missed
+                    self._client.relist()
                 acknowledged.set()
 
     async def leave(self) -> None:
-        """A stream that is closed is ended."""
+        """Does nothing: cancelling the tasks closes the streams."""
 
 
-def _plain(message: Any, asked: Asked) -> Any:
-    """Return a message whose result does not say anew whose it is: our own results say that of us."""
+def _plain(message: Any, pending: PendingRequest) -> Any:
+    """Return a message without the `serverInfo` in its result's `_meta`: our own results name this server."""
     result = message.get("result") if isinstance(message, dict) else None
     meta = result.get("_meta") if isinstance(result, dict) else None
-    if isinstance(meta, dict) and SERVER_KEY in meta and asked.method != "server/discover":
+    if isinstance(meta, dict) and SERVER_KEY in meta and pending.method != "server/discover":
         del meta[SERVER_KEY]
         if not meta:
             del message["result"]["_meta"]
@@ -225,12 +229,12 @@ def _plain(message: Any, asked: Asked) -> Any:
 
 
 def check_marks(schema: Any) -> None:
-    """Raise ValueError for an input schema that asks for headers as none may (MCP 2026-07-28, x-mcp-header).
+    """Raise ValueError for an input schema with an invalid ``x-mcp-header`` (MCP 2026-07-28).
 
-    A client must leave out a tool that has one.
+    A client must leave out a tool with such a schema.
     """
     seen: set[str] = set()
-    waiting: list[tuple[Any, bool]] = [(schema, False)]  # and whether it is an argument that can be reached
+    waiting: list[tuple[Any, bool]] = [(schema, False)]  # each with: can it be an argument
     at_root = True
     while waiting:
         node, reached = waiting.pop()
@@ -272,7 +276,7 @@ def _text_of(value: str | int) -> str:
 
 
 def encoded(text: str) -> str:
-    """Return a text as a header's value: plain, or base64 of UTF-8 where it could be misread."""
+    """Return a text as a header value: as it is, or as base64 of UTF-8 where it could be misread."""
     plain = text.isascii() and text.isprintable() and text == text.strip()
     if plain and not (text.startswith("=?base64?") and text.endswith("?=")):
         return text

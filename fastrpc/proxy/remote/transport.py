@@ -1,8 +1,8 @@
-"""What the transports of MCP over HTTP have in common: their port, their client's, and how a stream is read.
+"""What the HTTP transports share: the protocols `Transport` and `Client`, and how a stream is read.
 
-A `Transport` carries the messages of one conversation as some versions of the protocol have it; there are
-three, in `stateless`, `session` and `sse`. What comes in is handed to the `Client`, of which a transport
-knows no more than is written here. No I/O; which transport a server knows is left to `HttpPeer`.
+A `Transport` carries the messages of one connection, for some versions of the protocol; there are three, in
+`stateless`, `session` and `sse`. It hands incoming messages to its `Client`. No I/O; `HttpClient` selects the
+transport.
 """
 
 from __future__ import annotations
@@ -17,78 +17,77 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any, Protocol
 
-    from fastrpc.proxy.requests import Asked
+    from fastrpc.proxy.requests import PendingRequest
 
     class Transport(Protocol):
-        """How messages go to one server and come from it."""
+        """Carries the messages of one connection."""
 
-        def agreed(self, version: str) -> None:
-            """The handshake has chosen a version."""
+        def set_version(self, version: str) -> None:
+            """Store the protocol version that the handshake chose."""
 
-        def put(self, asked: Asked, message: dict[str, Any]) -> None:
-            """Send a request; its answer is taken, or it fails."""
+        def send_request(self, pending: PendingRequest, message: dict[str, Any]) -> None:
+            """Send a request in the background; its answer goes to `Client.on_message` or `Client.fail`."""
 
-        def withdraw(self, asked: Asked) -> None:
-            """The answer to a request is not waited for any more."""
+        def withdraw(self, pending: PendingRequest) -> None:
+            """Cancel a request whose caller no longer waits."""
 
-        async def tell(self, message: dict[str, Any], asked: Asked | None = None) -> None:
-            """Send a notification, or an answer to what the server has asked during a request. Raises
+        async def send(self, message: dict[str, Any], pending: PendingRequest | None = None) -> None:
+            """Send a notification, or the response to a request that the server sent during `pending`. Raises
             ToolError."""
 
         async def watch(self, uris: set[str]) -> None:
-            """Have the server tell when these resources change, where no request does it."""
+            """Subscribe to changes of these resources, if that needs no request."""
 
         async def leave(self) -> None:
-            """End the conversation. Raises ToolError."""
+            """Close the connection. Raises ToolError."""
 
     class Client(Protocol):
-        """The MCP client whose messages a transport carries, to one server."""
+        """The connection whose messages a transport carries."""
 
         loop: asyncio.AbstractEventLoop
-        told: dict[str, Any]
-        """What the server is told of us: ``clientInfo`` and ``capabilities``."""
+        initialize_params: dict[str, Any]
+        """Our side of the handshake: ``clientInfo`` and ``capabilities``."""
         ended: str | None
-        """Why nothing can be asked any more; None while it can."""
+        """Why no request can be sent any more; None while the connection is open."""
 
         def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-            """Run something for as long as the conversation lasts."""
+            """Start a task that is cancelled when the connection is closed."""
 
-        def take(self, message: Any, of: Asked | None = None) -> None:
-            """Take a message of the server's. `of`: the request that it came along with, if any."""
+        def on_message(self, message: Any, of: PendingRequest | None = None) -> None:
+            """Handle an incoming message. `of`: the request to which it belongs, if any."""
 
-        def waits_for(self, asked: Asked) -> bool:
-            """Whether a request is still to be answered."""
+        def is_pending(self, pending: PendingRequest) -> bool:
+            """Whether a request is still pending."""
 
-        def fail(self, asked: Asked, error: Exception) -> None:
-            """A request will not be answered."""
+        def fail(self, pending: PendingRequest, error: Exception) -> None:
+            """End a pending request with an error."""
 
-        def tell_soon(self, message: dict[str, Any]) -> None:
-            """Send a notification or an answer, without waiting."""
+        def send_nowait(self, message: dict[str, Any]) -> None:
+            """Send a notification or a response without waiting."""
 
         def expire(self, reason: str) -> bool:
-            """Nothing more can be asked, though what was asked may still be answered. False if it was so
-            before."""
+            """Refuse new requests; pending ones may still be answered. Return False if already done."""
 
         def end(self, reason: str) -> None:
-            """The server is gone: what waits for it fails."""
+            """The connection has ended: fail all pending requests."""
 
-        def list_anew(self) -> None:
-            """What the server offers may have changed without a word of it."""
+        def relist(self) -> None:
+            """List everything again: the server may have changed without a notification."""
 
         def schema_of(self, tool: str) -> dict[str, Any]:
-            """The input schema of one of the server's tools; empty if it is not known."""
+            """Return the input schema of a tool of the server; empty if the tool is not known."""
 
 
 SILENT_SECONDS = 300.0
-"""A stream of changes on which nothing comes for so long, no comment either, is opened anew."""
+"""Seconds without a byte, comments included, after which a stream of changes is opened again."""
 STEADY_SECONDS = 5.0
-"""A stream that has lasted so long was none that breaks at once."""
+"""Seconds that a stream must last to reset the back-off."""
 PAUSES = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""In seconds, between attempts to open it again; the last one from then on."""
+"""Back-off in seconds between attempts to open a stream; the last value repeats."""
 
 
 def parsed(data: str) -> Any:
-    """Return the JSON of an event, or its text where that is none: a client skips what is no message."""
+    """Return the JSON of an event, or its text if it is not JSON; the client logs and skips that."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):

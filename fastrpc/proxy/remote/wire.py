@@ -1,8 +1,8 @@
-"""Requests to one remote server, by httpx: what opens it goes along, what goes wrong becomes a sentence.
+"""HTTP requests to one remote server, by httpx: adds the credentials, turns failures into readable errors.
 
-Certificates are verified. Redirects are followed within the server's own origin alone, so that nobody else is
-ever shown the token. Bodies are bounded. An environment's proxies count, but not on the way to this machine.
-Costs about a millisecond a request; connections are kept and used again.
+TLS certificates are verified. Redirects are followed only within the server's own origin, so that no other
+server receives the token. Bodies are bounded. The environment's HTTP proxies are used, except for this
+machine. A request costs about a millisecond; connections are kept alive.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ CONNECT_SECONDS = 10.0
 WRITE_SECONDS = 60.0
 MOST_REDIRECTS = 5
 LONGEST_BODY = 64 * 1024 * 1024
-"""Of one answer, or one event."""
+"""Bytes of one answer, or of one event."""
 LAST_WORDS = 64 * 1024
-"""Of a body that only says what is wrong."""
+"""Bytes of a body that only describes an error."""
 
 JSON = "application/json"
 STREAM = "text/event-stream"
@@ -39,15 +39,15 @@ SAME_METHOD = (307, 308)
 
 
 class WireError(ToolError):
-    """A request came to nothing: the server was not reached, or what it said is no MCP."""
+    """A request failed: the server could not be reached, or its answer is not MCP."""
 
 
 class Unreachable(WireError):
-    """The server was not reached: it has not seen the request."""
+    """The server could not be reached, and has not received the request."""
 
 
 class Refused(WireError):
-    """The server answered with a status that says no, and with nothing of the protocol."""
+    """The server refused the request with an HTTP status and no protocol message."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -55,7 +55,7 @@ class Refused(WireError):
 
 
 class Answer:
-    """The head of an answer, and its body as it comes."""
+    """A response: its head, and its body as it arrives."""
 
     def __init__(self, wire: Wire, response: httpx.Response) -> None:
         self._wire = wire
@@ -77,12 +77,13 @@ class Answer:
         return self.status == 200 and self.kind == STREAM
 
     async def messages(self) -> list[Any]:
-        """Read a body of JSON: one message or a batch. Raises Refused if it is none, WireError if broken."""
+        """Read a JSON body: one message or a batch. Raises Refused if it is not JSON-RPC, WireError if it is
+        broken."""
         if self.kind != JSON:
             raise self.refusal()
         limit = LONGEST_BODY if self.status < 400 else LAST_WORDS
         body = bytearray()
-        with self._wire.sentences(self._response.url):
+        with self._wire.wrapping_errors(self._response.url):
             async for piece in self._response.aiter_bytes():
                 body += piece
                 if len(body) > limit:
@@ -98,8 +99,8 @@ class Answer:
         return found if isinstance(found, list) else [found]
 
     async def events(self, events: Events) -> AsyncIterator[Event]:
-        """Read the events of a stream until it ends. Raises WireError."""
-        with self._wire.sentences(self._response.url):
+        """Yield the events of a stream until it ends. Raises WireError."""
+        with self._wire.wrapping_errors(self._response.url):
             async for piece in self._response.aiter_bytes():
                 try:
                     for event in events.feed(piece):
@@ -107,10 +108,10 @@ class Answer:
                 except TooLong as error:
                     raise WireError(str(error)) from None
 
-    def refusal(self, said: Any = None) -> Refused:
-        """Return the error for a status, or a kind of body, that is none of the protocol's.
+    def refusal(self, body: Any = None) -> Refused:
+        """Return the error for a status or a content type that the protocol does not use.
 
-        `said`: a body that may say why.
+        `body`: the parsed body, which may contain a reason.
         """
         place = self._wire.place(self._response.url)
         status = f"{self.status} {self._response.reason_phrase}".strip()
@@ -122,7 +123,7 @@ class Answer:
             why = f"sent {self.kind[:80] or 'nothing'} where {JSON} or {STREAM} was expected"
         else:
             why = "refused the request"
-        error = said.get("error") if isinstance(said, dict) else None
+        error = body.get("error") if isinstance(body, dict) else None
         words = error.get("message") if isinstance(error, dict) else None
         detail = f": {self._wire.remote.hide(words)[:200]}" if isinstance(words, str) else ""
         return Refused(f"{place} {why} (status {status:.80}){detail}", self.status)
@@ -137,7 +138,7 @@ class Wire:
         self._url = remote.url
         self._moved = False
 
-    def _made(self) -> httpx.AsyncClient:
+    def _new_client(self) -> httpx.AsyncClient:
         from urllib.request import getproxies
 
         import httpx
@@ -151,7 +152,7 @@ class Wire:
         transport = None
         if self.remote.is_local or not getproxies():
             transport = httpx.AsyncHTTPTransport(
-                verify=verify, limits=limits, trust_env=True, socket_options=_noticing()
+                verify=verify, limits=limits, trust_env=True, socket_options=_keep_alive_options()
             )
         return httpx.AsyncClient(
             transport=transport,
@@ -171,20 +172,20 @@ class Wire:
         url: str | None = None,
         silent_seconds: float | None = None,
     ) -> AsyncIterator[Answer]:
-        """Send a request and give its answer, whose body may be read until the block is left.
+        """Send a request and yield its answer, whose body can be read inside the block.
 
-        `silent_seconds`: how long nothing may come before the connection is given up. Raises WireError.
+        `silent_seconds`: how long the connection may be silent before it is closed. Raises WireError.
         """
         import httpx
 
         if self._client is None:
-            self._client = self._made()
+            self._client = self._new_client()
         client = self._client
         place = httpx.URL(url or self._url)
         timeout = httpx.Timeout(silent_seconds, connect=CONNECT_SECONDS, write=WRITE_SECONDS)
         for _ in range(MOST_REDIRECTS + 1):
             all_headers = {**self.remote.credentials(), **headers}
-            with self.sentences(place):
+            with self.wrapping_errors(place):
                 request = client.build_request(
                     method, place, headers=all_headers, content=body, timeout=timeout
                 )
@@ -193,7 +194,7 @@ class Wire:
                 if response.status_code not in MOVED:
                     yield Answer(self, response)
                     return
-                following = self._following(response, method)
+                following = self._redirect_target(response, method)
             finally:
                 await response.aclose()
             if url is None:
@@ -201,8 +202,8 @@ class Wire:
             place = following
         raise WireError(f"{self.place(place)} redirects without end")
 
-    def _following(self, response: httpx.Response, method: str) -> httpx.URL:
-        """Return where a redirect leads. Raises WireError for another origin."""
+    def _redirect_target(self, response: httpx.Response, method: str) -> httpx.URL:
+        """Return the target of a redirect. Raises WireError for another origin."""
         import httpx
 
         try:
@@ -222,12 +223,12 @@ class Wire:
         return place
 
     def place(self, url: object) -> str:
-        """Return an address as it may be shown."""
+        """Return a URL as it may be shown."""
         return self.remote.hide(shown(str(url))[:300])
 
-    def sentences(self, url: object) -> _Sentences:
-        """Turn what httpx raises within the block into a WireError."""
-        return _Sentences(self, url)
+    def wrapping_errors(self, url: object) -> _WrappingErrors:
+        """Turn httpx's exceptions inside the block into WireError."""
+        return _WrappingErrors(self, url)
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -235,7 +236,7 @@ class Wire:
             await client.aclose()
 
 
-class _Sentences:
+class _WrappingErrors:
     def __init__(self, wire: Wire, url: object) -> None:
         self._wire = wire
         self._url = url
@@ -249,16 +250,16 @@ class _Sentences:
         if not isinstance(error, httpx.HTTPError | httpx.InvalidURL | httpx.StreamError | OSError):
             return
         place = self._wire.place(self._url)
-        why = self._wire.remote.hide(_why(error))
+        why = self._wire.remote.hide(_error_text(error))
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
             raise Unreachable(f"{place} cannot be reached: {why}") from None
         raise WireError(f"the connection to {place} broke: {why}") from None
 
 
-def _noticing() -> list[tuple[int, int, int]]:
-    """Return options by which a socket notices within a minute that the other end is no more.
+def _keep_alive_options() -> list[tuple[int, int, int]]:
+    """Return socket options that detect a dead connection within a minute.
 
-    A call may rightly wait for hours without a byte: only the system can tell that from a machine that is
+    A call may wait for hours without a byte: only TCP keep-alive can distinguish that from a machine that is
     off.
     """
     import socket
@@ -271,8 +272,8 @@ def _noticing() -> list[tuple[int, int, int]]:
     return options
 
 
-def _why(error: BaseException) -> str:
-    """Return in words what an error of the network says."""
+def _error_text(error: BaseException) -> str:
+    """Describe a network error in words."""
     import ssl
 
     import httpx

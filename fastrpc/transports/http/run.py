@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from fastrpc.log import say
+from fastrpc.log import write_line
 from fastrpc.transports.http.process import serve
 from fastrpc.transports.http.settings import Settings
 from fastrpc.transports.http.sockets import listen, place_of
@@ -56,4 +56,4 @@ def _url(settings: Settings, sockets: list[socket.socket]) -> str:
 
 def announce(url: str) -> None:
     """Say on stderr, which a person or a program may be reading, that the server is there."""
-    say(f"fastrpc: serving at {url}")
+    write_line(f"fastrpc: serving at {url}")
