@@ -67,7 +67,8 @@ def write_line(text: str) -> None:
 
 
 def write_text(text: str) -> bool:
-    """Write lines to stderr, if there is one, for at most `WAIT_SECONDS`; False if nothing reads them for so long.
+    """Write lines to stderr, if there is one, for at most `WAIT_SECONDS`; False if nothing reads them for so
+    long.
 
     The lines are the caller's: what others have named stands in them as `shown` gives it.
     """

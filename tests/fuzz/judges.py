@@ -178,6 +178,10 @@ def check(data: bytes, events: list[tuple[str, Any]], output: bytes) -> None:
         expect(not events and "cursor" not in params, "a list", data, events)
         expect(output == head + b'"result":{"tools":[]}}\n', "another list", data, output)
         return
+    if verdict.method == "ping":
+        expect(not events and verdict.params is None and era == "legacy", "a ping", data, events)
+        expect(output == head + b'"result":{}}\n', "another answer to a ping", data, output)
+        return
     expect(len(events) == 1 and verdict.method == "tools/call", "not one call", data, events)
     name, arguments = events[0][1]
     expect(params.get("name") == name, "another tool", data, name)
