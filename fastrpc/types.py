@@ -63,8 +63,10 @@ class Text(Content):
     def __init__(
         self, text: str, *, annotations: ContentAnnotations | None = None, meta: dict[str, Any] | None = None
     ) -> None:
-        super().__init__(annotations=annotations, meta=meta)
         self.text = text
+        self.annotations = self.meta = None
+        if annotations is not None or meta is not None:
+            super().__init__(annotations=annotations, meta=meta)
 
     def to_block(self) -> dict[str, Any]:
         """Return the block: `type`, `text`, and `annotations` and `_meta` or None."""

@@ -4,9 +4,8 @@ A `tools/call` of a tool that may run inline goes from the parser through its pl
 buffer without leaving compiled code but for the tool itself; what the tool raises, too, where it is a
 ToolError, or an exception whose text needs no care. A call whose plan has more to it than its function (a
 Context, a coroutine, a guard, hooks, a recorder) goes through `serve`, step by step: bind, guard, invoke,
-encode, record. A coroutine takes its first step here once the event loop runs; if it waits then, the
-dispatcher gets it as a call in flight. The dispatcher, in Python, gets every other message, every result
-that is no plain value, and every other failure. The connection looks at the processor's counter once a call
+encode, record. A coroutine takes its first step here once the event loop runs. The dispatcher, in Python, gets
+every other message, every result that is no plain value, and every other failure. The connection looks at the processor's counter once a call
 of a tool that is judged by its record, at a clock only when that call looks slow. It does no I/O: a
 transport feeds lines and sends the output.
 """
@@ -282,6 +281,10 @@ cdef class Connection:
                 return self.put_text(id, id_size, <str> result, modern)
             except UnicodeEncodeError:
                 pass  # the dispatcher answers with the error
+        elif type(result) is list and plan.form == FORM_TEXT and self.output.put_texts(
+            id, id_size, <list> result, self.tails[FORMS * modern], self.tail_sizes[FORMS * modern]
+        ):
+            return 0
         elif (
             plan.form >= 0
             and (plan.exact is None or type(result) is plan.exact)

@@ -53,6 +53,8 @@ cdef enum:
     RESULT_SIZE = 10
     ERROR_SIZE = 9
     TEXT_SIZE = 45
+    NEXT_TEXT_SIZE = 24
+cdef const char* NEXT_TEXT = b'},{"type":"text","text":'
 cdef const char* STRUCTURE = b'"}],"structuredContent":'
 cdef const char* WRAPPING = b'{"result":'
 cdef enum:
@@ -248,8 +250,6 @@ cdef class Output:
         self.end = open_text(self, id, id_size, 0) - self.buffer
         return finish_value(self, held, value, form, tail, tail_size)
 
-    # --- for Python -------------------------------------------------------------------------------------
-
     cdef int put_error(
         self, const char* id, Py_ssize_t id_size, const char* error, Py_ssize_t size
     ) except -1:
@@ -259,6 +259,35 @@ cdef class Output:
         self.put(ERROR, ERROR_SIZE)
         self.put(error, size)
         return self.put(b"}\n", 2)
+
+    cdef bint put_texts(
+        self, const char* id, Py_ssize_t id_size, list parts, const char* tail, Py_ssize_t tail_size
+    ) except -1:
+        """Answer with a text block for each str and each `fastrpc.Text`; `tail` is as of put_value_result().
+
+        Returns False, with nothing written, for a list that holds anything else, or no `Text` at all: a value.
+        """
+        cdef Py_ssize_t held = self.end - self.start
+        cdef bint is_first = True
+        if not is_content(parts):
+            return False
+        self.end = open_text(self, id, id_size, 0) - 1 - self.buffer  # put_quoted() begins with the quote
+        try:
+            for part in parts:
+                if not is_first:
+                    self.put(NEXT_TEXT, NEXT_TEXT_SIZE)
+                is_first = False
+                put_quoted(self, part if type(part) is str else part.text)
+            self.put(tail + 1, tail_size - 1)
+        except UnicodeEncodeError:
+            self.end = self.start + held
+            return False
+        except BaseException:
+            self.end = self.start + held
+            raise
+        return True
+
+    # --- for Python -------------------------------------------------------------------------------------
 
     def error(self, bytes id, bytes error):
         """Answer the request whose id has this JSON text with an error object that is JSON text."""
@@ -298,6 +327,28 @@ cdef inline char* open_text(
     to += id_size
     memcpy(to, TEXT, TEXT_SIZE)
     return to + TEXT_SIZE
+
+
+cdef object text_class = None    # `fastrpc.Text`, once a list has held something else than texts
+
+
+cdef bint is_content(list parts) except -1:
+    """Are these texts and `fastrpc.Text` without hints alone, and one of the latter at least?"""
+    global text_class
+    cdef bint found = False
+    for part in parts:
+        if type(part) is str:
+            continue
+        if text_class is None:
+            from fastrpc.types import Text
+
+            text_class = Text
+        if type(part) is not text_class or part.annotations is not None or part.meta is not None:
+            return False
+        if type(part.text) is not str:
+            return False
+        found = True
+    return found
 
 
 def quoted(text):

@@ -9,7 +9,8 @@ REQUIRED: object
 """Stands for the default of a parameter that has none."""
 
 class Plan:
-    """One tool's plan and its record. Raises ValueError for more than 16 parameters."""
+    """One tool's plan and its record. Raises ValueError for more than 16 parameters, and for a Context
+    without its class."""
 
     @property
     def tool(self) -> Any: ...

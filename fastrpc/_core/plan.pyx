@@ -105,6 +105,8 @@ cdef class Plan:
                 self.nullable[at] = parameters[at][3]
             self.defaults = tuple([parameter[2] for parameter in parameters])
             self.names = tuple([parameter[0] for parameter in parameters])
+        if context_at >= 0 and context_kind is None:
+            raise ValueError("a function that takes a Context needs its class")
         self.inline = inline
         self.judged = judged
         self.stepped = stepped

@@ -70,6 +70,21 @@ def tools() -> Server:
     async def blocks() -> list[Any]:
         return [Text("a"), "b", Image(b"\x89PNG\r\n\x1a\n")]
 
+    async def texts(text: str) -> list[Text]:
+        return [Text(text), text, Text("")]  # type: ignore[list-item]
+
+    async def half() -> list[Text]:
+        return [Text("a"), Text("\ud800")]
+
+    async def hinted() -> list[Text]:
+        return [Text("a", annotations={"priority": 1}), Text("b", meta={"example.com/x": 1})]
+
+    async def others() -> Any:
+        return [Text("a"), 5]
+
+    async def strings() -> Any:
+        return ["a", "b"]
+
     async def result() -> ToolResult:
         return ToolResult("text", structured={"a": 1}, meta={"example.com/x": 1})
 
@@ -122,7 +137,7 @@ def tools() -> Server:
         add(function)
     for function in (is_no_request, exits, interrupts, cancels_itself, cancels_its_task, lone_surrogate):
         add(function)
-    for function in (unencodable, breaks_its_promise):
+    for function in (unencodable, breaks_its_promise, texts, half, hinted, others, strings):
         add(function)
     add(limited, timeout_seconds=0.02)
     add(Decorated(), name="decorated")
@@ -142,6 +157,13 @@ CALLS: list[tuple[str, Any]] = [
     ("number", {"value": 2**70}),
     ("price", {}),
     ("blocks", {}),
+    ("texts", {"text": "a"}),
+    ("texts", {"text": 'été "\n\u2028'}),
+    ("texts", {"text": "x" * 40_000}),
+    ("half", {}),
+    ("hinted", {}),
+    ("others", {}),
+    ("strings", {}),
     ("result", {}),
     ("once", {"text": "a"}),
     ("refuses", {"text": "this"}),
