@@ -4,10 +4,10 @@ A `tools/call` of a tool that may run inline goes from the parser through its pl
 buffer without leaving compiled code but for the tool itself; what the tool raises, too, where it is a
 ToolError, or an exception whose text needs no care. A call whose plan has more to it than its function (a
 Context, a coroutine, a guard, hooks, a recorder) goes through `serve`, step by step: bind, guard, invoke,
-encode, record. A coroutine takes its first step here once the event loop runs. The dispatcher, in Python, gets
-every other message, every result that is no plain value, and every other failure. The connection looks at the processor's counter once a call
-of a tool that is judged by its record, at a clock only when that call looks slow. It does no I/O: a
-transport feeds lines and sends the output.
+encode, record. A coroutine takes its first step here once the event loop runs. The dispatcher, in Python,
+gets every other message, every result that is no plain value, and every other failure. The connection reads
+the processor's counter once a call of a tool that is judged by its record, a clock only when that call looks
+slow. It does no I/O: a transport feeds lines and sends the output.
 """
 
 from cpython.dict cimport PyDict_Contains, PyDict_GetItem

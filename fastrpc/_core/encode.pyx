@@ -265,7 +265,7 @@ cdef class Output:
     ) except -1:
         """Answer with a text block for each str and each `fastrpc.Text`; `tail` is as of put_value_result().
 
-        Returns False, with nothing written, for a list that holds anything else, or no `Text` at all: a value.
+        Returns False, with nothing written, for a list that holds anything else, or no `Text`: a value.
         """
         cdef Py_ssize_t held = self.end - self.start
         cdef bint is_first = True
