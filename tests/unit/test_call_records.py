@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -31,8 +32,8 @@ def behave(how: str) -> Any:
     return how
 
 
-def app_of(way: str) -> tuple[Server, list[CallRecord]]:
-    """A server with one tool `act`, and the records of its calls."""
+def app_of(way: str, woken: threading.Event | None = None) -> tuple[Server, list[CallRecord]]:
+    """A server with one tool `act`, and the records of its calls; `sleeps` ends when `woken` is set."""
     app = Server("t", max_in_flight=1)
     if way == "coroutine":
 
@@ -51,11 +52,11 @@ def app_of(way: str) -> tuple[Server, list[CallRecord]]:
         def act(how: str, ctx: Context, times: int = 1) -> Any:
             return behave(how)
     elif way == "thread":
-        import time
 
         @app.tool(run="thread", timeout_seconds=0.05)
         def act(how: str, times: int = 1) -> Any:
-            time.sleep(0.3 if how == "sleeps" else 0)
+            if how == "sleeps" and woken is not None:
+                woken.wait(30)
             return behave(how)
     else:
 
@@ -133,22 +134,29 @@ def test_calls_that_never_reach_their_function_have_a_record_too(way: str) -> No
     in_loop(run)
 
 
+async def until_idle(app: Server, woken: threading.Event) -> None:
+    """Wait for what still runs: a thread is not interrupted, it ends when its function does."""
+    woken.set()
+    while app.busy:
+        await asyncio.sleep(0.01)
+    woken.clear()
+
+
 @pytest.mark.parametrize("way", ["waiting", "thread"])
 def test_a_call_that_takes_too_long_or_is_cancelled_or_one_too_many_says_so(way: str) -> None:
     async def run() -> None:
-        app, records = app_of(way)
+        woken = threading.Event()
+        app, records = app_of(way, woken)
         peer = RawConversation(app, LATEST_LEGACY)
         peer.dispatcher.loop_runs(asyncio.get_running_loop())
         peer.call(1, "act", {"how": "sleeps"})
         peer.call(2, "act", {"how": "ok"})
         assert (await peer.answer(2))["error"]["data"] == {"maxInFlight": 1}
         assert "did not end" in (await peer.answer(1))["result"]["content"][0]["text"]
-        while app.busy:
-            await asyncio.sleep(0.01)
+        await until_idle(app, woken)
         peer.call(3, "act", {"how": "sleeps"})
         peer.say({"method": "notifications/cancelled", "params": {"requestId": 3}})
-        while app.busy:
-            await asyncio.sleep(0.01)
+        await until_idle(app, woken)
         app._observers.drain()
         found = [(record.id, record.outcome) for record in records]
         assert found == [(b"2", "overloaded"), (b"1", "timeout"), (b"3", "cancelled")]
