@@ -120,6 +120,11 @@ class Dispatcher(OutboundMessages):
         self._answer(id, encoded, None)
         return outcome
 
+    def binding_failed(self, error: BaseException) -> ProtocolError:
+        """A type's own reading of an argument has failed; return what the client is told."""
+        self.leave_if_forked(error)
+        return own_fault("tools/call", error)
+
     def call_failed(
         self, id: bytes, tool: Any, error: BaseException, modern: bool, context: Context | None = None
     ) -> str:

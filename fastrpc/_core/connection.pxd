@@ -84,6 +84,7 @@ cdef class Connection:
     cdef int call_of_long_id(self, Plan plan, bytes id, bint modern, bint known) except -1
     cdef int judge(self, Plan plan) except -1
     cdef int put_text(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1
+    cdef int put_failure(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1
     cdef bint put_value(
         self, const char* id, Py_ssize_t id_size, object value, int form, bint modern
     ) except -1
@@ -93,7 +94,8 @@ cdef class Connection:
     cdef bint may_begin(self, Plan plan) except -1
     cdef int serve(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known) except -1
     cdef CallContext context_for(self, Plan plan, bint known)
-    cdef int go(self, Plan plan, Steps* steps, CallContext context) except -1
+    cdef int serve_leniently(self, Plan plan, Steps* steps) except -1
+    cdef int go(self, Plan plan, Steps* steps, CallContext context, CallInfo info) except -1
     cdef int put_back(self, Plan plan, CallInfo info) except -1
     cdef int defer(
         self, Plan plan, Steps* steps, CallContext context, CallInfo info, object decision
@@ -113,7 +115,6 @@ cdef class Connection:
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object error
     ) except -1
     cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern) except -1
-    cdef str complaint(self, Plan plan, object error)
     cpdef double seconds_since(self, int64_t began)
     cpdef wrote(self)
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept

@@ -21,69 +21,22 @@ from fastrpc._core.call_info cimport CallInfo, info_of_call
 from fastrpc._core.context cimport CallContext, new_context
 from fastrpc._core.encode cimport FORM_TEXT, ID_ROOM
 from fastrpc._core.message cimport LARGE, LEGACY, MODERN, REQUEST, PyGC_Disable, PyGC_Enable, Slice
-from fastrpc._core.plan cimport MISFIT
+from fastrpc._core.plan cimport MISFIT, is_ascii_text
 from fastrpc._core.recorder cimport TOOL, Record
 
-from time import monotonic
-
 from fastrpc import forks
-from fastrpc.errors import FastrpcError, ToolError
+from fastrpc.errors import ArgumentError
 
 cdef extern from "raised.h":
     object take_raised "fastrpc_take_raised"()
-    int place_of "fastrpc_place_of"(object error, PyObject** code)
 
 cdef extern from "Python.h":
-    bint PyUnicode_IS_COMPACT_ASCII(object text)
     PyObject* PyObject_CallOneArg(object function, object argument)
 
 cdef enum:
     SUSPICIOUS_TICKS = 100_000   # no processor counts a millisecond in fewer
     FORMS = 4                    # of a result, with
     FORM_ERROR = 3               # which tells of a failure
-
-
-cdef inline bint is_ascii_text(object value) noexcept:
-    return type(value) is str and PyUnicode_IS_COMPACT_ASCII(value)
-
-
-cdef object failures = None      # `fastrpc.tracebacks`, once something has failed: `masking` costs some ms
-cdef object is_own = None
-cdef object masked = None
-cdef object none_in = None
-
-
-cdef int prepare_for_failures() except -1:
-    global failures, is_own, masked, none_in
-    from fastrpc import log, masking, tracebacks
-
-    is_own = log.is_own
-    masked, none_in = masking.masked, masking.secrets.none_in
-    failures = tracebacks
-    return 0
-
-
-cdef int count_failure(Plan plan, object error) except -1:
-    """Have an unexpected exception logged; one like the last of the tool is only counted, here."""
-    cdef PyObject* code
-    cdef int instruction = place_of(error, &code)
-    if (
-        code != NULL
-        and code == <PyObject*> plan.failed_code
-        and instruction == plan.failed_at
-        and type(error) is plan.failed_type
-        and monotonic() < plan.failed_place.due
-    ):
-        plan.failed_place.count += 1
-        return 0
-    plan.failed_place = failures.report(plan.tool, error)
-    if code == NULL or is_own((<object> code).co_filename):  # the place is another frame's
-        plan.failed_code = None
-    else:
-        plan.failed_code = <object> code
-    plan.failed_at = instruction
-    plan.failed_type = type(error)
-    return 0
 
 
 # What begins coroutines needs asyncio: the dispatcher has it (`fastrpc._core.pending`), once there is one.
@@ -300,6 +253,11 @@ cdef class Connection:
         cdef int tail = FORMS * modern
         return self.output.put_text(id, id_size, text, self.tails[tail], self.tail_sizes[tail])
 
+    cdef int put_failure(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1:
+        """Answer with the text of an error, which is ASCII."""
+        cdef int tail = FORMS * modern + FORM_ERROR
+        return self.output.put_text(id, id_size, text, self.tails[tail], self.tail_sizes[tail])
+
     cdef bint put_value(
         self, const char* id, Py_ssize_t id_size, object value, int form, bint modern
     ) except -1:
@@ -323,39 +281,17 @@ cdef class Connection:
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object error
     ) except -1:
         cdef str text
-        cdef int tail = FORMS * modern + FORM_ERROR
         self.now = 0  # what it takes to say so is no other tool's time
         if self.generation is None or self.generation == forks.generation:
             try:
-                text = self.complaint(plan, error)
+                text = plan.failure_text(error)
             except BaseException:  # str(error) has raised
                 text = None
             if text is not None:
-                self.outcome = "tool_error"
-                return self.output.put_text(id, id_size, text, self.tails[tail], self.tail_sizes[tail])
+                self.outcome = "invalid" if type(error) is ArgumentError else "tool_error"
+                return self.put_failure(id, id_size, text, modern)
         self.outcome = self.dispatcher.call_failed(id[:id_size], plan.tool, error, modern)
         return 0
-
-    cdef str complaint(self, Plan plan, object error):
-        """Return the text of the error result, if it is ASCII; None: the dispatcher makes the result."""
-        cdef type kind = type(error)
-        cdef object text
-        if kind is ToolError:
-            arguments = error.args
-            text = arguments[0] if len(<tuple> arguments) == 1 else None
-            return text if is_ascii_text(text) else None
-        if not isinstance(error, Exception) or isinstance(error, FastrpcError):
-            return None
-        name = kind.__name__
-        text = str(error)
-        if not (is_ascii_text(name) and is_ascii_text(text)):
-            return None
-        if failures is None:
-            prepare_for_failures()
-        count_failure(plan, error)
-        if not none_in(text):
-            text = masked(text)
-        return f"{name}: {text}" if text else name
 
     # --- a call with all its steps ------------------------------------------------------------------------
 
@@ -381,7 +317,7 @@ cdef class Connection:
         cdef PyObject* outer = self.context
         cdef bytes long_id
         cdef Steps steps
-        cdef int fits
+        cdef int fits = 0
         steps.began = self.now if self.now else ticks()
         steps.values = vector + 1
         steps.refused = False
@@ -397,15 +333,40 @@ cdef class Connection:
         steps.bound = steps.allowed = ticks() if plan.recorder is not None else 0
         try:
             if fits > 0:
-                return self.go(plan, &steps, self.context_for(plan, known))
+                return self.go(plan, &steps, self.context_for(plan, known), None)
             if fits < 0:
                 return self.conclude(plan, &steps, None, None, take_raised())
+            if known:
+                self.message.take_likely()
+            return self.serve_leniently(plan, &steps)
         finally:
             self.context = outer
             plan.release(steps.values)
-        if known:
-            self.message.take_likely()
-        return self.dispatch()
+
+    cdef int serve_leniently(self, Plan plan, Steps* steps) except -1:
+        """Go on with a call whose arguments do not fit plainly: bind them again, each by its converter."""
+        # Made first: a type's own code may run a loop that reads the next message.
+        cdef CallContext context = self.context_for(plan, False)
+        cdef dict arguments = self.message.arguments()
+        cdef object bound
+        cdef object error = None
+        try:
+            bound = plan.bind_leniently(arguments)
+        except BaseException as failure:
+            bound = None
+            error = self.dispatcher.binding_failed(failure)
+        if plan.recorder is not None:
+            steps.bound = steps.allowed = ticks()
+        if type(bound) is list:
+            plan.fill(steps.values, bound)
+            return self.go(plan, steps, context, None)
+        if type(bound) is str:
+            if plan.around is not None and plan.guard is None:  # hooks may mend them; a guard had to see how
+                return self.go(
+                    plan, steps, context, CallInfo(plan, plan.name, self.principal, arguments, context)
+                )
+            error = bound if is_ascii_text(bound) else ArgumentError(bound)
+        return self.finish(plan, steps, context, None, error)
 
     cdef CallContext context_for(self, Plan plan, bint known):
         """Return the context of the call that the message asks for; None if it needs none."""
@@ -426,15 +387,15 @@ cdef class Connection:
         self.context = <PyObject*> context
         return context
 
-    cdef int go(self, Plan plan, Steps* steps, CallContext context) except -1:
-        """The arguments are bound: ask the guard, call the function, and see what has come of it."""
-        cdef CallInfo info = None
+    cdef int go(self, Plan plan, Steps* steps, CallContext context, CallInfo info) except -1:
+        """Ask the guard, call the function, and see what has come of it. The arguments are bound, or `info`
+        has those that do not fit."""
         cdef PyObject* made = NULL
         cdef object result = None
         cdef object error = None
         if context is not None and plan.context_at >= 0:
             steps.values[plan.context_at] = <PyObject*> context
-        if plan.guard is not None or plan.around is not None:
+        if info is None and (plan.guard is not None or plan.around is not None):
             info = info_of_call(plan, self.principal, context, steps.values)
         if plan.guard is not None:
             made = PyObject_CallOneArg(plan.guard, info)
@@ -505,7 +466,7 @@ cdef class Connection:
     cdef int finish(
         self, Plan plan, Steps* steps, CallContext context, object result, object error
     ) except -1:
-        """Write the answer and record the call."""
+        """Write the answer and record the call. `error`: what was raised, or an ArgumentError's text."""
         cdef long long before = self.output.written()
         cdef int64_t returned = ticks() if plan.recorder is not None else 0
         cdef bint used = False
@@ -522,6 +483,9 @@ cdef class Connection:
         self.outcome = "ok"
         if error is None:
             answer(self, plan, steps.id, steps.id_size, steps.modern, result)
+        elif type(error) is str:
+            self.outcome = "invalid"
+            self.put_failure(steps.id, steps.id_size, <str> error, steps.modern)
         elif used:
             self.outcome = self.dispatcher.call_failed(
                 steps.id[: steps.id_size], plan.tool, error, steps.modern, context
@@ -690,9 +654,7 @@ cdef inline int call_kept(
         return self.fail_call(plan, id, id_size, modern)
     if result == <PyObject*> MISFIT:
         Py_DECREF(<object> result)
-        if known:
-            self.message.take_likely()
-        return self.dispatch()
+        return self.serve(plan, id, id_size, modern, known)
     if plan.judged:
         self.judge(plan)
     done = answer(self, plan, id, id_size, modern, <object> result)

@@ -72,6 +72,7 @@ cdef class Message:
     cdef bint next_argument(self, Argument* argument) noexcept
     cdef str argument_str(self)
     cdef object argument_value(self)
+    cdef dict arguments(self)
 
     cdef const char* keep(self, bytes line) except NULL
     cdef Py_ssize_t read_known(self, const char* line, const char* limit) noexcept

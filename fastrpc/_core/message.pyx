@@ -556,6 +556,20 @@ cdef class Message:
             return None if found.type == c"n" else found.integer != 0
         return large_to_python(inside(self).argument.value, self.line.size)
 
+    cdef dict arguments(self):
+        """Make a dict of the arguments of a call."""
+        cdef Argument argument
+        cdef dict found
+        if not self.has_arguments:
+            return {}
+        if not self.likely:
+            return large_to_python(inside(self).arguments, self.line.size)
+        found = {}
+        self.begin_arguments()
+        while self.next_argument(&argument):
+            found[make_str(argument.key, argument.key_size)] = self.argument_value()
+        return found
+
     # --- for Python -----------------------------------------------------------------------------------
 
     def read(self, bytes line):

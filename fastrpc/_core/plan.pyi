@@ -28,6 +28,8 @@ class Plan:
     @property
     def is_async(self) -> bool: ...
     @property
+    def binds_whole(self) -> bool: ...
+    @property
     def needs_context(self) -> bool:
         """Whether its calls have a Context: for the function, the guard or the hooks."""
     @property
@@ -56,6 +58,7 @@ class Plan:
         exact: type | None = None,
         check: Callable[[Any], bool] | None = None,
         is_async: bool = False,
+        binds_whole: bool = False,
         guard: Callable[[Any], Any] | None = None,
         around: Callable[[Any], Any] | None = None,
         recorder: Recorder | None = None,

@@ -48,8 +48,6 @@ scope: Callable[[Any, Any], Any] | None = None
 """Makes the outermost of what is around a handler, for those who want to know which call runs: it is handed
 the handler and what is around it already (`fastrpc.log_bridge`)."""
 
-BINDABLE = ("str", "int", "float", "bool", "object", "array", "json")
-
 
 class Service:
     """The shared half of a server; a `Dispatcher` is the other, one for each connection."""
@@ -507,7 +505,6 @@ def plan_of(
         and signature.vectorizable
         and (signature.context_parameter is None or signature.context_index >= 0)
         and (not is_async or tool.max_running is None)
-        and all(parameter.kind in BINDABLE for parameter in signature.parameters)
     ):
         parameters = [
             (
@@ -528,6 +525,7 @@ def plan_of(
         inline=tool.run == "inline" and not is_async,
         judged=judged,
         is_async=is_async,
+        binds_whole=signature.binds_whole,
         stepped=is_async and parameters is not None,
         context_at=signature.context_index,
         context_kind=context_kind_of(tool, guard is not None or around is not None),
