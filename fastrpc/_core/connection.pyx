@@ -21,8 +21,8 @@ from fastrpc._core.call_info cimport CallInfo, info_of_call
 from fastrpc._core.context cimport CallContext, new_context
 from fastrpc._core.encode cimport FORM_TEXT, ID_ROOM
 from fastrpc._core.message cimport LARGE, LEGACY, MODERN, REQUEST, PyGC_Disable, PyGC_Enable, Slice
-from fastrpc._core.plan cimport MISFIT, is_ascii_text
-from fastrpc._core.recorder cimport TOOL, Record
+from fastrpc._core.plan cimport MISFIT, FramedPlan, is_ascii_text
+from fastrpc._core.recorder cimport Record
 
 from fastrpc import forks
 from fastrpc.errors import ArgumentError
@@ -82,6 +82,8 @@ cdef class Connection:
         self.calls = CallsInFlight(0)
         self.plans = {}
         self.unknown = {}
+        self.resources = {}
+        self.prompts = {}
         self.in_flight = {}
         self.listening = {}
         self.tail_texts = legacy_tails + modern_tails
@@ -113,9 +115,9 @@ cdef class Connection:
                         self.learn(plan)
                     if plan.straight:
                         return self.call(plan, message.id.data, message.id.size, modern, False)
-                    return self.serve(plan, message.id.data, message.id.size, modern, False)
+                    return self.serve(plan, message.id.data, message.id.size, modern, False, NULL)
                 if plan is None and self.unknown and not self.shared:
-                    error = self.unknown.get(message.tool())
+                    error = self.unknown.get(message.target_str())
                     if error is not None:
                         return self.output.put_error(
                             message.id.data, message.id.size, <char*> <bytes> error, len(<bytes> error)
@@ -124,8 +126,25 @@ cdef class Connection:
                 ready = self.modern_list if modern else self.legacy_list
                 if ready is not None:
                     return self.list(ready)
+            elif message.is_read:
+                return self.serve_framed(self.resources, modern)
+            elif message.is_prompt:
+                return self.serve_framed(self.prompts, modern)
             elif message.is_ping and not modern:
                 return self.output.put_answer(message.id.data, message.id.size, "{}", 2)
+        return self.dispatch()
+
+    cdef int serve_framed(self, dict plans, bint modern) except -1:
+        """Read a resource, or make a prompt, whose plan is known."""
+        cdef Message message = self.message
+        cdef FramedPlan framed
+        cdef PyObject* found = PyDict_GetItem(plans, message.target_str()) if plans else NULL
+        if found != NULL and <object> found is not None:
+            framed = <FramedPlan> found
+            if framed.modern == modern and not message.resumes and self.may_begin(framed.plan):
+                return self.serve(
+                    framed.plan, message.id.data, message.id.size, modern, False, <PyObject*> framed
+                )
         return self.dispatch()
 
     cdef int dispatch(self) except -1:
@@ -169,7 +188,7 @@ cdef class Connection:
         cdef const Call* call = self.message.call
         if not ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)):
             if self.may_begin(plan):
-                return self.serve(plan, call.id, call.id_size, self.known_modern, True)
+                return self.serve(plan, call.id, call.id_size, self.known_modern, True, NULL)
         self.message.take_likely()
         return self.dispatch()
 
@@ -183,11 +202,11 @@ cdef class Connection:
         cdef PyObject* found
         if (
             self.last is not None
-            and len(self.last.name_text) == message.tool_name.size
-            and memcmp(<char*> self.last.name_text, message.tool_name.data, message.tool_name.size) == 0
+            and len(self.last.name_text) == message.target.size
+            and memcmp(<char*> self.last.name_text, message.target.data, message.target.size) == 0
         ):
             return self.last
-        found = PyDict_GetItem(self.plans, message.tool())
+        found = PyDict_GetItem(self.plans, message.target_str())
         if found == NULL:
             return None
         self.last = <Plan> found
@@ -246,7 +265,7 @@ cdef class Connection:
         ):
             return 0
         self.now = 0
-        self.outcome = self.dispatcher.call_ended(id[:id_size], plan.tool, result, modern)
+        self.outcome = self.dispatcher.call_ended(id[:id_size], plan, result, modern)
         return 0
 
     cdef int put_text(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1:
@@ -290,7 +309,7 @@ cdef class Connection:
             if text is not None:
                 self.outcome = "invalid" if type(error) is ArgumentError else "tool_error"
                 return self.put_failure(id, id_size, text, modern)
-        self.outcome = self.dispatcher.call_failed(id[:id_size], plan.tool, error, modern)
+        self.outcome = self.dispatcher.call_failed(id[:id_size], plan, error, modern)
         return 0
 
     # --- a call with all its steps ------------------------------------------------------------------------
@@ -309,7 +328,7 @@ cdef class Connection:
         return self.pumping or running_loop() is self.loop  # a pump is called by the loop alone
 
     cdef int serve(
-        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known, PyObject* frame
     ) except -1:
         """Take a call through the steps of its plan: bind, guard, invoke, encode, record."""
         cdef char room[ID_ROOM]
@@ -322,6 +341,7 @@ cdef class Connection:
         steps.values = vector + 1
         steps.refused = False
         steps.modern = modern
+        steps.frame = frame
         steps.id_size = id_size
         if id_size > ID_ROOM:
             long_id = id[:id_size]
@@ -336,6 +356,8 @@ cdef class Connection:
                 return self.go(plan, &steps, self.context_for(plan, known), None)
             if fits < 0:
                 return self.conclude(plan, &steps, None, None, take_raised())
+            if frame != NULL:
+                return self.dispatch()
             if known:
                 self.message.take_likely()
             return self.serve_leniently(plan, &steps)
@@ -482,13 +504,18 @@ cdef class Connection:
                 context.keep()
         self.outcome = "ok"
         if error is None:
-            answer(self, plan, steps.id, steps.id_size, steps.modern, result)
+            if steps.frame == NULL:
+                answer(self, plan, steps.id, steps.id_size, steps.modern, result)
+            elif not self.put_framed(steps, result):
+                self.outcome = self.dispatcher.call_ended(
+                    steps.id[: steps.id_size], plan, result, steps.modern
+                )
         elif type(error) is str:
             self.outcome = "invalid"
             self.put_failure(steps.id, steps.id_size, <str> error, steps.modern)
-        elif used:
+        elif used or steps.frame != NULL:
             self.outcome = self.dispatcher.call_failed(
-                steps.id[: steps.id_size], plan.tool, error, steps.modern, context
+                steps.id[: steps.id_size], plan, error, steps.modern, context if used else None
             )
         else:
             self.fail_call_with(plan, steps.id, steps.id_size, steps.modern, error)
@@ -497,6 +524,15 @@ cdef class Connection:
                 self.outcome = "refused"
             self.record(plan, steps, returned, self.output.written() - before)
         return 0
+
+    cdef bint put_framed(self, Steps* steps, object result) except -1:
+        """Answer with a text that a resource or a prompt has returned; False if that is not all there is."""
+        cdef FramedPlan framed = <FramedPlan> steps.frame
+        if type(result) is not str:
+            return False
+        return self.output.put_framed(
+            steps.id, steps.id_size, framed.head, <str> result, framed.tail
+        )
 
     cdef int drop(self, Plan plan, Steps* steps) except -1:
         """Record a call that its client wants no more."""
@@ -509,7 +545,7 @@ cdef class Connection:
         cdef Record* record = plan.recorder.next_record()
         if record == NULL:
             return 0
-        record.kind = TOOL
+        record.kind = plan.kind_code
         record.began = steps.began
         record.bound = steps.bound
         record.allowed = steps.allowed
@@ -517,7 +553,7 @@ cdef class Connection:
         record.written = ticks()
         record.size = size
         return plan.recorder.filled(
-            record, self.outcome, plan.name, steps.id[: steps.id_size], self.principal
+            record, self.outcome, plan.target, steps.id[: steps.id_size], self.principal
         )
 
     cdef int keep_context(self) except -1:
@@ -556,6 +592,8 @@ cdef class Connection:
         """Take new plans, after the tools have changed, and forget lists of the old ones."""
         self.plans = plans
         self.unknown = {}
+        self.resources = {}
+        self.prompts = {}
         self.last = None
         self.known = False
         self.forget_lists()
@@ -587,7 +625,7 @@ cdef class Connection:
         if message.kind_code != REQUEST or message.era != MODERN or message.wants_progress:
             return False
         if message.is_call:
-            if method != b"tools/call" or not is_same(message.tool_name, name):
+            if method != b"tools/call" or not is_same(message.target, name):
                 return False
         elif not (message.is_list and method == b"tools/list"):
             return False
@@ -654,7 +692,7 @@ cdef inline int call_kept(
         return self.fail_call(plan, id, id_size, modern)
     if result == <PyObject*> MISFIT:
         Py_DECREF(<object> result)
-        return self.serve(plan, id, id_size, modern, known)
+        return self.serve(plan, id, id_size, modern, known, NULL)
     if plan.judged:
         self.judge(plan)
     done = answer(self, plan, id, id_size, modern, <object> result)

@@ -188,12 +188,14 @@ cdef class Message:
         self.code = 0
         self.id.data = self.call.id
         self.id.size = self.call.id_size
-        self.method_name.data = "tools/call"
-        self.method_name.size = 10
-        self.is_call = True
+        self.method_name.data = self.call.method
+        self.method_name.size = self.call.method_size
+        self.is_call = self.call.method[0] == c"t"
+        self.is_prompt = self.call.method[0] == c"p"
+        self.is_read = self.call.method[0] == c"r"
         self.is_list = self.is_ping = self.wants_progress = self.resumes = False
-        self.tool_name.data = self.call.name
-        self.tool_name.size = self.call.name_size
+        self.target.data = self.call.name
+        self.target.size = self.call.name_size
         self.has_arguments = self.call.has_arguments
         self.era = self.call.era
 
@@ -206,6 +208,7 @@ cdef class Message:
         self.id.data = NULL
         self.method_name.data = NULL
         self.is_call = self.is_list = self.is_ping = self.has_arguments = False
+        self.is_read = self.is_prompt = False
         self.wants_progress = self.resumes = False
         self.has_params = self.has_meta = False
         self.era = LEGACY
@@ -247,7 +250,7 @@ cdef class Message:
         """Refuse a message that would become too many Python objects. What wants no answer is ignored."""
         if simdjson.containers_of(inside(self).parser, self.line.data) <= MAX_CONTAINERS:
             return 0
-        self.is_call = self.is_list = False
+        self.is_call = self.is_list = self.is_read = self.is_prompt = False
         if self.kind_code == NOTIFICATION or self.kind_code == RESPONSE:
             self.kind_code = IGNORED
         elif self.kind_code == REQUEST or self.kind_code == BATCH:
@@ -341,7 +344,8 @@ cdef class Message:
         cdef unsigned int seen = 0
         cdef unsigned int bit
         cdef unsigned int repeated = 0
-        cdef bint is_call
+        cdef simdjson.Element uri
+        cdef bint has_uri = False
         cdef Py_ssize_t position = 0
         cdef Py_ssize_t meta_position = 0
         self.has_params = present
@@ -359,6 +363,10 @@ cdef class Message:
                 if memcmp(member.key, "name", 4) == 0:
                     bit = SEEN_NAME
                     name = member.value
+            elif member.key_size == 3:
+                if memcmp(member.key, "uri", 3) == 0:
+                    has_uri = True
+                    uri = member.value
             elif member.key_size == 6:
                 if memcmp(member.key, "cursor", 6) == 0:
                     self.is_list = False
@@ -385,11 +393,15 @@ cdef class Message:
             self.read_meta()
             if self.era != OTHER and not self.wants_progress and self.marked is None:
                 self.remember_meta(meta_position)
-        is_call = same(self.method_name.data, self.method_name.size, "tools/call", 10)
-        if is_call and seen & SEEN_NAME and simdjson.kind_of(name) == c'"':
-            simdjson.text_of(name, &self.tool_name.data, &self.tool_name.size)
+        if seen & SEEN_NAME and simdjson.kind_of(name) == c'"':
             self.has_arguments = (seen & SEEN_ARGUMENTS) != 0
-            self.is_call = not self.has_arguments or simdjson.kind_of(inside(self).arguments) == c"{"
+            if not self.has_arguments or simdjson.kind_of(inside(self).arguments) == c"{":
+                self.is_call = same(self.method_name.data, self.method_name.size, "tools/call", 10)
+                self.is_prompt = same(self.method_name.data, self.method_name.size, "prompts/get", 11)
+                simdjson.text_of(name, &self.target.data, &self.target.size)
+        elif has_uri and simdjson.kind_of(uri) == c'"':
+            self.is_read = same(self.method_name.data, self.method_name.size, "resources/read", 14)
+            simdjson.text_of(uri, &self.target.data, &self.target.size)
         return 0
 
     cdef int refuse_params(self, const char* complaint, int code) except -1:
@@ -505,11 +517,11 @@ cdef class Message:
         self.line.size = size + marks
         self.code = 0
         self.judge()
-        self.is_call = self.is_list = False
+        self.is_call = self.is_list = self.is_read = self.is_prompt = False
         return 0
 
-    cdef str tool(self):
-        return make_str(self.tool_name.data, self.tool_name.size)
+    cdef str target_str(self):
+        return make_str(self.target.data, self.target.size)
 
     # --- what a call plan asks for ------------------------------------------------------------------
 

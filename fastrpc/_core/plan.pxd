@@ -20,6 +20,11 @@ cdef extern from "Python.h":
 cdef class Plan:
     cdef readonly object tool            # what was registered; passed on, never looked into here
     cdef readonly str name
+    cdef readonly str kind               # tool, resource, prompt, completion
+    cdef int kind_code                   # the recorder's
+    cdef readonly str target             # what calls name: the tool or the prompt, or the URI
+    cdef readonly object encoder         # makes the results that the connection does not write by itself
+    cdef bint texts_only                 # every argument is a string
     cdef bytes name_text
     cdef Py_ssize_t context_at           # the place of its Context among its positional parameters, or -1
     cdef type context_kind               # the class of the Context of its calls; None: they need none
@@ -70,6 +75,14 @@ cdef class Plan:
     cdef bint is_key(self, Argument* argument, Py_ssize_t at) noexcept
 
 cdef object MISFIT
+
+
+cdef class FramedPlan:
+    # The plan of a resource or a prompt, and what stands around a text that it returns, in one version.
+    cdef Plan plan
+    cdef bint modern
+    cdef bytes head              # from the comma behind the id to the colon in front of the text
+    cdef bytes tail              # all that follows the text, newline and all
 
 
 cdef inline bint is_ascii_text(object value) noexcept:

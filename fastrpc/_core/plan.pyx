@@ -21,6 +21,7 @@ from fastrpc._core.message cimport Argument, str_of
 
 from time import monotonic
 
+from fastrpc._core.recorder import KIND_CODES
 from fastrpc.errors import ArgumentError, FastrpcError, ToolError
 
 cdef extern from "raised.h":
@@ -72,6 +73,9 @@ cdef class Plan:
         check=None,
         bint is_async=False,
         bint binds_whole=False,
+        str kind="tool",
+        str target=None,
+        encoder=None,
         guard=None,
         around=None,
         recorder=None,
@@ -88,7 +92,9 @@ cdef class Plan:
         must not raise.
 
         `is_async`: calling gives a coroutine. `binds_whole`: the handler's signature judges all arguments
-        together, so that none is bound here. The slots: ``guard(call)`` decides about a call whose arguments
+        together, so that none is bound here. `kind` is tool,
+        resource, prompt or completion; `target` what calls name, `name` if it is not given; `encoder` a
+        `fastrpc.engine.ports.ResultEncoder`. The slots: ``guard(call)`` decides about a call whose arguments
         are bound; ``around(call)`` calls the function in the connection's place; both are handed a
         `CallInfo`. `recorder` gets a record of each call.
         """
@@ -96,6 +102,11 @@ cdef class Plan:
         cdef bytes key
         self.tool = tool
         self.name = name
+        self.kind = kind
+        self.kind_code = KIND_CODES[kind]
+        self.target = name if target is None else target
+        self.encoder = encoder
+        self.texts_only = kind == "prompt"
         self.name_text = name.encode()
         self.function = function
         # A Python function's own entry, without the checks on the way to it.
@@ -140,6 +151,11 @@ cdef class Plan:
             and recorder is None
         )
         self.straight = self.is_bare and inline
+
+    @property
+    def is_bindable(self):
+        """Whether compiled code can bind its arguments."""
+        return self.count >= 0
 
     @property
     def needs_context(self):
@@ -361,6 +377,14 @@ cdef class Plan:
         return 0
 
 
+cdef class FramedPlan:
+    def __init__(self, Plan plan, bytes head, bytes tail, bint modern):
+        self.plan = plan
+        self.head = head
+        self.tail = tail
+        self.modern = modern
+
+
 cdef object failures = None      # `fastrpc.tracebacks`, once something has failed: `masking` costs some ms
 cdef object is_own = None
 cdef object masked = None
@@ -440,6 +464,8 @@ cdef int bind_message(Plan plan, Message message, PyObject** values) except -1:
         while message.next_argument(&argument):
             at = plan.index_of(&argument, expected)
             if at < 0:
+                if plan.texts_only and argument.type != c'"':
+                    return 0
                 continue
             expected = at + 1
             if argument.type == c"n" and plan.nullable[at]:

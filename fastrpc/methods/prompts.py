@@ -54,7 +54,9 @@ def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
         bound = prompt.signature.bind(arguments)
     except ArgumentError as error:
         raise InvalidParams(f"arguments: {error}") from None
-    return dispatcher.begin(request, dispatcher.service.plan_for(prompt), bound, PROMPT_ENCODER)
+    plan = dispatcher.service.plan_for(prompt, PROMPT_ENCODER)
+    dispatcher.keep_plan(request, plan)
+    return dispatcher.begin(request, plan, bound, PROMPT_ENCODER)
 
 
 def text_member(holder: dict[str, Any], name: str, path: str) -> str:

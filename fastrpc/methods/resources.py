@@ -125,7 +125,10 @@ def read_resource(dispatcher: Dispatcher, request: Request) -> bytes | None:
     """Read what is at a URI."""
     uri = _uri_of(request.params)
     reader, arguments = _reader_of(dispatcher.service.catalogue, uri, request.version)
-    return dispatcher.begin(request, dispatcher.service.plan_for(reader), arguments, CONTENTS_ENCODER)
+    plan = dispatcher.service.plan_for(reader, CONTENTS_ENCODER)
+    if isinstance(reader, Resource) and uri == reader.uri:
+        dispatcher.keep_plan(request, plan)
+    return dispatcher.begin(request, plan, arguments, CONTENTS_ENCODER)
 
 
 def _uri_of(params: dict[str, Any]) -> str:
@@ -295,7 +298,7 @@ async def _called(link: Link, reader: Reader, uri: str, arguments: list[Any]) ->
     context = request.call.context if way is link and request.call is not None else None
     if context is None:
         context = Context(id_value(request.id), request.version, request.client_info, way)
-    plan = service.plan_for(reader)
+    plan = service.plan_for(reader, CONTENTS_ENCODER)
     if plan.guard is not None:
         await _allowed(plan.guard, CallInfo(plan, uri, link.principal, arguments, context, "resource"))
 
