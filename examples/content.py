@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastrpc import Server, Text, ToolResult
-from fastrpc.types import Audio, EmbeddedResource, Image, ResourceLink
+from fastrpc.content import Audio, EmbeddedResource, Image, ResourceLink
 
 app = Server("content", version="1.0", title="Content", description="One tool for each kind of result.")
 

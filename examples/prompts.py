@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastrpc import Server
-from fastrpc.completion import matching
-from fastrpc.prompts import Message
+from fastrpc.definitions.completion import matching
+from fastrpc.definitions.prompt import Message
 
 app = Server("prompts", version="1.0")
 

@@ -11,8 +11,19 @@ if TYPE_CHECKING:
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.recorder import CallRecord
-    from fastrpc.completion import Completions
+    from fastrpc.content import (
+        Audio,
+        Contents,
+        EmbeddedResource,
+        Image,
+        ResourceLink,
+        Text,
+        ToolResult,
+    )
     from fastrpc.context import Context
+    from fastrpc.definitions.completion import Completions
+    from fastrpc.definitions.prompt import Message
+    from fastrpc.definitions.tool import tool
     from fastrpc.errors import (
         ArgumentError,
         DefinitionError,
@@ -22,18 +33,7 @@ if TYPE_CHECKING:
         ToolError,
         UsageError,
     )
-    from fastrpc.prompts import Message
-    from fastrpc.registry import tool
     from fastrpc.server import Server
-    from fastrpc.types import (
-        Audio,
-        Contents,
-        EmbeddedResource,
-        Image,
-        ResourceLink,
-        Text,
-        ToolResult,
-    )
     from fastrpc.version import __version__
 
 __all__ = [
@@ -64,28 +64,28 @@ __all__ = [
 
 _HOMES = {
     "ArgumentError": "fastrpc.errors",
-    "Audio": "fastrpc.types",
+    "Audio": "fastrpc.content",
     "CallInfo": "fastrpc._core.call_info",
     "CallRecord": "fastrpc._core.recorder",
-    "Completions": "fastrpc.completion",
-    "Contents": "fastrpc.types",
+    "Completions": "fastrpc.definitions.completion",
+    "Contents": "fastrpc.content",
     "Context": "fastrpc.context",
     "DefinitionError": "fastrpc.errors",
-    "EmbeddedResource": "fastrpc.types",
+    "EmbeddedResource": "fastrpc.content",
     "FastrpcError": "fastrpc.errors",
-    "Image": "fastrpc.types",
-    "Message": "fastrpc.prompts",
+    "Image": "fastrpc.content",
+    "Message": "fastrpc.definitions.prompt",
     "Meta": "msgspec",
     "ProtocolError": "fastrpc.errors",
-    "ResourceLink": "fastrpc.types",
+    "ResourceLink": "fastrpc.content",
     "ResourceNotFound": "fastrpc.errors",
     "Server": "fastrpc.server",
-    "Text": "fastrpc.types",
+    "Text": "fastrpc.content",
     "ToolError": "fastrpc.errors",
-    "ToolResult": "fastrpc.types",
+    "ToolResult": "fastrpc.content",
     "UsageError": "fastrpc.errors",
     "__version__": "fastrpc.version",
-    "tool": "fastrpc.registry",
+    "tool": "fastrpc.definitions.tool",
 }
 
 

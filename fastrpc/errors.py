@@ -4,7 +4,7 @@ There is a branch for each party: `ProtocolError` is the client's fault and beco
 `code`; `ToolError` and `ArgumentError` become a tool result with ``isError: true``; `DefinitionError` is the
 tool author's fault, raised while a tool is decorated; `UsageError` is the fault of whoever typed the command,
 and exits with code 2. Errors are raised deep in the code and turned into an answer in one place,
-`fastrpc.dispatcher`. Importing this module imports nothing.
+`fastrpc.engine.dispatcher`. Importing this module imports nothing.
 
 An error about an unknown name may suggest similar ones (`resembling`). Input is quoted by `excerpt`, so that
 an error is never as large as the input.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FAILURES = (Exception, SystemExit, KeyboardInterrupt)
 """The exceptions of a user's function that count as failures. Not among them: cancellation, and the
-exceptions that pass through a handler on purpose (`fastrpc.calls.InputRequired`)."""
+exceptions that pass through a handler on purpose (`fastrpc.engine.call.InputRequired`)."""
 
 
 class FastrpcError(Exception):

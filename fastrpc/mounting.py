@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
-    from fastrpc.catalogue import Catalogue, Registry
+    from fastrpc.definitions.registry import Catalogue, Registry
 
     class Mountable(Protocol):
         """A server, as far as mounting it needs to know it."""
@@ -134,7 +134,7 @@ def _rename(entry: Any, prefix: str) -> None:
         if entry.kind == "tool":
             entry._check_options()
     elif entry.kind == "completion" and "{" not in entry.target:
-        from fastrpc.completion import key_of
+        from fastrpc.definitions.completion import key_of
 
         entry.target = f"{prefix}_{entry.target}"
         entry.name = key_of(entry.target, entry.argument)

@@ -5,7 +5,7 @@ Making one costs nothing but its own attributes: what serving needs is imported 
 
 from __future__ import annotations
 
-from fastrpc.catalogue import Catalogue
+from fastrpc.definitions.registry import Catalogue
 from fastrpc.errors import DefinitionError, UsageError
 
 TYPE_CHECKING = False
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.recorder import CallRecord
-    from fastrpc.catalogue import Registry
-    from fastrpc.dispatcher import Dispatcher
-    from fastrpc.hooks import Hook
+    from fastrpc.definitions.registry import Registry
+    from fastrpc.definitions.tool import Tool
+    from fastrpc.engine.dispatcher import Dispatcher
+    from fastrpc.engine.interceptors import Hook
+    from fastrpc.engine.monitor import Watch
+    from fastrpc.engine.runtime import Service
     from fastrpc.options import (
         AsgiOptions,
         CacheScope,
@@ -36,9 +39,6 @@ if TYPE_CHECKING:
         ToolOptions,
         UrlProxyOptions,
     )
-    from fastrpc.registry import Tool
-    from fastrpc.service import Service
-    from fastrpc.service.watching import Watch
     from fastrpc.telemetry.observers import Observers
     from fastrpc.telemetry.statistics import Report
     from fastrpc.transports.http.asgi import Application
@@ -106,7 +106,7 @@ class Server:
         self.cache_scope: CacheScope = cache_scope
         self.lifespan = lifespan
         if extensions:
-            from fastrpc.types import checked_extensions
+            from fastrpc.content import checked_extensions
 
             checked_extensions(extensions)
         self.extensions = extensions
@@ -182,9 +182,9 @@ class Server:
         """Make a function a resource: ``@app.resource("docs://guide")`` or, with variables in the address,
         a template: ``@app.resource("docs://{id}/{path*}")`` (RFC 6570, levels 1 to 3).
 
-        The options are those of `fastrpc.resources.Resource`. Raises DefinitionError.
+        The options are those of `fastrpc.definitions.resource.Resource`. Raises DefinitionError.
         """
-        from fastrpc.resources import is_template
+        from fastrpc.definitions.resource import is_template
 
         kind = self.catalogue.templates if is_template(uri) else self.catalogue.resources
         return _decorator(kind, {"uri": uri, **options})
@@ -192,7 +192,7 @@ class Server:
     def resources(self, scheme: str, **options: Unpack[ProviderOptions]) -> Callable[[Thing], Thing]:
         """Make a class or an object the provider of all resources of a scheme, listed page by page.
 
-        See `fastrpc.resources.Provider` for the methods that it has.
+        See `fastrpc.definitions.resource.Provider` for the methods that it has.
         """
         return _decorator(self.catalogue.providers, {"scheme": scheme, **options})
 
@@ -220,7 +220,7 @@ class Server:
         def prompt(self, **options: Unpack[PromptOptions]) -> Callable[[Function], Function]: ...
 
     def prompt(self, function: Any = None, **options: Any) -> Any:
-        """Make a function a prompt: ``@app.prompt``, with the options of `fastrpc.prompts.Prompt`."""
+        """Make a function a prompt: ``@app.prompt``, with the options of `fastrpc.definitions.prompt.Prompt`."""
         if function is None:
             return lambda function: self.prompt(function, **options)
         self.catalogue.prompts.add(function, **options)
@@ -234,8 +234,8 @@ class Server:
         self, target: str | Callable[..., object], argument: str, **options: Unpack[CallOptions]
     ) -> Callable[[Function], Function]:
         """Make a function complete an argument of a prompt (by name or function) or a template's variable
-        (by the template's address): ``@app.complete("review", "language")``. See `fastrpc.completion`."""
-        from fastrpc.completion import target_of
+        (by the template's address): ``@app.complete("review", "language")``. See `fastrpc.definitions.completion`."""
+        from fastrpc.definitions.completion import target_of
 
         key = target_of(self.catalogue.prompts, self.catalogue.templates, target, argument)
         return _decorator(self.catalogue.completions, {"target": key, "argument": argument, **options})
@@ -250,7 +250,7 @@ class Server:
         def before(self, *, tools: str = "*") -> Callable[[Before], Before]: ...
 
     def before(self, function: Any = None, *, tools: str = "*") -> Any:
-        """Call a function before each call of the tools whose names match. See `fastrpc.hooks`."""
+        """Call a function before each call of the tools whose names match. See `fastrpc.engine.interceptors`."""
         return self._hook("before", function, tools)
 
     if TYPE_CHECKING:
@@ -261,7 +261,7 @@ class Server:
         def after(self, *, tools: str = "*") -> Callable[[After], After]: ...
 
     def after(self, function: Any = None, *, tools: str = "*") -> Any:
-        """Call a function with each result of the tools whose names match. See `fastrpc.hooks`."""
+        """Call a function with each result of the tools whose names match. See `fastrpc.engine.interceptors`."""
         return self._hook("after", function, tools)
 
     if TYPE_CHECKING:
@@ -272,13 +272,13 @@ class Server:
         def on_error(self, *, tools: str = "*") -> Callable[[OnError], OnError]: ...
 
     def on_error(self, function: Any = None, *, tools: str = "*") -> Any:
-        """Call a function with each error of the tools whose names match. See `fastrpc.hooks`."""
+        """Call a function with each error of the tools whose names match. See `fastrpc.engine.interceptors`."""
         return self._hook("on_error", function, tools)
 
     def _hook(self, when: str, function: Any, tools: str) -> Any:
         if function is None:
             return lambda function: self._hook(when, function, tools)
-        from fastrpc.hooks import Hook
+        from fastrpc.engine.interceptors import Hook
 
         self._hooks.append(Hook(when, function, tools))
         self._plan_anew()
@@ -366,10 +366,10 @@ class Server:
 
         For what must be noticed: a folder that has changed, a time that has come. It is called on the thread
         that serves a connection and must be quick. A list of tools does not wait for it, unless no event
-        loop runs yet. See `fastrpc.service.watching`.
+        loop runs yet. See `fastrpc.engine.monitor`.
         """
         if self.watching is None:
-            from fastrpc.service.watching import Watch
+            from fastrpc.engine.monitor import Watch
 
             self.watching = Watch()
         self.watching.add(function, every_seconds)
@@ -411,7 +411,7 @@ class Server:
 
         If the module has a function ``attach(server)`` it is called then, to look after more than calls.
         """
-        from fastrpc.catalogue.targets import attach, collect
+        from fastrpc.loader import attach, collect
 
         for tool in collect(module):
             self.add_tool(tool)
@@ -584,8 +584,8 @@ class Server:
         session that it belongs to, if there is one.
         """
         from fastrpc._core.connection import Connection
-        from fastrpc.dispatcher import Dispatcher
-        from fastrpc.versions import LATEST_LEGACY, MODERN
+        from fastrpc.engine.dispatcher import Dispatcher
+        from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 
         service = self.service
         tails = [service.results.endings(version) for version in (LATEST_LEGACY, MODERN)]
@@ -609,7 +609,7 @@ class Server:
         """What all connections of this server share."""
         if self._service is None:
             from fastrpc import methods
-            from fastrpc.service import Service
+            from fastrpc.engine.runtime import Service
 
             lifespan = self.lifespan
             self._service = Service(

@@ -13,7 +13,7 @@ import pytest
 from calls import BRIEFLY, one_by_one
 
 from fastrpc import Context, tool
-from fastrpc.catalogue import Catalogue
+from fastrpc.definitions.registry import Catalogue
 from fastrpc.schema import describe
 
 pytestmark = pytest.mark.benchmark(group="schema", **BRIEFLY)

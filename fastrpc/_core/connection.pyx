@@ -55,10 +55,10 @@ cdef object none_in = None
 
 cdef int prepare_for_failures() except -1:
     global failures, is_own, masked, none_in
-    from fastrpc import log, masking, tracebacks
+    from fastrpc import diagnostics, redaction, tracebacks
 
-    is_own = log.is_own
-    masked, none_in = masking.masked, masking.secrets.none_in
+    is_own = diagnostics.is_own
+    masked, none_in = redaction.masked, redaction.secrets.none_in
     failures = tracebacks
     return 0
 

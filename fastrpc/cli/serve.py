@@ -177,10 +177,10 @@ def _change_folder(folder: str | None, targets: list[str]) -> bool:
 
 def _check_log_file(path: str) -> None:
     """Check the log file before anything is logged, and make its path absolute. Raises UsageError."""
-    from fastrpc import log
+    from fastrpc import diagnostics
 
     _check_appendable("--log-file", path)
-    os.environ[log.FILE_VARIABLE] = path
+    os.environ[diagnostics.FILE_VARIABLE] = path
 
 
 def _check_appendable(option: str, path: str) -> None:

@@ -39,8 +39,8 @@ from fastrpc.compat.values import (
     resource_value,
     tool_value,
 )
-from fastrpc.completion import Completions
-from fastrpc.completion import key_of as completion_key
+from fastrpc.definitions.completion import Completions
+from fastrpc.definitions.completion import key_of as completion_key
 from fastrpc.errors import DefinitionError, ToolError
 from fastrpc.server import Server
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeForm, Unpack
 
-    from fastrpc.asking import ElicitResult, Sample
+    from fastrpc.client_requests.elicitation import ElicitResult, Sample
     from fastrpc.compat.options import FormOptions
     from fastrpc.context import Context as PlainContext
     from fastrpc.context import Done

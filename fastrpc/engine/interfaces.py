@@ -13,11 +13,11 @@ from fastrpc._core.connection import CallsInFlight, Connection
 from fastrpc._core.message import Message
 from fastrpc._core.plan import Plan
 from fastrpc._core.recorder import Recorder
-from fastrpc.catalogue import Catalogue
+from fastrpc.definitions.registry import Catalogue
 from fastrpc.engine.ports import Features
+from fastrpc.engine.results import Results
+from fastrpc.protocol.lifecycle import Session
 from fastrpc.quotas import Quotas
-from fastrpc.results import Results
-from fastrpc.session import Session
 
 
 class Call(Protocol):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from _thread import get_ident
 
 from fastrpc.engine.messages import notification
-from fastrpc.results import to_json
+from fastrpc.engine.results import to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

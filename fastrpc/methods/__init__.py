@@ -9,15 +9,15 @@ imported by the first request that wants it.
 from __future__ import annotations
 
 from fastrpc.methods import lifecycle, tools
-from fastrpc.versions import LEGACY_VERSIONS, MODERN, VERSIONS
+from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, VERSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
 
-    from fastrpc.calls.link import Link
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.engine.dispatcher import Dispatcher
+    from fastrpc.engine.outbound_channel import Link
     from fastrpc.engine.ports import PendingRequests
     from fastrpc.engine.request import Request
 
@@ -90,17 +90,17 @@ def log(channel: Link, level: str, data: Any, logger: str | None) -> None:
 
 
 def ask(channel: Link, questions: dict[str, Any]) -> Awaitable[dict[str, Any]]:
-    """Ask the client; return what it answers, by key. See `fastrpc.asking.ask`."""
-    from fastrpc import asking
+    """Ask the client; return what it answers, by key. See `fastrpc.client_requests.pending.ask`."""
+    from fastrpc.client_requests import pending
 
-    return asking.ask(channel, questions)
+    return pending.ask(channel, questions)
 
 
 def once(channel: Link, key: str, function: Callable[[], Any]) -> Any:
     """Call `function` the first time that the call comes here; see `fastrpc.Context.once`."""
-    from fastrpc import asking
+    from fastrpc.client_requests import pending
 
-    return asking.once(channel, key, function)
+    return pending.once(channel, key, function)
 
 
 def read_resource(channel: Link, uri: str) -> Awaitable[Any]:
@@ -115,23 +115,23 @@ def read_resource(channel: Link, uri: str) -> Awaitable[Any]:
 
 def pending_requests() -> PendingRequests:
     """Return a new table of the server's requests to one client."""
-    from fastrpc.asking import Questions
+    from fastrpc.client_requests.pending import Questions
 
     return Questions()
 
 
 def take_request_state(request: Request) -> None:
     """Read the state and the answers that a request brings. Raises InvalidParams."""
-    from fastrpc.asking.state import memory_of
+    from fastrpc.client_requests.request_state import memory_of
 
     memory_of(request)
 
 
 def input_required(request: Request, questions: dict[str, dict[str, Any]]) -> bytes:
     """Return the result that tells the client what to answer (MCP 2026-07-28: InputRequiredResult)."""
-    from fastrpc import asking
+    from fastrpc.client_requests import pending
 
-    return asking.input_required(request, questions)
+    return pending.input_required(request, questions)
 
 
 # --- changes ------------------------------------------------------------------------------------------------

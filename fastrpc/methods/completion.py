@@ -6,19 +6,19 @@ type, else by nothing. At most 100 values are sent.
 
 from __future__ import annotations
 
-from fastrpc.completion import Completions, choices_of, key_of, matching
+from fastrpc.definitions.completion import Completions, choices_of, key_of, matching
+from fastrpc.engine.results import UnencodableResult
 from fastrpc.errors import InvalidParams, excerpt, suggestion
 from fastrpc.methods.prompts import encoded, refusal, text_member, texts_member
-from fastrpc.results import UnencodableResult
-from fastrpc.schema.shapes import shorten
-from fastrpc.versions import COMPLETION_CONTEXT
+from fastrpc.protocol.versions import COMPLETION_CONTEXT
+from fastrpc.schema.converters import shorten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.completion import Completion
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.definitions.completion import Completion
+    from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
     from fastrpc.schema import Parameter
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from fastrpc._core.encode import dumps
-from fastrpc.versions import MODERN, SERVER_KEY, STRUCTURED
+from fastrpc.protocol.versions import MODERN, SERVER_KEY, STRUCTURED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
 
 

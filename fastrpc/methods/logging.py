@@ -8,17 +8,17 @@ the call that writes them: none comes behind its answer.
 from __future__ import annotations
 
 from fastrpc._core.encode import quoted
+from fastrpc.engine.results import UnencodableResult, to_json
 from fastrpc.errors import InvalidParams
-from fastrpc.results import UnencodableResult, to_json
-from fastrpc.session import LOG_LEVELS
-from fastrpc.versions import LOG_KEY, MODERN
+from fastrpc.protocol.lifecycle import LOG_LEVELS
+from fastrpc.protocol.versions import LOG_KEY, MODERN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.calls.link import Link
     from fastrpc.engine.interfaces import Dispatcher
+    from fastrpc.engine.outbound_channel import Link
     from fastrpc.engine.request import Request
 
 DEFAULT_LEVEL = "info"

@@ -7,7 +7,9 @@ A prompt's function may return a text, a `Message`, a content helper or block, a
 from __future__ import annotations
 
 from fastrpc import tracebacks
-from fastrpc.catalogue.paging import cursor_of
+from fastrpc.content import Content, block_of
+from fastrpc.definitions.prompt import ROLES, Message
+from fastrpc.engine.results import UnencodableResult, to_json
 from fastrpc.errors import (
     ArgumentError,
     InternalError,
@@ -18,19 +20,17 @@ from fastrpc.errors import (
     excerpt,
     suggestion,
 )
-from fastrpc.prompts import ROLES, Message
-from fastrpc.results import UnencodableResult, to_json
-from fastrpc.schema.shapes import quote, shorten
-from fastrpc.types import Content, block_of
+from fastrpc.protocol.pagination import cursor_of
+from fastrpc.schema.converters import quote, shorten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.catalogue.handlers import Handler
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.definitions.handler import Handler
+    from fastrpc.definitions.prompt import Prompt
+    from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
-    from fastrpc.prompts import Prompt
 
 
 def list_prompts(dispatcher: Dispatcher, request: Request) -> bytes:

@@ -8,8 +8,10 @@ the client has come in either.
 from __future__ import annotations
 
 from fastrpc._core.encode import dumps
-from fastrpc.calls import Exited, complaint_of, contained
-from fastrpc.catalogue.paging import cursor_of, decode_cursor, encode_cursor, page_of
+from fastrpc.content import Content
+from fastrpc.definitions.resource import Contents, ProviderMethod, Resource, entry_of, guessed_type
+from fastrpc.engine.call import Exited, complaint_of, contained
+from fastrpc.engine.results import UnencodableResult, to_json
 from fastrpc.errors import (
     ArgumentError,
     InternalError,
@@ -19,11 +21,9 @@ from fastrpc.errors import (
     excerpt,
     suggestion,
 )
-from fastrpc.resources import Contents, ProviderMethod, Resource, entry_of, guessed_type
-from fastrpc.resources.uri_templates import LONGEST, normal
-from fastrpc.results import UnencodableResult, to_json
-from fastrpc.types import Content
-from fastrpc.versions import MODERN, known
+from fastrpc.protocol.pagination import cursor_of, decode_cursor, encode_cursor, page_of
+from fastrpc.protocol.uri_template import LONGEST, normal
+from fastrpc.protocol.versions import MODERN, known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.call_info import CallInfo
-    from fastrpc.calls.link import Link
-    from fastrpc.catalogue import Catalogue
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.definitions.registry import Catalogue
+    from fastrpc.definitions.resource import Provider, ResourceTemplate
+    from fastrpc.engine.dispatcher import Dispatcher
+    from fastrpc.engine.outbound_channel import Link
     from fastrpc.engine.request import Request
-    from fastrpc.resources import Provider, ResourceTemplate
 
     Reader = Resource | ResourceTemplate | ProviderMethod
 

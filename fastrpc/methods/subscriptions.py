@@ -13,17 +13,17 @@ from __future__ import annotations
 from fastrpc._core.encode import dumps
 from fastrpc.engine.messages import id_value
 from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded
+from fastrpc.protocol.lifecycle import READY, bytes_of_uri
+from fastrpc.protocol.versions import MODERN, SUBSCRIPTION_KEY
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota
-from fastrpc.session import READY, bytes_of_uri
-from fastrpc.versions import MODERN, SUBSCRIPTION_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
-    from fastrpc.service import Service
+    from fastrpc.engine.runtime import Service
 
 LISTS = {
     "tool": "tools",

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from fastrpc.calls import complaint_of, outcome_of_value
-from fastrpc.catalogue.paging import cursor_of
+from fastrpc.engine.call import complaint_of, outcome_of_value
 from fastrpc.errors import ArgumentError, InvalidParams
-from fastrpc.versions import MODERN
+from fastrpc.protocol.pagination import cursor_of
+from fastrpc.protocol.versions import MODERN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.definitions.tool import Tool
+    from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
-    from fastrpc.registry import Tool
 
 
 def list_tools(dispatcher: Dispatcher, request: Request) -> bytes:

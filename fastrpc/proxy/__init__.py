@@ -14,10 +14,11 @@ from __future__ import annotations
 import asyncio
 from time import monotonic
 
-from fastrpc import log
-from fastrpc.completion import key_of
+from fastrpc import diagnostics
+from fastrpc.definitions.completion import key_of
+from fastrpc.definitions.prompt import Prompt
 from fastrpc.errors import DefinitionError, FastrpcError, InternalError, ToolError
-from fastrpc.prompts import Prompt
+from fastrpc.protocol.versions import MODERN
 from fastrpc.proxy.entries import (
     QUESTIONS,
     PassedCompletion,
@@ -31,21 +32,20 @@ from fastrpc.proxy.entries import (
 )
 from fastrpc.proxy.requests import RemoteError, SessionGone
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
-from fastrpc.versions import MODERN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
-    from fastrpc.catalogue import Catalogue, Registry
+    from fastrpc.content import Contents
     from fastrpc.context import Context
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.definitions.registry import Catalogue, Registry
+    from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
+    from fastrpc.engine.runtime import Service
     from fastrpc.proxy.peer import UpstreamClient
     from fastrpc.proxy.targets import Target
-    from fastrpc.service import Service
-    from fastrpc.types import Contents
 
     class ProxyServer(Protocol):
         """The part of `Server` that the proxy needs: the server whose features come from the upstream."""
@@ -360,7 +360,7 @@ class UpstreamServer:
         if not self._watched_quota.take(size_of(uri, WATCHED_BYTES) + ENTRY_BYTES):
             if not self._watched_full:
                 self._watched_full = True
-                log.write(
+                diagnostics.write(
                     "warning", f"changes of {uri:.200} and others will not be told: too many are watched"
                 )
             return
@@ -393,7 +393,7 @@ class UpstreamServer:
             shown = self._target.shown
             where = "" if shown in reason else f" ({shown})"
             failure = f"the server behind this one{where} cannot be used: {reason}"
-            log.write("info" if self.failure == failure else "error", failure)
+            diagnostics.write("info" if self.failure == failure else "error", failure)
             self.failure = failure
             self._failed_at = monotonic()
             self._retry_in(RETRY_SECONDS)
@@ -510,13 +510,13 @@ class UpstreamServer:
                     new.append(make(raw))
                 except (FastrpcError, KeyError, TypeError, ValueError) as error:
                     what = f"{registry.kind} {key!r:.80}"
-                    log.write("warning", f"the server behind: {what} is left out: {error}")
+                    diagnostics.write("warning", f"the server behind: {what} is left out: {error}")
         self._raw[name] = listed
         if gone or new:
             try:
                 registry.replace(gone, new)
             except DefinitionError as error:
-                log.write("error", f"the server behind: where it is mounted, {error}")
+                diagnostics.write("error", f"the server behind: where it is mounted, {error}")
 
     # --- notifications --------------------------------------------------------------------------------
 
@@ -527,7 +527,7 @@ class UpstreamServer:
                 try:
                     context.log(params["data"], params.get("level", "info"), params.get("logger"))
                 except ValueError as error:
-                    log.write("warning", f"the server behind sent a broken log message: {error}")
+                    diagnostics.write("warning", f"the server behind sent a broken log message: {error}")
         elif method == "notifications/resources/updated":
             self._server.resource_updated(str(params.get("uri")))
         else:
@@ -566,7 +566,7 @@ class UpstreamServer:
             if self._raw["completions"] or name in ("prompts", "templates"):
                 self._complete(bool(self._raw["completions"]))
         except (FastrpcError, KeyError, TypeError, ValueError) as error:
-            log.write("warning", f"the server behind: its {name} cannot be listed: {error}")
+            diagnostics.write("warning", f"the server behind: its {name} cannot be listed: {error}")
         finally:
             del self._listing[name]
 
@@ -579,7 +579,9 @@ class UpstreamServer:
         """Handle the end of the connection."""
         if self._client is client:
             self._client = None
-            log.write("warning", f"the server behind this one ({self._target.shown}) is gone: {reason}")
+            diagnostics.write(
+                "warning", f"the server behind this one ({self._target.shown}) is gone: {reason}"
+            )
             self._spawn(client.leave())
             self._retry_in(0.0)
 

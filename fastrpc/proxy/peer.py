@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import json
 
-from fastrpc import log
+from fastrpc import diagnostics
+from fastrpc.engine.results import to_json
 from fastrpc.errors import FastrpcError, ProtocolError, ToolError
+from fastrpc.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS
 from fastrpc.proxy.requests import REFUSED, PendingRequest, RemoteError
-from fastrpc.results import to_json
-from fastrpc.versions import LATEST_LEGACY, LEGACY_VERSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +93,9 @@ class UpstreamClient:
             try:
                 await self.request("resources/subscribe", {"uri": uri})
             except FastrpcError as error:
-                log.write("warning", f"the server behind will not tell of changes of {uri:.200}: {error}")
+                diagnostics.write(
+                    "warning", f"the server behind will not tell of changes of {uri:.200}: {error}"
+                )
 
     def check_tool(self, entry: dict[str, Any]) -> None:
         """Raise ValueError for a tool that cannot be called over this transport."""
@@ -116,7 +118,7 @@ class UpstreamClient:
             try:
                 await self.request("logging/setLevel", {"level": "debug"})
             except RemoteError as error:
-                log.write("warning", f"the server behind will not tell all that it logs: {error}")
+                diagnostics.write("warning", f"the server behind will not tell all that it logs: {error}")
         return found
 
     def set_version(self, version: str) -> None:
@@ -173,7 +175,7 @@ class UpstreamClient:
     def on_message(self, message: Any, of: PendingRequest | None = None) -> None:
         """Handle an incoming message. `of`: the request to which it belongs, if the transport knows it."""
         if not isinstance(message, dict):
-            log.write("warning", f"the server behind sent no message: {message!r:.100}")
+            diagnostics.write("warning", f"the server behind sent no message: {message!r:.100}")
         elif "method" not in message:
             self._on_response(message)
         elif "id" in message:
@@ -234,7 +236,7 @@ class UpstreamClient:
         try:
             context.progress(params["progress"], params.get("total"), params.get("message"))
         except (KeyError, TypeError, ValueError) as error:
-            log.write("warning", f"the server behind sent a broken progress report: {error!r}")
+            diagnostics.write("warning", f"the server behind sent a broken progress report: {error!r}")
 
     # --- closing --------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 """Makes the `Signature` of a Python function: JSON Schemas for the client, and how arguments are bound.
 
 `describe` reads annotations and defaults from the function's code object (`fastrpc.schema.signature`). A
-function with plain types takes about ten microseconds and no import. `fastrpc.schema.types` (msgspec,
-pydantic) is imported for the first type that needs it, `fastrpc.schema.raw` (jsonschema-rs) for the first
+function with plain types takes about ten microseconds and no import. `fastrpc.schema.rich_types` (msgspec,
+pydantic) is imported for the first type that needs it, `fastrpc.schema.json_schema` (jsonschema-rs) for the first
 hand-written schema. Schemas are JSON Schema 2020-12, with references written out where possible. Calling the
 function is left to the dispatcher.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 from fastrpc.schema.annotations import is_any, is_literal, is_union, peel
-from fastrpc.schema.shapes import ANY, described
+from fastrpc.schema.converters import ANY, described
 from fastrpc.schema.signature import FunctionFacts, Parameter, Signature
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from fastrpc.schema.shapes import Schema, Shape
+    from fastrpc.schema.converters import Schema, Shape
 
 __all__ = ["Parameter", "Signature", "describe"]
 
@@ -43,7 +43,7 @@ def describe(
     """
     facts = FunctionFacts(function)
     if input_schema is not None:
-        from fastrpc.schema.raw import raw_signature
+        from fastrpc.schema.json_schema import raw_signature
 
         signature = raw_signature(facts, input_schema, documents or {})
     else:
@@ -85,7 +85,7 @@ def _parameter(facts: FunctionFacts, name: str) -> Parameter:
     peeled = facts.peel(what, facts.annotations[name])
     default = facts.defaults.get(name, _MISSING)
     if type(default).__module__ == "pydantic.fields":
-        from fastrpc.schema.types import default_of_field
+        from fastrpc.schema.rich_types import default_of_field
 
         peeled, default = default_of_field(peeled, default, _MISSING)
     shape = facts.shape(what, peeled)
@@ -150,7 +150,7 @@ def _is_unstructured(base: Any, namespace: Mapping[str, Any]) -> bool:
     if base in (str, object, type(None)) or is_any(base):
         return True
     if isinstance(base, type) and any(
-        kind.__module__ == "fastrpc.types" and kind.__name__ in ("Content", "ToolResult")
+        kind.__module__ == "fastrpc.content" and kind.__name__ in ("Content", "ToolResult")
         for kind in base.__mro__
     ):
         return True
@@ -164,7 +164,7 @@ def _is_unstructured(base: Any, namespace: Mapping[str, Any]) -> bool:
 
 
 def _contains_content(annotation: Any, namespace: Mapping[str, Any]) -> bool:
-    module = sys.modules.get("fastrpc.types")
+    module = sys.modules.get("fastrpc.content")
     if module is None or annotation is Ellipsis:
         return False
     base = peel(annotation, namespace).base

@@ -3,7 +3,7 @@
 `peel` removes ``Annotated``, ``Optional``, aliases and quotes from an annotation. `plain_shape` returns the
 `Shape` of a type made of ``str``, ``int``, ``float``, ``bool``, ``None``, ``list``, ``dict``, ``Literal``,
 ``Any`` and unions of these. Takes microseconds and never imports ``typing``: its constructs are recognised by
-their attributes, once the author has imported it. Other types are left to `fastrpc.schema.types`.
+their attributes, once the author has imported it. Other types are left to `fastrpc.schema.rich_types`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 from fastrpc.errors import DefinitionError
-from fastrpc.schema.shapes import (
+from fastrpc.schema.converters import (
     ANY,
     NULL,
     PLAIN,
@@ -143,7 +143,7 @@ _BUILTIN_NAMES = {
 
 
 def plain_shape(base: Any, namespace: Mapping[str, Any]) -> Shape | None:
-    """Return the converter of a peeled annotation, or None if `fastrpc.schema.types` must handle it."""
+    """Return the converter of a peeled annotation, or None if `fastrpc.schema.rich_types` must handle it."""
     if type(base) is type:
         return PLAIN.get(base)
     if is_any(base):

@@ -10,7 +10,7 @@ import sys
 
 from fastrpc.errors import DefinitionError, resembling
 from fastrpc.schema.annotations import UnresolvedName, peel, plain_shape
-from fastrpc.schema.shapes import ANY, Mismatch, Shape, argument_error, expected, quote
+from fastrpc.schema.converters import ANY, Mismatch, Shape, argument_error, expected, quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.schema.annotations import Peeled
-    from fastrpc.schema.shapes import Schema
+    from fastrpc.schema.converters import Schema
 
 VECTOR_LIMIT = 16  # parameters of a call that the compiled core can make without a dict
 _VARIABLE_POSITIONAL, _VARIABLE_KEYWORD, _GENERATOR, _ASYNC_GENERATOR = 0x04, 0x08, 0x20, 0x200
@@ -289,7 +289,7 @@ class FunctionFacts:
             if not peeled.metadata:
                 shape = plain_shape(peeled.base, self.namespace)
             if shape is None:
-                from fastrpc.schema.types import rich_shape
+                from fastrpc.schema.rich_types import rich_shape
 
                 shape = rich_shape(peeled, self.namespace, output=output)
         except UnresolvedName as error:

@@ -14,8 +14,8 @@ from support.stdio import serve
 from support.upstream import UPSTREAM, every_feature_passes
 
 from fastrpc import DefinitionError, Server
+from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, VERSIONS
 from fastrpc.testing import Client, RemoteError
-from fastrpc.versions import LATEST_LEGACY, MODERN, VERSIONS
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

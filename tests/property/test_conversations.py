@@ -19,9 +19,9 @@ import pytest
 from support.stdio import MODERN_META
 
 from fastrpc import Context, Server, ToolError
-from fastrpc.session import LOG_LEVELS
+from fastrpc.protocol.lifecycle import LOG_LEVELS
+from fastrpc.protocol.versions import BATCHES, LOG_KEY, MODERN, SUBSCRIPTION_KEY, VERSIONS
 from fastrpc.transports.memory import MemoryTransport
-from fastrpc.versions import BATCHES, LOG_KEY, MODERN, SUBSCRIPTION_KEY, VERSIONS
 
 SEED = int(os.environ.get("FASTRPC_SEED", "1"))
 PARTS = 4

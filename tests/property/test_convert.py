@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastrpc.schema.shapes import PLAIN, ArrayShape, Mismatch
+from fastrpc.schema.converters import PLAIN, ArrayShape, Mismatch
 
 NUMBER_TEXTS = st.one_of(
     st.text("0123456789+-.eE ", max_size=30),

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from fastrpc import Server
 from fastrpc.errors import LONGEST_EXCERPT, excerpt, resembling
+from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, VERSIONS
 from fastrpc.transports.memory import MemoryTransport
-from fastrpc.versions import LEGACY_VERSIONS, MODERN, VERSIONS
 
 MOST = 4096
 """Bytes of an error answer: some excerpts and a few hundred words, each character up to 12 bytes of JSON."""

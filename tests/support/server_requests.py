@@ -8,8 +8,8 @@ import json
 from typing import Any
 
 from fastrpc import Context, Server
+from fastrpc.protocol.versions import MODERN
 from fastrpc.testing import Client
-from fastrpc.versions import MODERN
 from support.in_memory import with_client
 from support.protocol import EVERYTHING
 

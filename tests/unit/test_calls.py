@@ -11,8 +11,8 @@ import pytest
 from support.in_memory import with_client
 
 from fastrpc import Context, Image, Server, Text, ToolError, ToolResult
+from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, STRUCTURED, VERSIONS
 from fastrpc.testing import Client, RemoteError
-from fastrpc.versions import LEGACY_VERSIONS, MODERN, STRUCTURED, VERSIONS
 
 
 async def until_inline(client: Client) -> None:

@@ -15,8 +15,8 @@ import pytest
 from support.in_memory import with_client
 
 from fastrpc import Context, DefinitionError, Server, ToolError, tool
+from fastrpc.protocol.versions import MODERN, VERSIONS
 from fastrpc.testing import Client, RemoteError
-from fastrpc.versions import MODERN, VERSIONS
 
 
 def run(conversation: Any) -> Any:
@@ -234,7 +234,7 @@ def test_tools_that_are_loaded_late_show_too() -> None:
     def loaded() -> str:
         return "loaded"
 
-    from fastrpc.registry import Tool
+    from fastrpc.definitions.tool import Tool
 
     other, app = Server("other"), Server("t")
     other.load_tools_later(lambda: [Tool(loaded)])

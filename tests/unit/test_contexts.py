@@ -12,8 +12,8 @@ import pytest
 from support.in_memory import ENVELOPE, RawConversation, in_loop
 
 from fastrpc import Context, Server, ToolError
-from fastrpc.dispatcher import Dispatcher
-from fastrpc.versions import LATEST_LEGACY, MODERN
+from fastrpc.engine.dispatcher import Dispatcher
+from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 
 VERSIONS = ["2025-03-26", LATEST_LEGACY, MODERN]
 WITH_TOKEN = {"progressToken": "p"}

@@ -14,8 +14,8 @@ from support.in_memory import with_client
 
 from fastrpc import Context, DefinitionError, Server, ToolError, ToolResult
 from fastrpc._core.call_info import CallInfo
+from fastrpc.protocol.versions import MODERN
 from fastrpc.testing import Client, RemoteError
-from fastrpc.versions import MODERN
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

@@ -9,8 +9,8 @@ import pytest
 
 from fastrpc import Server
 from fastrpc.errors import resembling
+from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
 from fastrpc.transports.memory import MemoryTransport
-from fastrpc.versions import LEGACY_VERSIONS, MODERN
 
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": MODERN,

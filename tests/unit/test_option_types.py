@@ -14,16 +14,16 @@ import pytest
 
 import fastrpc
 from fastrpc import DefinitionError, Server, UsageError, options, tool
-from fastrpc.asking import ElicitResult, Form
-from fastrpc.catalogue.handlers import Handler
+from fastrpc.client_requests import ElicitResult, Form
+from fastrpc.client_requests.elicitation import _OPTIONS as SAMPLING_OPTIONS
 from fastrpc.compat import FastMCP
-from fastrpc.prompts import Prompt
+from fastrpc.definitions.handler import Handler
+from fastrpc.definitions.prompt import Prompt
+from fastrpc.definitions.resource import CACHE_SCOPES, Provider, Resource, ResourceTemplate, _Readable
+from fastrpc.definitions.tool import EFFECTS, Tool
+from fastrpc.protocol.lifecycle import LOG_LEVELS
 from fastrpc.proxy.remote.address import Remote
 from fastrpc.proxy.targets import Command
-from fastrpc.questions import _OPTIONS as SAMPLING_OPTIONS
-from fastrpc.registry import EFFECTS, Tool
-from fastrpc.resources import CACHE_SCOPES, Provider, Resource, ResourceTemplate, _Readable
-from fastrpc.session import LOG_LEVELS
 from fastrpc.transports.http.app import LIMITS, PLACES
 from fastrpc.transports.http.settings import Settings
 
@@ -126,7 +126,7 @@ def test_what_is_asked_for_has_a_type_at_run_time() -> None:
 
 def test_the_types_cost_a_server_nothing() -> None:
     code = (
-        "import sys; from fastrpc import Context, Server, tool; import fastrpc.questions, fastrpc.types; "
+        "import sys; from fastrpc import Context, Server, tool; import fastrpc.client_requests.elicitation, fastrpc.content; "
         "Server('x').tool(name='five', effect='read')(lambda: 5); "
         "print([name for name in ('typing', 'typing_extensions', 'fastrpc.options') if name in sys.modules])"
     )

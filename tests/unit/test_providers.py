@@ -10,10 +10,10 @@ import pytest
 from support.in_memory import ask, every_version, read, refusal, with_client
 
 from fastrpc import Context, Server
+from fastrpc.definitions.resource import Entry
 from fastrpc.errors import DefinitionError
-from fastrpc.resources import Entry
+from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
 from fastrpc.testing import Client, RemoteError
-from fastrpc.versions import LEGACY_VERSIONS, MODERN
 
 THIRD = LEGACY_VERSIONS[2]
 

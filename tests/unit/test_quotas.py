@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fastrpc import Server
 from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded
+from fastrpc.protocol.lifecycle import Session
 from fastrpc.quotas import SESSION_BYTES, Quota, Quotas, size_of
-from fastrpc.session import Session
 from fastrpc.transports.memory import MemoryTransport
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from fastrpc import Server
-from fastrpc.catalogue import Catalogue
-from fastrpc.catalogue.targets import collect, load_target
+from fastrpc.definitions.registry import Catalogue
+from fastrpc.definitions.tool import Tool, tool
 from fastrpc.errors import ArgumentError, DefinitionError, UsageError
-from fastrpc.registry import Tool, tool
+from fastrpc.loader import collect, load_target
 
 SCHEMA = {
     "type": "object",
@@ -353,7 +353,7 @@ def test_a_static_method_can_be_marked_on_either_side():
 # --------------------------------------------------------------------------------- modules, targets
 
 TOOLS = """
-    from fastrpc.registry import tool
+    from fastrpc.definitions.tool import tool
 
     @tool
     def zebra() -> str:
@@ -399,11 +399,13 @@ def test_a_file_may_import_its_neighbours_and_serves_only_its_own_tools(folder):
 
 
 def test_a_package_gives_its_submodules_tools(folder):
-    folder("kit/__init__.py", "from fastrpc.registry import tool\n@tool\ndef base() -> str: return ''\n")
+    folder(
+        "kit/__init__.py", "from fastrpc.definitions.tool import tool\n@tool\ndef base() -> str: return ''\n"
+    )
     for name in ("b", "a", "_hidden"):
         folder(
             f"kit/{name}.py",
-            f"from fastrpc.registry import tool\n@tool\ndef from_{name}() -> str: return ''\n",
+            f"from fastrpc.definitions.tool import tool\n@tool\ndef from_{name}() -> str: return ''\n",
         )
     folder("kit/data/readme.txt", "no module")
     assert names_of(load_target("kit")) == ["base", "from_a", "from_b"]
@@ -452,7 +454,7 @@ def test_a_target_that_cannot_be_served_is_one_line(folder, target, said):
     folder("broken.py", "def f():\n    # a comment\n    1 / 0\nf()\n")
     folder("crooked.py", "def f(:\n")
     folder("lacking.py", "import no_such_library\n")
-    folder("unfit.py", "from fastrpc.registry import tool\n\n@tool\ndef f(x): ...\n")
+    folder("unfit.py", "from fastrpc.definitions.tool import tool\n\n@tool\ndef f(x): ...\n")
     folder("empty.py", "x = 1\n")
     with pytest.raises(UsageError) as caught:
         load_target(target)

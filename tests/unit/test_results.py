@@ -18,18 +18,18 @@ from pydantic import BaseModel, PlainSerializer
 
 from fastrpc import Server
 from fastrpc._core.encode import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, Output, dumps, plain_json, result_of
-from fastrpc.results import (
+from fastrpc.content import ToolResult
+from fastrpc.engine.output_validation import BrokenPromise
+from fastrpc.engine.results import (
     Results,
     UnencodableResult,
     conforming,
     form_of,
     keeps_plain_values,
 )
-from fastrpc.results.promises import BrokenPromise
+from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, SERVER_KEY, STRUCTURED, VERSIONS
 from fastrpc.schema import Signature, describe
 from fastrpc.testing import Client
-from fastrpc.types import ToolResult
-from fastrpc.versions import LATEST_LEGACY, MODERN, SERVER_KEY, STRUCTURED, VERSIONS
 
 RESULTS = Results({"name": "t", "version": "1"})
 TAIL = b'"}],"isError":false}}\n'
@@ -442,7 +442,7 @@ def test_a_serializer_of_pydantic_is_heard() -> None:
 def test_plain_results_import_nothing() -> None:
     script = (
         "import sys\n"
-        "from fastrpc.results import Results\n"
+        "from fastrpc.engine.results import Results\n"
         "from fastrpc.schema import describe\n"
         "def give() -> dict: ...\n"
         "class Tool: signature = describe(give)\n"
@@ -466,7 +466,7 @@ def test_dumps_takes_subclasses_too() -> None:
 
 
 def test_an_error_that_json_cannot_hold_is_told_as_far_as_it_can() -> None:
-    from fastrpc.results import error_object
+    from fastrpc.engine.results import error_object
 
     assert json.loads(error_object(-1, "half \ud800", {"a": 1})) == {"code": -1, "message": "half \\ud800"}
     assert json.loads(error_object(-1, "no", {"a": object()})) == {"code": -1, "message": "no"}

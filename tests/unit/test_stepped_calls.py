@@ -14,7 +14,7 @@ from support.in_memory import RawConversation, in_loop
 from fastrpc import Image, Server, Text, ToolError, ToolResult
 from fastrpc._core.task import CallTask, task_of
 from fastrpc.errors import InvalidParams
-from fastrpc.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 
 
 def begun(awaitable: Any, loop: asyncio.AbstractEventLoop) -> CallTask:

@@ -11,8 +11,8 @@ import pytest
 
 from fastrpc import Context, Server, ToolError
 from fastrpc.errors import FastrpcError
+from fastrpc.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS, MODERN, VERSIONS
 from fastrpc.testing import Client, RemoteError
-from fastrpc.versions import LATEST_LEGACY, LEGACY_VERSIONS, MODERN, VERSIONS
 
 OLDEST, SECOND, THIRD, FOURTH = LEGACY_VERSIONS
 

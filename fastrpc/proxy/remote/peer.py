@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 
-from fastrpc import log
+from fastrpc import diagnostics
 from fastrpc.errors import ToolError
+from fastrpc.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS, MODERN, SERVER_KEY
 from fastrpc.proxy.peer import UpstreamClient
 from fastrpc.proxy.remote.wire import Refused, Wire
 from fastrpc.proxy.requests import RemoteError
-from fastrpc.versions import LATEST_LEGACY, LEGACY_VERSIONS, MODERN, SERVER_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class HttpClient(UpstreamClient):
         self._transport: Transport | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         if remote.is_open_to_listeners:
-            log.write(
+            diagnostics.write(
                 "warning", f"{remote.shown}: what opens it goes over the network in the clear: use https"
             )
 
@@ -152,7 +152,7 @@ class HttpClient(UpstreamClient):
         try:
             await self.send(message)
         except ToolError as error:
-            log.write("info", f"the server behind was not told: {error}")
+            diagnostics.write("info", f"the server behind was not told: {error}")
 
     async def watch(self, uris: set[str]) -> None:
         if self.stateless:

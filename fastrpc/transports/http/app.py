@@ -21,6 +21,7 @@ from fastrpc.errors import (
     ProtocolError,
     UsageError,
 )
+from fastrpc.protocol.versions import BATCHES, CAPABILITIES_KEY, LEGACY_VERSIONS, MODERN, VERSION_KEY
 from fastrpc.transports.http.auth import WELL_KNOWN, authenticator_from
 from fastrpc.transports.http.exchange import ANSWER, ENDS, PAUSED, SILENT, STOPPED, Exchange
 from fastrpc.transports.http.guard import Guard, Refused, preflight_headers
@@ -35,7 +36,6 @@ from fastrpc.transports.http.request import BEGUN_KEY, Request, modern_status
 from fastrpc.transports.http.sessions import Session, Sessions
 from fastrpc.transports.http.sse import SseEndpoint
 from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
-from fastrpc.versions import BATCHES, CAPABILITIES_KEY, LEGACY_VERSIONS, MODERN, VERSION_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

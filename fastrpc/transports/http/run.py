@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from fastrpc.log import write_line
+from fastrpc.diagnostics import write_line
 from fastrpc.transports.http.process import serve
 from fastrpc.transports.http.settings import Settings
 from fastrpc.transports.http.sockets import listen, place_of

@@ -13,12 +13,12 @@ from functools import partial
 from time import monotonic
 
 from fastrpc.errors import InternalError
+from fastrpc.protocol.versions import LATEST_LEGACY
 from fastrpc.quotas import Quota
 from fastrpc.transports.http import streams
 from fastrpc.transports.http.exchange import ENDS, MESSAGE, PAUSED, Exchange
 from fastrpc.transports.http.session_ids import new_id
 from fastrpc.transports.http.streams import Reader, Store, Stream, priming
-from fastrpc.versions import LATEST_LEGACY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
