@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastrpc import Server
+from fastrpc import Message, Server
 from fastrpc.definitions.completion import matching
-from fastrpc.definitions.prompt import Message
 
 app = Server("prompts", version="1.0")
 

@@ -1,12 +1,17 @@
 """fastrpc: an MCP server framework with a compiled hot path. The public names, nothing else.
 
-A name is imported when it is first used, so that ``import fastrpc`` itself costs next to nothing.
+A name is imported when it is first used, so that ``import fastrpc`` itself costs next to nothing. Public
+modules that have been renamed are found by their former names, too, until 1.0.
 """
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
     from msgspec import Meta
 
     from fastrpc._core.call_info import CallInfo
@@ -98,6 +103,21 @@ if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
         value = getattr(__import__(home, fromlist=[name]), name)
         globals()[name] = value
         return value
+
+
+class _FormerNames:
+    """Finds what no other finder has found: modules by their former names (`fastrpc.former_names`)."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if not name.startswith("fastrpc."):
+            return None
+        from fastrpc.former_names import spec_of
+
+        return spec_of(name)
+
+
+sys.meta_path.append(_FormerNames)
 
 
 def __dir__() -> list[str]:

@@ -220,7 +220,8 @@ class Server:
         def prompt(self, **options: Unpack[PromptOptions]) -> Callable[[Function], Function]: ...
 
     def prompt(self, function: Any = None, **options: Any) -> Any:
-        """Make a function a prompt: ``@app.prompt``, with the options of `fastrpc.definitions.prompt.Prompt`."""
+        """Make a function a prompt: ``@app.prompt``, with the options of a
+        `fastrpc.definitions.prompt.Prompt`."""
         if function is None:
             return lambda function: self.prompt(function, **options)
         self.catalogue.prompts.add(function, **options)
@@ -234,7 +235,8 @@ class Server:
         self, target: str | Callable[..., object], argument: str, **options: Unpack[CallOptions]
     ) -> Callable[[Function], Function]:
         """Make a function complete an argument of a prompt (by name or function) or a template's variable
-        (by the template's address): ``@app.complete("review", "language")``. See `fastrpc.definitions.completion`."""
+        (by the template's address): ``@app.complete("review", "language")``. See
+        `fastrpc.definitions.completion`."""
         from fastrpc.definitions.completion import target_of
 
         key = target_of(self.catalogue.prompts, self.catalogue.templates, target, argument)
@@ -250,7 +252,8 @@ class Server:
         def before(self, *, tools: str = "*") -> Callable[[Before], Before]: ...
 
     def before(self, function: Any = None, *, tools: str = "*") -> Any:
-        """Call a function before each call of the tools whose names match. See `fastrpc.engine.interceptors`."""
+        """Call a function before each call of the tools whose names match. See
+        `fastrpc.engine.interceptors`."""
         return self._hook("before", function, tools)
 
     if TYPE_CHECKING:
@@ -261,7 +264,8 @@ class Server:
         def after(self, *, tools: str = "*") -> Callable[[After], After]: ...
 
     def after(self, function: Any = None, *, tools: str = "*") -> Any:
-        """Call a function with each result of the tools whose names match. See `fastrpc.engine.interceptors`."""
+        """Call a function with each result of the tools whose names match. See
+        `fastrpc.engine.interceptors`."""
         return self._hook("after", function, tools)
 
     if TYPE_CHECKING:
@@ -272,7 +276,8 @@ class Server:
         def on_error(self, *, tools: str = "*") -> Callable[[OnError], OnError]: ...
 
     def on_error(self, function: Any = None, *, tools: str = "*") -> Any:
-        """Call a function with each error of the tools whose names match. See `fastrpc.engine.interceptors`."""
+        """Call a function with each error of the tools whose names match. See
+        `fastrpc.engine.interceptors`."""
         return self._hook("on_error", function, tools)
 
     def _hook(self, when: str, function: Any, tools: str) -> Any:

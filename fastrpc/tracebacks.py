@@ -8,7 +8,7 @@ the count. Counts that remain are logged when the server ends, or when an entry 
 
 Formatting (a millisecond) and writing happen on a separate thread, which ends when nothing is pending. No
 answer waits for the log, nor for a reader of standard error, with or without an event loop. The first failure
-of a process imports `threading` before its answer is sent. The format of a record is in `fastrpc.diagnostics`.
+of a process imports `threading` before its answer is sent. A record's format is in `fastrpc.diagnostics`.
 """
 
 from __future__ import annotations

@@ -3,22 +3,13 @@
 A handler needs one ``await`` for all protocol versions. Up to 2025-11-25 the server sends requests, and the
 function waits for the responses (`Questions`). From 2026-07-28 on servers send no requests: `ask` raises
 `InputRequired` through the function, the client receives an InputRequiredResult, and it repeats its request
-with the answers. The function then runs again from its start, and `fastrpc.client_requests.request_state` restores what it
-already knows. Imported by the first question.
+with the answers. The function then runs again from its start, and `fastrpc.client_requests.request_state`
+restores what it already knows. Imported by the first question.
 """
 
 from __future__ import annotations
 
-from fastrpc.client_requests.elicitation import (
-    BadAnswer,
-    ElicitResult,
-    Form,
-    Question,
-    Roots,
-    Sample,
-    Sampling,
-    Visit,
-)
+from fastrpc.client_requests.base import BadAnswer, Question
 from fastrpc.client_requests.request_state import memory_of, state_of
 from fastrpc.client_requests.request_state import once as once_of
 from fastrpc.engine.call import InputRequired
@@ -36,24 +27,6 @@ if TYPE_CHECKING:
     from fastrpc.engine.interfaces import Dispatcher
     from fastrpc.engine.outbound_channel import Link
     from fastrpc.engine.request import Request
-
-    Answer = ElicitResult
-else:
-
-    def __getattr__(name: str) -> type:
-        if name == "Answer":
-            from warnings import warn
-
-            warn(
-                "fastrpc.client_requests.pending.Answer is called ElicitResult now",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            return ElicitResult
-        raise AttributeError(f"module 'fastrpc.client_requests.pending' has no attribute {name!r}")
-
-
-__all__ = ["ElicitResult", "Form", "Question", "Questions", "Roots", "Sample", "Sampling", "Visit", "ask"]
 
 ANSWER_SECONDS = 600.0
 """Seconds that a client may take to answer; usually a person has to decide."""

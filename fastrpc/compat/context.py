@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeForm, Unpack
 
-    from fastrpc.client_requests.elicitation import ElicitResult, Sample
+    from fastrpc.client_requests.elicitation import ElicitResult
+    from fastrpc.client_requests.sampling import Sample
     from fastrpc.compat.options import FormOptions
     from fastrpc.context import Context as PlainContext
     from fastrpc.context import Done

@@ -184,7 +184,7 @@ class Link:
         self._features.log(self, level, data, logger)
 
     def ask(self, questions: dict[str, Any]) -> Awaitable[dict[str, Any]]:
-        """Ask the client; return what it answers, by key. See `fastrpc.client_requests.pending`."""
+        """Ask the client; return what it answers, by key. See `fastrpc.client_requests`."""
         return self._features.ask(self, questions)
 
     def once(self, key: str, function: Callable[[], Any]) -> Any:

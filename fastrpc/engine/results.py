@@ -1,8 +1,8 @@
 """Makes the JSON of a tool's result: content blocks, structured content, errors; each version's own form.
 
 `str` is the likely result and mostly never comes here: the connection escapes it straight into the
-output. The JSON of all other values is written by `fastrpc.engine.json_encoding`. Whether a value keeps the
-promise of its output schema is judged by `fastrpc.engine.output_validation`, imported by the first that has to be.
+output. The JSON of all other values is written by `fastrpc.engine.json_encoding`. Whether a value conforms to
+its tool's output schema is checked by `fastrpc.engine.output_validation`, imported by the first that has one.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class Service:
         self.recorder: Recorder | None = None
         """What gets a record of each call, if somebody observes them."""
         self.secret: bytes | None = None
-        """The key that signs request states; made when it is first needed (see `fastrpc.client_requests.pending`)."""
+        """The key that signs request states, made by the first (`fastrpc.client_requests.request_state`)."""
         self.mounts = mounts if mounts is not None else []
         """The servers that are mounted here."""
         self.source = source

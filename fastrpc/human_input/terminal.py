@@ -2,8 +2,8 @@
 
 Opens ``/dev/tty``; descriptors 0 and 1 belong to the protocol. The terminal is used only while this process
 is in its foreground group: in the background the menu waits. The event loop is never blocked. The terminal's
-mode and screen are always restored. Drawing and keys are in `fastrpc.human_input.screen`, the decision to ask in
-`fastrpc.human_input`. Imported by the first question that reaches the terminal.
+mode and screen are always restored. Drawing and keys are in `fastrpc.human_input.screen`, the decision to ask
+in `fastrpc.human_input`. Imported by the first question that reaches the terminal.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def log(channel: Link, level: str, data: Any, logger: str | None) -> None:
 
 
 def ask(channel: Link, questions: dict[str, Any]) -> Awaitable[dict[str, Any]]:
-    """Ask the client; return what it answers, by key. See `fastrpc.client_requests.pending.ask`."""
+    """Ask the client; return what it answers, by key. See `fastrpc.client_requests`."""
     from fastrpc.client_requests import pending
 
     return pending.ask(channel, questions)

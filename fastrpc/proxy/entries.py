@@ -8,7 +8,7 @@ Each entry's function forwards the arguments, and converts the result into what 
 
 from __future__ import annotations
 
-from fastrpc.client_requests.elicitation import BadAnswer, Question
+from fastrpc.client_requests.base import BadAnswer, Question
 from fastrpc.content import KINDS_OF_CONTENT, Block, ToolResult
 from fastrpc.definitions.completion import Completion, Completions, key_of
 from fastrpc.definitions.handler import Handler

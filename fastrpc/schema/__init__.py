@@ -2,9 +2,9 @@
 
 `describe` reads annotations and defaults from the function's code object (`fastrpc.schema.signature`). A
 function with plain types takes about ten microseconds and no import. `fastrpc.schema.rich_types` (msgspec,
-pydantic) is imported for the first type that needs it, `fastrpc.schema.json_schema` (jsonschema-rs) for the first
-hand-written schema. Schemas are JSON Schema 2020-12, with references written out where possible. Calling the
-function is left to the dispatcher.
+pydantic) is imported for the first type that needs it, `fastrpc.schema.json_schema` (jsonschema-rs) for the
+first hand-written schema. Schemas are JSON Schema 2020-12, with references written out where possible.
+Calling the function is left to the dispatcher.
 """
 
 from __future__ import annotations

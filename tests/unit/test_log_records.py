@@ -89,7 +89,8 @@ def test_a_file_that_was_moved_away_is_made_anew(tmp_path: Path) -> None:
     """As logrotate does by default, without a word to the server."""
     path, moved = tmp_path / "log", tmp_path / "log.1"
     run(
-        "diagnostics.write('error', 'before'); os.rename(*sys.argv[1:]); diagnostics.write('error', 'behind')",
+        "diagnostics.write('error', 'before'); os.rename(*sys.argv[1:]); "
+        "diagnostics.write('error', 'behind')",
         str(path),
         str(moved),
         FASTRPC_LOG_FILE=str(path),
@@ -100,7 +101,10 @@ def test_a_file_that_was_moved_away_is_made_anew(tmp_path: Path) -> None:
 def test_a_file_that_was_cut_to_nothing_is_appended_to(tmp_path: Path) -> None:
     """As logrotate's copytruncate does: no hole of zeros is left."""
     path = tmp_path / "log"
-    program = "diagnostics.write('error', 'before'); os.truncate(sys.argv[1], 0); diagnostics.write('error', 'behind')"
+    program = (
+        "diagnostics.write('error', 'before'); os.truncate(sys.argv[1], 0); "
+        "diagnostics.write('error', 'behind')"
+    )
     run(program, str(path), FASTRPC_LOG_FILE=str(path))
     assert messages(path.read_text()) == ["behind"]
     assert "\0" not in path.read_text()
