@@ -10,7 +10,6 @@ from __future__ import annotations
 from fastrpc import forks
 from fastrpc._core.encode import TEXT_FORM
 from fastrpc._core.recorder import ticks
-from fastrpc.engine.batches import Batch
 from fastrpc.engine.call import Call, complaint_of, outcome_of, outcome_of_value, questions_of
 from fastrpc.engine.messages import key_of
 from fastrpc.engine.outbound import OutboundMessages
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from fastrpc._core.plan import Plan
     from fastrpc._core.task import CallTask
     from fastrpc.context import Context
+    from fastrpc.engine.batches import Batch
     from fastrpc.engine.ports import Method, PendingRequests, ResultEncoder
     from fastrpc.engine.runtime import Service
 
@@ -323,6 +323,8 @@ class Dispatcher(OutboundMessages):
         if message.batch_size > self.service.max_batch:
             self._answer_error(b"null", BatchTooLarge(message.batch_size, self.service.max_batch), None)
             return
+        from fastrpc.engine.batches import Batch
+
         batch = Batch(self, message.elements())
         self.batches.add(batch)
         batch.read()

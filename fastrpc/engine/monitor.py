@@ -9,7 +9,6 @@ import this.
 
 from __future__ import annotations
 
-from fastrpc import tracebacks
 from fastrpc.errors import FAILURES
 
 TYPE_CHECKING = False
@@ -81,6 +80,8 @@ class Watch:
             if function not in self._failing:
                 self._failing.add(function)
                 name = getattr(function, "__qualname__", function)
+                from fastrpc import tracebacks
+
                 tracebacks.report(f"{name} failed as it watched", error)
         else:
             self._failing.discard(function)
