@@ -1,4 +1,4 @@
-"""Says quickly of most texts that there is no secret to take out of them: `fastrpc.redaction` asks here first.
+"""Says quickly of most texts that they have no secret to take out: `fastrpc.redaction` asks here first.
 
 A text without the marks that every pattern there needs is not searched with them (some ten µs), and the
 environment, which may hold secrets, is read again only when it has changed. Some ten nanoseconds each.
