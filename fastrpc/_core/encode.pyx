@@ -4,7 +4,7 @@ The likely answer, a tool's `str`, is escaped straight into the buffer, 16 bytes
 (dict, list, number …) is written as JSON and, beside it, as the text that holds this JSON: 3 µs for 3 KB.
 All else arrives here as ready JSON bytes and gets its envelope. Strings are UTF-8 on the wire; a lone
 surrogate cannot be, and raises UnicodeEncodeError before a byte of the answer is written. No I/O, no
-clock, no logging. Which results there are, and what orjson makes of them, is left to `fastrpc.engine.results`.
+clock, no logging. Which results there are, and what orjson makes of them: `fastrpc.engine.results`.
 """
 
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
