@@ -5,7 +5,7 @@ Making one costs nothing but its own attributes: what serving needs is imported 
 
 from __future__ import annotations
 
-from fastrpc.definitions.registry import Catalogue
+from fastrpc.definitions.registry import Registries
 from fastrpc.errors import DefinitionError, UsageError
 
 TYPE_CHECKING = False
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from fastrpc.definitions.tool import Tool
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.interceptors import Hook
-    from fastrpc.engine.monitor import Watch
-    from fastrpc.engine.runtime import Service
+    from fastrpc.engine.monitor import Monitor
+    from fastrpc.engine.runtime import Runtime
     from fastrpc.options import (
         AsgiOptions,
         CacheScope,
@@ -111,7 +111,7 @@ class Server:
             checked_extensions(extensions)
         self.extensions = extensions
         self.experimental = experimental
-        self.catalogue = Catalogue()
+        self.registries = Registries()
         self._loaders: list[Callable[[], Iterable[Tool]]] = []
         self._hooks: list[Hook] = []
         self._guards: list[Callable[[CallInfo], Awaitable[None] | None]] = []
@@ -119,8 +119,8 @@ class Server:
         self._mounts: list[Server] = []  # what is mounted here
         self._hosts: list[Server] = []  # where this server is mounted
         self._source: Any = None  # the server behind a proxy
-        self._service: Service | None = None
-        self.watching: Watch | None = None
+        self._runtime: Runtime | None = None
+        self.watching: Monitor | None = None
         self._over_http = False
         self.settled = True  # the folder that the server works in will not change any more
         self._note: Callable[[], list[str]] | None = None
@@ -130,7 +130,7 @@ class Server:
     @property
     def tools(self) -> Registry:
         """The tools of this server, in the order in which they are listed."""
-        return self.catalogue.tools
+        return self.registries.tools
 
     if TYPE_CHECKING:
 
@@ -159,11 +159,11 @@ class Server:
 
     def add_tool(self, tool: Any, **options: Any) -> None:
         """Add a function or a `Tool`. Raises DefinitionError as `tool` does."""
-        self.catalogue.tools.add(tool, **options)
+        self.registries.tools.add(tool, **options)
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool. Raises KeyError if there is none of this name."""
-        self.catalogue.tools.remove(name)
+        self.registries.tools.remove(name)
 
     def load_tools_later(self, loader: Callable[[], Iterable[Tool]]) -> None:
         """Add the tools that `loader` returns, before the first request that needs to know them."""
@@ -186,7 +186,7 @@ class Server:
         """
         from fastrpc.definitions.resource import is_template
 
-        kind = self.catalogue.templates if is_template(uri) else self.catalogue.resources
+        kind = self.registries.templates if is_template(uri) else self.registries.resources
         return _decorator(kind, {"uri": uri, **options})
 
     def resources(self, scheme: str, **options: Unpack[ProviderOptions]) -> Callable[[Thing], Thing]:
@@ -194,7 +194,7 @@ class Server:
 
         See `fastrpc.definitions.resource.Provider` for the methods that it has.
         """
-        return _decorator(self.catalogue.providers, {"scheme": scheme, **options})
+        return _decorator(self.registries.providers, {"scheme": scheme, **options})
 
     def add_resource(self, uri: str, content: object, **options: Unpack[ResourceOptions]) -> None:
         """Offer a text, bytes, or a function under this address. Raises DefinitionError."""
@@ -202,13 +202,13 @@ class Server:
 
     def remove_resource(self, uri: str) -> None:
         """Remove a resource or a template. Raises KeyError if there is none at this address."""
-        kind = self.catalogue.resources if uri in self.catalogue.resources else self.catalogue.templates
+        kind = self.registries.resources if uri in self.registries.resources else self.registries.templates
         kind.remove(uri)
 
     def resource_updated(self, uri: str) -> None:
         """Tell those who subscribed to a resource that it has changed; from whatever thread."""
-        if self._service is not None:
-            self._service.resource_updated(uri)
+        if self._runtime is not None:
+            self._runtime.resource_updated(uri)
         for host in self._hosts:
             host.resource_updated(uri)
 
@@ -224,12 +224,12 @@ class Server:
         `fastrpc.definitions.prompt.Prompt`."""
         if function is None:
             return lambda function: self.prompt(function, **options)
-        self.catalogue.prompts.add(function, **options)
+        self.registries.prompts.add(function, **options)
         return function
 
     def remove_prompt(self, name: str) -> None:
         """Remove a prompt. Raises KeyError if there is none of this name."""
-        self.catalogue.prompts.remove(name)
+        self.registries.prompts.remove(name)
 
     def complete(
         self, target: str | Callable[..., object], argument: str, **options: Unpack[CallOptions]
@@ -239,8 +239,8 @@ class Server:
         `fastrpc.definitions.completion`."""
         from fastrpc.definitions.completion import target_of
 
-        key = target_of(self.catalogue.prompts, self.catalogue.templates, target, argument)
-        return _decorator(self.catalogue.completions, {"target": key, "argument": argument, **options})
+        key = target_of(self.registries.prompts, self.registries.templates, target, argument)
+        return _decorator(self.registries.completions, {"target": key, "argument": argument, **options})
 
     # --- hooks ----------------------------------------------------------------------------------------
 
@@ -358,9 +358,9 @@ class Server:
 
     def _plan_anew(self) -> None:
         """What is around the calls of tools has changed: here, and where this server is mounted."""
-        if self._service is not None:
-            self._set_around(self._service)
-            self._service.forget_plans()
+        if self._runtime is not None:
+            self._set_around(self._runtime)
+            self._runtime.forget_plans()
         for host in self._hosts:
             host._plan_anew()
 
@@ -374,12 +374,12 @@ class Server:
         loop runs yet. See `fastrpc.engine.monitor`.
         """
         if self.watching is None:
-            from fastrpc.engine.monitor import Watch
+            from fastrpc.engine.monitor import Monitor
 
-            self.watching = Watch()
+            self.watching = Monitor()
         self.watching.add(function, every_seconds)
-        for service in self._services():
-            service.watch_soon()
+        for runtime in self._runtimes():
+            runtime.watch_soon()
 
     def unwatch(self, function: Callable[[], object]) -> None:
         """Call a function of `watch` no longer."""
@@ -394,19 +394,19 @@ class Server:
         """
         from fastrpc.methods.logging import log_to_session
 
-        dispatchers = [found for service in self._services() for found in list(service.dispatchers)]
+        dispatchers = [found for runtime in self._runtimes() for found in list(runtime.dispatchers)]
         return sum(log_to_session(dispatcher, level, data, logger) for dispatcher in dispatchers)
 
     @property
     def busy(self) -> bool:
         """Whether a call is being worked on: one that waits, or that runs on a thread."""
-        return any(service.calls.count > 0 for service in self._services())
+        return any(runtime.calls.count > 0 for runtime in self._runtimes())
 
-    def _services(self) -> list[Service]:
+    def _runtimes(self) -> list[Runtime]:
         """The serving halves of this server, if it is served, and of those where it is mounted."""
-        found = [] if self._service is None else [self._service]
+        found = [] if self._runtime is None else [self._runtime]
         for host in self._hosts:
-            found += host._services()
+            found += host._runtimes()
         return found
 
     # --- composition ----------------------------------------------------------------------------------
@@ -434,7 +434,7 @@ class Server:
             raise DefinitionError(f"mount: expected a Server, got {type(other).__name__}")
         if self in other._with_mounts():
             raise DefinitionError(f"mount: {self.name} would be mounted in itself")
-        mount = Mount(self.catalogue, other, prefix)
+        mount = Mount(self.registries, other, prefix)
         self._mounts.append(other)
         other._hosts.append(self)
         mount.follow()
@@ -444,7 +444,7 @@ class Server:
             return ()
 
         self.load_tools_later(load)
-        if self._service is not None:
+        if self._runtime is not None:
             self.load_tools()
 
     def _with_mounts(self) -> list[Server]:
@@ -556,7 +556,7 @@ class Server:
             self.drain_observers()
             if report is not None:
                 report.end()
-        dispatcher.service.leave_threads_behind()
+        dispatcher.runtime.leave_threads_behind()
 
     def asgi(self, **options: Unpack[AsgiOptions]) -> Application:
         """Return an ASGI application that serves this server over HTTP (MCP: Streamable HTTP).
@@ -581,7 +581,7 @@ class Server:
 
     def _input_schema_of(self, name: str) -> dict[str, Any] | None:
         self.load_tools()
-        tool = self.catalogue.tools.get(name)
+        tool = self.registries.tools.get(name)
         return None if tool is None else tool.descriptor("2026-07-28")["inputSchema"]
 
     def connect(self, main: Dispatcher | None = None) -> Dispatcher:
@@ -592,9 +592,9 @@ class Server:
         from fastrpc.engine.dispatcher import Dispatcher
         from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 
-        service = self.service
-        tails = [service.results.endings(version) for version in (LATEST_LEGACY, MODERN)]
-        return Dispatcher(service, Connection(*tails), main)
+        runtime = self.runtime
+        tails = [runtime.results.endings(version) for version in (LATEST_LEGACY, MODERN)]
+        return Dispatcher(runtime, Connection(*tails), main)
 
     @property
     def info(self) -> dict[str, Any]:
@@ -610,14 +610,14 @@ class Server:
         return {name: value for name, value in said.items() if value is not None}
 
     @property
-    def service(self) -> Service:
+    def runtime(self) -> Runtime:
         """What all connections of this server share."""
-        if self._service is None:
+        if self._runtime is None:
             from fastrpc import methods
-            from fastrpc.engine.runtime import Service
+            from fastrpc.engine.runtime import Runtime
 
             lifespan = self.lifespan
-            self._service = Service(
+            self._runtime = Runtime(
                 self,
                 methods,
                 instructions=self.instructions,
@@ -636,12 +636,12 @@ class Server:
                 experimental=self.experimental,
                 load=self.load_tools,
             )
-            self._set_around(self._service)
-        return self._service
+            self._set_around(self._runtime)
+        return self._runtime
 
-    def _set_around(self, service: Any) -> None:
-        service.results.notes = self._notes()
-        service.recorder = None if self._observers is None else self._observers.recorder
+    def _set_around(self, runtime: Any) -> None:
+        runtime.results.notes = self._notes()
+        runtime.recorder = None if self._observers is None else self._observers.recorder
 
 
 def _decorator(registry: Registry, options: dict[str, Any]) -> Callable[[Any], Any]:

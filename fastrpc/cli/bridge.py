@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 
-from fastrpc.cli import configuration, parser, write_line
+from fastrpc.cli import configuration, parser
+from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 from fastrpc.version import __version__
 

@@ -190,7 +190,7 @@ def check_list(report: Report, client: Client, tools: list[Tool]) -> None:
 
 def _is_as_described(listed: dict[str, Any], described: dict[str, Any]) -> bool:
     """Return whether a tool is listed as its module defines it; the description may be longer (a
-    catalogue)."""
+    registries)."""
     goes_on = listed["description"].startswith(described["description"] + "\n")
     return listed == described or (
         goes_on and {**listed, "description": described["description"]} == described

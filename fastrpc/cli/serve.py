@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sys
 
-from fastrpc.cli import configuration, write_line
+from fastrpc.cli import configuration
 from fastrpc.cli._assemble import assemble
+from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 from fastrpc.transports import stdio
 

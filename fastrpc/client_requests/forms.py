@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fastrpc.errors import DefinitionError
 from fastrpc.protocol.versions import RICH_QUESTIONS
-from fastrpc.schema.annotations import is_literal, peel, plain_shape
+from fastrpc.schema.annotations import is_literal, peel, plain_converter
 from fastrpc.schema.converters import PLAIN, Mismatch, described, expected, one_of, shorten, step_to
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from fastrpc.schema.converters import Schema, Shape
+    from fastrpc.schema.converters import Converter, Schema
 
 FORMATS = ("email", "uri", "date", "date-time")
 """Values of ``format`` in a StringSchema (MCP). Other formats are checked here and not sent."""
@@ -94,10 +94,10 @@ class _Record(Fields):
     """
 
     def __init__(
-        self, schema: Schema, shape: Shape, optional: Sequence[str], values: dict[str, dict[str, Any]]
+        self, schema: Schema, converter: Converter, optional: Sequence[str], values: dict[str, dict[str, Any]]
     ) -> None:
         super().__init__(schema)
-        self.shape = shape
+        self.converter = converter
         self.optional = optional
         self.values = values
 
@@ -108,18 +108,20 @@ class _Record(Fields):
                 known[name] = _values_of(known[name], values)
         for name in self.optional:
             known.setdefault(name, None)
-        return self.shape.accept(known)
+        return self.converter.accept(known)
 
 
 class _Value(Fields):
     """The form of a plain type: one field named ``value``."""
 
-    def __init__(self, field: Schema, shape: Shape, allows_null: bool, values: dict[str, Any]) -> None:
+    def __init__(
+        self, field: Schema, converter: Converter, allows_null: bool, values: dict[str, Any]
+    ) -> None:
         schema: Schema = {"type": "object", "properties": {"value": field}}
         if not allows_null:
             schema["required"] = ["value"]
         super().__init__(schema)
-        self.shape = shape
+        self.converter = converter
         self.values = values
 
     def read(self, content: dict[str, Any]) -> Any:
@@ -129,34 +131,34 @@ class _Value(Fields):
                 raise Mismatch("required, missing", ".value")
             return None
         try:
-            return self.shape.accept(_values_of(value, self.values))
+            return self.converter.accept(_values_of(value, self.values))
         except Mismatch as mismatch:
             raise mismatch.within(".value") from None
 
 
 def _of_type(form: Any) -> Fields:
     peeled = peel(form, {})
-    shape = None if peeled.metadata else plain_shape(peeled.base, {})
-    if shape is None:
-        from fastrpc.schema.rich_types import rich_shape
+    converter = None if peeled.metadata else plain_converter(peeled.base, {})
+    if converter is None:
+        from fastrpc.schema.rich_types import rich_converter
 
-        shape = rich_shape(peeled, {})
+        converter = rich_converter(peeled, {})
     name = getattr(form, "__name__", None) or repr(form)
-    if shape.schema.get("type") == "object" and "properties" in shape.schema:
-        return _record(name, peeled.base, shape)
+    if converter.schema.get("type") == "object" and "properties" in converter.schema:
+        return _record(name, peeled.base, converter)
     values: dict[str, Any] = {}
-    field = _field(name, described(shape.schema, peeled.description), values, form)
-    return _Value(field, shape, peeled.allows_null, values)
+    field = _field(name, described(converter.schema, peeled.description), values, form)
+    return _Value(field, converter, peeled.allows_null, values)
 
 
-def _record(name: str, base: Any, shape: Shape) -> Fields:
-    required = shape.schema.get("required", ())
+def _record(name: str, base: Any, converter: Converter) -> Fields:
+    required = converter.schema.get("required", ())
     titles = _pydantic_titles(base)
     annotations = _annotations_of(base)
     fields: dict[str, Schema] = {}
     optional = []
     values: dict[str, dict[str, Any]] = {}
-    for member, schema in shape.schema["properties"].items():
+    for member, schema in converter.schema["properties"].items():
         meanings: dict[str, Any] = {}
         fields[member] = _field(f"{name}.{member}", schema, meanings, annotations.get(member))
         if member in titles:
@@ -169,7 +171,7 @@ def _record(name: str, base: Any, shape: Shape) -> Fields:
     needed = [member for member in required if member not in optional]
     if needed:
         whole["required"] = needed
-    return _Record(whole, shape, optional, values)
+    return _Record(whole, converter, optional, values)
 
 
 def _pydantic_titles(base: Any) -> dict[str, str]:

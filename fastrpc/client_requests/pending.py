@@ -1,9 +1,9 @@
 """Sends requests to the client while a request of its own is pending: elicitation, sampling, roots.
 
 A handler needs one ``await`` for all protocol versions. Up to 2025-11-25 the server sends requests, and the
-function waits for the responses (`Questions`). From 2026-07-28 on servers send no requests: `ask` raises
-`InputRequired` through the function, the client receives an InputRequiredResult, and it repeats its request
-with the answers. The function then runs again from its start, and `fastrpc.client_requests.request_state`
+function waits for the responses (`PendingRequests`). From 2026-07-28 on servers send no requests: `ask`
+raises `InputRequired` through the function, the client receives an InputRequiredResult, and it repeats its
+request with the answers. The function then runs again from its start, and `fastrpc.client_requests.request_state`
 restores what it already knows. Imported by the first question.
 """
 
@@ -13,7 +13,7 @@ from fastrpc.client_requests.base import BadAnswer, Question
 from fastrpc.client_requests.request_state import memory_of, state_of
 from fastrpc.client_requests.request_state import once as once_of
 from fastrpc.engine.call import InputRequired
-from fastrpc.engine.results import to_json
+from fastrpc.engine.json_encoding import to_json
 from fastrpc.errors import MissingRequiredClientCapability, ToolError, excerpt
 from fastrpc.protocol.lifecycle import READY
 from fastrpc.protocol.versions import MODERN, SERVER_KEY
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.engine.interfaces import Dispatcher
-    from fastrpc.engine.outbound_channel import Link
+    from fastrpc.engine.outbound_channel import RequestChannel
     from fastrpc.engine.request import Request
 
 ANSWER_SECONDS = 600.0
@@ -35,14 +35,14 @@ ASKING_METHODS = ("tools/call", "prompts/get", "resources/read")
 """Methods whose result may be an InputRequiredResult (MCP 2026-07-28)."""
 
 
-async def ask(link: Link, questions: dict[str, Question[Any]]) -> dict[str, Any]:
+async def ask(channel: RequestChannel, questions: dict[str, Question[Any]]) -> dict[str, Any]:
     """Send questions to the client, all at once, and return the answers by the same keys.
 
     A question that the client does not support is skipped and answered with None. An empty key is replaced by
     a generated one. Raises ToolError if the client supports none of the questions, refuses one, or does not
     answer in time; InputRequired in 2026-07-28; TypeError for what is not a Question.
     """
-    request = link.request
+    request = channel.request
     memory = memory_of(request)
     askable: dict[str, Question[Any]] = {}
     keys: dict[str, str] = {}
@@ -58,9 +58,9 @@ async def ask(link: Link, questions: dict[str, Question[Any]]) -> dict[str, Any]
     if questions and not askable:
         raise _refusal(request, list(questions.values()))
     if request.version == MODERN:
-        answers = _answers_in_request(link, askable, unnamed)
+        answers = _answers_in_request(channel, askable, unnamed)
     else:
-        answers = await _request_answers(link, askable)
+        answers = await _request_answers(channel, askable)
     return {name: answers.get(key) for name, key in keys.items()}
 
 
@@ -77,17 +77,19 @@ def _refusal(request: Request, questions: list[Question[Any]]) -> ToolError:
     return MissingRequiredClientCapability(message, {"requiredCapabilities": needed})
 
 
-def once(link: Link, key: str, function: Callable[[], Any]) -> Any:
+def once(channel: RequestChannel, key: str, function: Callable[[], Any]) -> Any:
     """Call `function` once for all repetitions of the request; see `fastrpc.Context.once`."""
-    return once_of(link.request, key, function)
+    return once_of(channel.request, key, function)
 
 
 # ------------------------------------------------------ from 2026-07-28 on: answers in the request
 
 
-def _answers_in_request(link: Link, questions: dict[str, Question[Any]], unnamed: set[str]) -> dict[str, Any]:
+def _answers_in_request(
+    channel: RequestChannel, questions: dict[str, Question[Any]], unnamed: set[str]
+) -> dict[str, Any]:
     """Return the answers that the request contains. Raises InputRequired if some are missing."""
-    request = link.request
+    request = channel.request
     if request.method not in ASKING_METHODS:
         raise ToolError(f"{request.method} cannot ask the client")
     memory = memory_of(request)
@@ -114,7 +116,7 @@ def input_required(request: Request, questions: dict[str, dict[str, Any]]) -> by
             "resultType": "input_required",
             "inputRequests": questions,
             "requestState": state_of(request),
-            "_meta": {SERVER_KEY: request.dispatcher.service.server_info_of(MODERN)},
+            "_meta": {SERVER_KEY: request.dispatcher.runtime.server_info_of(MODERN)},
         }
     )
 
@@ -122,8 +124,8 @@ def input_required(request: Request, questions: dict[str, dict[str, Any]]) -> by
 # -------------------------------------------------------- up to 2025-11-25: requests to the client
 
 
-async def _request_answers(link: Link, questions: dict[str, Question[Any]]) -> dict[str, Any]:
-    request = link.request
+async def _request_answers(channel: RequestChannel, questions: dict[str, Question[Any]]) -> dict[str, Any]:
+    request = channel.request
     dispatcher = request.dispatcher
     if dispatcher.session.state != READY:
         raise ToolError("the client cannot be asked before it has sent notifications/initialized")
@@ -135,7 +137,7 @@ async def _request_answers(link: Link, questions: dict[str, Question[Any]]) -> d
             answers[key] = known
         else:
             put[key] = {"method": question.method, "params": question.params(request.version)}
-    pending: Questions = request.dispatcher.pending
+    pending: PendingRequests = request.dispatcher.pending
     results = await pending.put(dispatcher, put) if put else {}
     for key, result in results.items():
         try:
@@ -145,14 +147,14 @@ async def _request_answers(link: Link, questions: dict[str, Question[Any]]) -> d
     return answers
 
 
-class Questions:
+class PendingRequests:
     """The requests to one client that are pending.
 
     The table belongs to the thread of the session; the handler that waits may run in another.
     """
 
     def __init__(self) -> None:
-        self._pending: dict[int, tuple[_PendingRequests, str]] = {}
+        self._pending: dict[int, tuple[_RequestGroup, str]] = {}
         self._last_id = 0
         self._closed = False
 
@@ -170,7 +172,7 @@ class Questions:
         import asyncio
 
         loop = asyncio.get_running_loop()
-        pending = _PendingRequests(dispatcher, loop, requests)
+        pending = _RequestGroup(dispatcher, loop, requests)
         timer = loop.call_later(
             ANSWER_SECONDS, pending.fail, f"the client did not answer within {ANSWER_SECONDS:g} s"
         )
@@ -181,7 +183,7 @@ class Questions:
             timer.cancel()
             dispatcher.post(lambda: self._withdraw(pending))
 
-    def _send(self, pending: _PendingRequests) -> None:
+    def _send(self, pending: _RequestGroup) -> None:
         if self._closed:
             pending.fail_threadsafe("the client is gone")
             return
@@ -201,7 +203,7 @@ class Questions:
         else:
             pending.fail_threadsafe(f"the client refused {pending.requests[key]['method']}{_reason(message)}")
 
-    def _withdraw(self, pending: _PendingRequests) -> None:
+    def _withdraw(self, pending: _RequestGroup) -> None:
         """Cancel the requests that are still pending (MCP, utilities: cancellation)."""
         for id in [id for id, (other, _) in self._pending.items() if other is pending]:
             del self._pending[id]
@@ -216,7 +218,7 @@ class Questions:
             pending.fail_threadsafe("the client is gone")
 
 
-class _PendingRequests:
+class _RequestGroup:
     """Requests that were sent together. The future has all results."""
 
     def __init__(

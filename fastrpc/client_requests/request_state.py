@@ -135,13 +135,13 @@ def _signature(request: Request, payload: str) -> str:
 
     dispatcher = request.dispatcher
     message = f"requestState {_digest(dispatcher.principal)} {payload}".encode("utf-8", "backslashreplace")
-    return hmac.new(secret_of(dispatcher.service), message, "sha256").hexdigest()
+    return hmac.new(secret_of(dispatcher.runtime), message, "sha256").hexdigest()
 
 
 def _binding(request: Request) -> str:
     """Return a digest of server, method, name and arguments, which ties the state to the request."""
     params = request.params
-    server = request.dispatcher.service.server_info.get("name")
+    server = request.dispatcher.runtime.server_info.get("name")
     return _digest(
         [server, request.method, params.get("name"), params.get("uri"), params.get("arguments") or {}]
     )
@@ -154,14 +154,14 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def secret_of(service: Runtime) -> bytes:
+def secret_of(runtime: Runtime) -> bytes:
     """Return the signing key: from the environment, or random and kept as long as the server runs."""
-    if service.secret is None:
+    if runtime.secret is None:
         import os
 
         text = os.environ.get(SECRET_VARIABLE, "").strip()
-        service.secret = text.encode("utf-8", "surrogateescape") if text else os.urandom(32)
-    return service.secret
+        runtime.secret = text.encode("utf-8", "surrogateescape") if text else os.urandom(32)
+    return runtime.secret
 
 
 # -------------------------------------------------------------------------------------------- once

@@ -356,10 +356,10 @@ class FastMCP(Server):
         """Register the handler for each argument without a completion of its own."""
         if self._completer is None:
             return
-        for kind in (self.catalogue.prompts, self.catalogue.templates):
+        for kind in (self.registries.prompts, self.registries.templates):
             for entry in kind:
                 for parameter in entry.signature.parameters:
-                    if completion_key(entry.key, parameter.name) not in self.catalogue.completions:
+                    if completion_key(entry.key, parameter.name) not in self.registries.completions:
                         complete = self._completion_of(kind.kind, entry.key, parameter.name)
                         self.complete(entry.key, parameter.name)(complete)
 

@@ -38,8 +38,8 @@ _ALTERNATIVES = {
     "close_standalone_sse_stream": _HTTP,
     "input_responses": "await ctx.elicit(…) or ctx.sample(…) works in each protocol version",
     "request_state": "await ctx.elicit(…) or ctx.sample(…) works in each protocol version",
-    "list_resources": "ask the server: ctx.fastmcp.catalogue.resources",
-    "list_prompts": "ask the server: ctx.fastmcp.catalogue.prompts",
+    "list_resources": "ask the server: ctx.fastmcp.registries.resources",
+    "list_prompts": "ask the server: ctx.fastmcp.registries.prompts",
     "get_prompt": "call the prompt's function",
     "enable_components": "add or remove tools at run time: ctx.fastmcp.add_tool, remove_tool",
     "disable_components": "add or remove tools at run time: ctx.fastmcp.add_tool, remove_tool",
@@ -248,15 +248,15 @@ class Context:
         return self._log(message, "error", logger_name, extra)
 
     def notify_tools_changed(self) -> Done:
-        self.fastmcp.catalogue.tools.changed()
+        self.fastmcp.registries.tools.changed()
         return DONE
 
     def notify_prompts_changed(self) -> Done:
-        self.fastmcp.catalogue.prompts.changed()
+        self.fastmcp.registries.prompts.changed()
         return DONE
 
     def notify_resources_changed(self) -> Done:
-        self.fastmcp.catalogue.resources.changed()
+        self.fastmcp.registries.resources.changed()
         return DONE
 
     def notify_resource_updated(self, uri: object) -> Done:

@@ -7,7 +7,7 @@ its author sees mistakes at once. Functions with plain types cost no imports. Ca
 
 from __future__ import annotations
 
-from fastrpc.errors import DefinitionError, resembling
+from fastrpc.errors import DefinitionError, suggest
 from fastrpc.schema import describe
 from fastrpc.schema.annotations import UnresolvedName
 
@@ -119,7 +119,7 @@ def made(kind: type[Made], thing: Any, options: dict[str, Any]) -> Made:
     known = _options_of(kind) if options else ()
     for option in options:
         if option not in known:
-            near = resembling(option, known, 1)
+            near = suggest(option, known, 1)
             hint = f"did you mean {near[0]}=?" if near else f"the options are {', '.join(known)}"
             raise DefinitionError(f"{name_of(thing)}{_line_of(thing)}: there is no option {option}=; {hint}")
     return kind(thing, **options)

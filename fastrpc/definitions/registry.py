@@ -1,6 +1,6 @@
 """The registries of a server: its tools, resources, templates, prompts and completions, in the order added.
 
-A `Registry` holds the entries of one kind, a `Catalogue` the five registries. Watchers are called on each
+A `Registry` holds the entries of one kind, a `Registries` the five registries. Watchers are called on each
 change, so that they can rebuild lists and plans. This module knows only the key of an entry; each kind of
 entry has its own module.
 """
@@ -98,7 +98,7 @@ def _made_by(module: str, factory: str) -> Callable[[Any, dict[str, Any]], Any]:
     return make
 
 
-class Catalogue:
+class Registries:
     """The five registries of one server."""
 
     __slots__ = ("completions", "prompts", "providers", "resources", "templates", "tools")

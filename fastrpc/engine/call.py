@@ -15,8 +15,8 @@ from fastrpc import forks
 from fastrpc._core.call_info import CallInfo
 from fastrpc._core.recorder import ticks
 from fastrpc.content import ToolResult
+from fastrpc.engine.json_encoding import UnencodableResult
 from fastrpc.engine.request import ENDED, RUNNING, WAITING
-from fastrpc.engine.results import UnencodableResult
 from fastrpc.errors import ArgumentError, CallTimeout, FastrpcError, ToolError
 
 TYPE_CHECKING = False
@@ -180,7 +180,7 @@ class Call:
         from fastrpc._core.task import task_of
 
         if self.state == ENDED:  # cancelled meanwhile
-            self.dispatcher.service.calls.count -= 1
+            self.dispatcher.runtime.calls.count -= 1
             return
         self.thread = get_ident()
         self.task = task_of(decision, asyncio.get_running_loop(), self._decided)
@@ -190,7 +190,7 @@ class Call:
         """The guard has allowed the call, or refused it."""
         from fastrpc.engine.guards import check_decision
 
-        service = self.dispatcher.service
+        runtime = self.dispatcher.runtime
         self.task = None
         error: BaseException | None = None
         try:
@@ -198,21 +198,21 @@ class Call:
         except BaseException as refusal:
             error = ToolError("the call was cancelled") if task.cancelled() else refusal
         if self.state == ENDED or error is not None:
-            service.calls.count -= 1
+            runtime.calls.count -= 1
             if error is not None:
                 self.request.outcome = self.request.outcome or "refused"
                 self.failed(error)
             return
-        if service.recorder is not None:
+        if runtime.recorder is not None:
             self.request.allowed = ticks()
-        service.place(self)
+        runtime.place(self)
 
     def start(self) -> None:
         """Begin, on the event loop's thread; a call that ended while it waited does not."""
         import asyncio
 
         if self.state == ENDED:
-            self.dispatcher.service.release(self)
+            self.dispatcher.runtime.release(self)
             return
         self.state = RUNNING
         self.thread = get_ident()
@@ -225,7 +225,7 @@ class Call:
         elif self.plan.inline:  # it has waited for a lifespan
             self.run_late()
         else:
-            self.dispatcher.service.workers.run(loop, self.invoke, self.thread_done)
+            self.dispatcher.runtime.thread_pool.run(loop, self.invoke, self.thread_done)
 
     def step(self, loop: AbstractEventLoop) -> None:
         """Begin the coroutine, now: it becomes a task of the loop where it waits."""
@@ -277,7 +277,7 @@ class Call:
     def function_ended(self, result: Any, error: BaseException | None) -> None:
         """The function has returned or raised: free its place, and answer unless that has been done."""
         self.dispatcher.leave_if_forked(error)
-        self.dispatcher.service.release(self)
+        self.dispatcher.runtime.release(self)
         if error is not None:
             self.failed(error)
         else:
@@ -321,7 +321,7 @@ class Call:
         if self.state == ENDED:
             return False
         if self.state == WAITING:
-            self.dispatcher.service.withdraw(self)
+            self.dispatcher.runtime.withdraw(self)
         self.state = ENDED
         # Or they would hold each other, and the arguments, until a collection.
         self.request.call = self.request.link = None

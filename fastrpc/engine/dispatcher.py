@@ -2,7 +2,7 @@
 
 One dispatcher serves one connection: it keeps the session's state and the requests in flight, looks
 methods up in one table, and is the one place where an error becomes an answer. What all connections
-of a server share is in `Service`; how a tool runs, in `Call`. No I/O.
+of a server share is in `Runtime`; how a tool runs, in `Call`. No I/O.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from fastrpc.context import Context
     from fastrpc.engine.batches import Batch
     from fastrpc.engine.ports import Method, PendingRequests, ResultEncoder
-    from fastrpc.engine.runtime import Service
+    from fastrpc.engine.runtime import Runtime
 
 RECORDED = {"tools/call": "tool", "resources/read": "resource", "prompts/get": "prompt"}
 """The methods that call what users wrote, and what they call."""
@@ -59,15 +59,15 @@ class Dispatcher(OutboundMessages):
     the others are given the `main` one, which hears of what belongs to no request, and share what it knows.
     """
 
-    def __init__(self, service: Service, connection: Connection, main: Dispatcher | None = None) -> None:
-        super().__init__(service, connection)
-        self.service: Service = service
+    def __init__(self, runtime: Runtime, connection: Connection, main: Dispatcher | None = None) -> None:
+        super().__init__(runtime, connection)
+        self.runtime: Runtime = runtime
         self._main = main
         self.session: Session = Session() if main is None else main.session
         if main is not None:
             connection.in_flight = main.in_flight
             connection.principal = main.principal
-        connection.calls = service.calls
+        connection.calls = runtime.calls
         self.in_flight: dict[bytes, Any] = connection.in_flight
         self.on_idle: Callable[[], object] | None = None
         """Called when nothing is being worked on any more: see `busy`."""
@@ -86,7 +86,7 @@ class Dispatcher(OutboundMessages):
         self._pending: PendingRequests | None = None
         connection.dispatcher = self
         if main is None:
-            service.dispatchers.add(self)
+            runtime.dispatchers.add(self)
 
     @property
     def main(self) -> Dispatcher:
@@ -110,7 +110,7 @@ class Dispatcher(OutboundMessages):
 
     def call_ended(self, id: bytes, tool: Any, result: Any, modern: bool) -> str:
         """An inline call has returned something that is more than a plain value; return its outcome."""
-        results, version = self.service.results, self._version_of(modern)
+        results, version = self.runtime.results, self._version_of(modern)
         try:
             encoded = results.of(tool, result, version)
             outcome = outcome_of_value(result)
@@ -132,7 +132,7 @@ class Dispatcher(OutboundMessages):
                 raise error
             else:
                 version = self._version_of(modern)
-                result = self.service.results.failure(complaint_of(tool, error), version)
+                result = self.runtime.results.failure(complaint_of(tool, error), version)
         except ProtocolError as problem:
             self._answer_error(id, problem, None)
             return problem.outcome
@@ -160,7 +160,7 @@ class Dispatcher(OutboundMessages):
         call = _request_of(context).call
         call.request.began = call.request.allowed = began
         self._put_in_flight(call.request)
-        self.service.calls.count += 1
+        self.runtime.calls.count += 1
         assert self.loop is not None
         call.go_on(task, self.loop, self.connection.seconds_since(began))
 
@@ -190,7 +190,7 @@ class Dispatcher(OutboundMessages):
         message.read(line)
         request = Request.of(self, message, None)
         request.version = self.session.version_of(request.method, request.params)
-        request.encoder = self.service.features.TOOL_RESULTS
+        request.encoder = self.runtime.features.TOOL_RESULTS
         call = Call(self, request, plan, [], context)
         call.thread = self.thread
         call.state = RUNNING
@@ -204,9 +204,9 @@ class Dispatcher(OutboundMessages):
 
     def quiet(self) -> bool:
         """The client has paused: get ready, and say whether the loop will be needed."""
-        if self.connection.plans is not self.service.plans:
-            self.connection.take_plans(self.service.plans)
-        return self.service.needs_loop()
+        if self.connection.plans is not self.runtime.plans:
+            self.connection.take_plans(self.runtime.plans)
+        return self.runtime.needs_loop()
 
     def assume(self, version: str) -> None:
         """Serve requests of a version without a handshake, for clients of which nothing is known: each
@@ -225,8 +225,8 @@ class Dispatcher(OutboundMessages):
         connection = self.connection
         connection.open = self.session.version is not None
         connection.structured = self.session.version in STRUCTURED
-        if connection.plans is not self.service.plans:
-            connection.take_plans(self.service.plans)
+        if connection.plans is not self.runtime.plans:
+            connection.take_plans(self.runtime.plans)
 
     # --- messages -------------------------------------------------------------------------------------
 
@@ -251,7 +251,7 @@ class Dispatcher(OutboundMessages):
 
     def _take_request(self, message: Message, batch: Batch | None) -> None:
         request = Request.of(self, message, batch)
-        if self.service.recorder is not None:
+        if self.runtime.recorder is not None:
             request.began = ticks()
         if batch is None or self._is_wanted(request, batch):
             self._handle(request)
@@ -274,13 +274,13 @@ class Dispatcher(OutboundMessages):
         if request.key in self.in_flight or request.key in self.listening:
             raise InvalidRequest("id: a request with this id is in flight")
         request.version = self.session.version_of(request.method, request.params)
-        method = self.service.features.METHODS.get(request.method)
-        if self.service.has_sources and method is not None and self.service.holds(self, request):
+        method = self.runtime.features.METHODS.get(request.method)
+        if self.runtime.has_sources and method is not None and self.runtime.holds(self, request):
             return None
         if (
             method is None
             or request.version not in method.versions
-            or (method.needs and not getattr(self.service, method.needs))
+            or (method.needs and not getattr(self.runtime, method.needs))
         ):
             raise self._no_method(request, method)
         if request.method == "initialize" and request.batch is not None:
@@ -289,12 +289,12 @@ class Dispatcher(OutboundMessages):
 
     def _no_method(self, request: Request, method: Method | None) -> MethodNotFound:
         """Say why there is no such method: for this server, this version, or at all."""
-        version, service = request.version, self.service
+        version, runtime = request.version, self.runtime
         if method is None:
             served = [
                 name
-                for name, each in service.features.METHODS.items()
-                if version in each.versions and (not each.needs or getattr(service, each.needs))
+                for name, each in runtime.features.METHODS.items()
+                if version in each.versions and (not each.needs or getattr(runtime, each.needs))
             ]
             why = suggestion(request.method, served)
         elif version not in method.versions:
@@ -305,7 +305,7 @@ class Dispatcher(OutboundMessages):
 
     def _take_notification(self, message: Message) -> None:
         """Notifications are never answered, whatever is wrong with them (JSON-RPC 2.0, section 4.1)."""
-        serve = self.service.features.NOTIFICATIONS.get(message.method or "")
+        serve = self.runtime.features.NOTIFICATIONS.get(message.method or "")
         if serve is not None:
             serve(self, message.params or {})
 
@@ -320,8 +320,8 @@ class Dispatcher(OutboundMessages):
             error = InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
             self._answer_error(b"null", error, outer)
             return
-        if message.batch_size > self.service.max_batch:
-            self._answer_error(b"null", BatchTooLarge(message.batch_size, self.service.max_batch), None)
+        if message.batch_size > self.runtime.max_batch:
+            self._answer_error(b"null", BatchTooLarge(message.batch_size, self.runtime.max_batch), None)
             return
         from fastrpc.engine.batches import Batch
 
@@ -368,7 +368,7 @@ class Dispatcher(OutboundMessages):
 
     def _record(self, request: Request, before: int) -> None:
         """Record a call that is over for its client; so many bytes had been written before its answer."""
-        recorder = self.service.recorder
+        recorder = self.runtime.recorder
         kind = RECORDED.get(request.method)
         if recorder is not None and kind is not None:
             recorder.write(
@@ -386,7 +386,7 @@ class Dispatcher(OutboundMessages):
 
     def _written(self, batch: Batch | None) -> int:
         """Return how many bytes of answers have been written so far, those that a batch holds among them."""
-        if batch is None or self.service.recorder is None:
+        if batch is None or self.runtime.recorder is None:
             return self.connection.output.total
         return sum(map(len, batch.answers))
 
@@ -410,7 +410,7 @@ class Dispatcher(OutboundMessages):
 
     def plan_of_tool(self, name: str) -> Plan:
         """Return the plan of a tool. Raises InvalidParams for an unknown one."""
-        plans = self.service.plans
+        plans = self.runtime.plans
         if self.connection.plans is not plans:
             self.connection.take_plans(plans)
         plan = plans.get(name)
@@ -423,7 +423,7 @@ class Dispatcher(OutboundMessages):
     def _remember_unknown(self, name: str, error: UnknownName) -> None:
         """Have the connection answer by itself when this tool is called again: agents repeat a wrong name,
         and looking for what may have been meant takes long."""
-        if self.service.recorder is None and not self.service.has_sources and len(name) <= LONGEST_EXCERPT:
+        if self.runtime.recorder is None and not self.runtime.has_sources and len(name) <= LONGEST_EXCERPT:
             unknown = self.connection.unknown
             if len(unknown) >= UNKNOWN_KEPT:
                 unknown.clear()
@@ -445,7 +445,7 @@ class Dispatcher(OutboundMessages):
         """
         request.encoder = encoder
         call = Call(self, request, plan, arguments)
-        if self.service.recorder is not None:
+        if self.runtime.recorder is not None:
             request.bound = request.allowed = ticks()
         if plan.guard is not None:
             try:
@@ -458,11 +458,11 @@ class Dispatcher(OutboundMessages):
             except BaseException as error:
                 return self._refusal(call, error)
             request.allowed = ticks()
-        if plan.inline and not plan.is_async and self.service.awaited_by(plan.tool) is None:
+        if plan.inline and not plan.is_async and self.runtime.awaited_by(plan.tool) is None:
             return self._call_inline(call)
         self._put_in_flight(request)
         try:
-            self.service.admit(call)  # a coroutine that does not wait has ended behind this
+            self.runtime.admit(call)  # a coroutine that does not wait has ended behind this
         except Overloaded:
             self._take_from_flight(request)
             raise
@@ -479,7 +479,7 @@ class Dispatcher(OutboundMessages):
         from fastrpc.engine.guards import check_awaitable
 
         check_awaitable(decision)
-        self.service.count_in()
+        self.runtime.count_in()
         self._put_in_flight(call.request)
         self.connection.call_in_loop(lambda: call.await_decision(decision))
 
@@ -487,7 +487,7 @@ class Dispatcher(OutboundMessages):
         request, handler = call.request, call.plan.tool
         try:
             result = call.run_inline()
-            if self.service.recorder is not None:
+            if self.runtime.recorder is not None:
                 request.returned = ticks()
             return request.encoder.encode(request, handler, result)
         except BaseException as error:
@@ -501,7 +501,7 @@ class Dispatcher(OutboundMessages):
             raise error
         questions = questions_of(error)
         if questions is not None:
-            return self.service.features.input_required(request, questions)
+            return self.runtime.features.input_required(request, questions)
         return request.encoder.failure(request, handler, error)
 
     def put_off(self, request: Request, held: Any) -> None:
@@ -535,7 +535,7 @@ class Dispatcher(OutboundMessages):
 
     def call_returned(self, call: Call, result: Any) -> None:
         request = call.request
-        if self.service.recorder is not None:
+        if self.runtime.recorder is not None:
             request.returned = ticks()
         if (
             type(result) is str
@@ -612,7 +612,7 @@ class Dispatcher(OutboundMessages):
         """What the server has asked this client and not been answered yet (`Features.pending_requests`)."""
         main = self.main
         if main._pending is None:
-            main._pending = self.service.features.pending_requests()
+            main._pending = self.runtime.features.pending_requests()
         return main._pending
 
     # --- ends -----------------------------------------------------------------------------------------
@@ -649,17 +649,17 @@ class Dispatcher(OutboundMessages):
         """Tell those who listen for changes that there will be none (MCP 2026-07-28: subscriptions)."""
         if self.listening:
             for request in list(self.listening.values()):
-                self.service.features.end_stream(self, request)
+                self.runtime.features.end_stream(self, request)
 
     def list_changed(self, kind: str) -> None:
         """Tell the client, if it may know, that a list is another now; from whatever thread."""
         if self.listening or self.session.state != NEW:
-            self.post(lambda: self.service.features.list_changed(self, kind))
+            self.post(lambda: self.runtime.features.list_changed(self, kind))
 
     def resource_updated(self, uri: str) -> None:
         """Tell the client, if it has subscribed, that a resource has changed; from whatever thread."""
         if self.listening or self.session.subscriptions:
-            self.post(lambda: self.service.features.resource_updated(self, uri))
+            self.post(lambda: self.runtime.features.resource_updated(self, uri))
 
     def close(self) -> None:
         """The connection is over: stop what is in flight and be forgotten."""
@@ -669,9 +669,9 @@ class Dispatcher(OutboundMessages):
         self.session.quota.close()
         if self._pending is not None:
             self._pending.close()
-        self.service.dispatchers.discard(self)
+        self.runtime.dispatchers.discard(self)
         if self.loop is not None:
-            self.service.watch_no_longer_in(self.loop)
+            self.runtime.watch_no_longer_in(self.loop)
 
 
 def _request_of(context: Context) -> Any:

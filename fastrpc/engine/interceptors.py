@@ -73,7 +73,7 @@ def around(tool: Tool, hooks: Sequence[Hook]) -> HookChain | AsyncHooks | None:
     A mounted tool has the hooks of its own server around it first, by the names it has there.
     """
     names = [tool.name, *(name for _, name in tool.origin)]
-    layers = [hooks, *(server.service.hooks for server, _ in tool.origin)]
+    layers = [hooks, *(server.runtime.hooks for server, _ in tool.origin)]
     found: HookChain | AsyncHooks | None = None
     for name, layer in zip(reversed(names), reversed(layers), strict=True):
         matching = [hook for hook in layer if hook.matches(name)]

@@ -13,7 +13,7 @@ from fastrpc._core.connection import CallsInFlight, Connection
 from fastrpc._core.message import Message
 from fastrpc._core.plan import Plan
 from fastrpc._core.recorder import Recorder
-from fastrpc.definitions.registry import Catalogue
+from fastrpc.definitions.registry import Registries
 from fastrpc.engine.ports import Features
 from fastrpc.engine.results import Results
 from fastrpc.protocol.lifecycle import Session
@@ -50,11 +50,11 @@ class Runtime(Protocol):
     @property
     def features(self) -> Features: ...
     @property
-    def workers(self) -> Workers: ...
+    def thread_pool(self) -> ThreadPool: ...
     @property
     def quotas(self) -> Quotas: ...
     @property
-    def catalogue(self) -> Catalogue: ...
+    def registries(self) -> Registries: ...
     @property
     def cache_scope(self) -> str: ...
     @property
@@ -72,7 +72,7 @@ class Runtime(Protocol):
     def watch_in(self, loop: AbstractEventLoop) -> None: ...
 
 
-class Workers(Protocol):
+class ThreadPool(Protocol):
     """The worker threads."""
 
     def run(
@@ -87,7 +87,7 @@ class Dispatcher(Protocol):
     """What serves one connection, as its requests, calls and batches use it."""
 
     @property
-    def service(self) -> Runtime: ...
+    def runtime(self) -> Runtime: ...
     @property
     def connection(self) -> Connection: ...
     @property

@@ -29,16 +29,16 @@ LAST_SECONDS = 0.1
 
 
 class Lifespan:
-    """The context manager that `make` returns, entered once for all connections of a service.
+    """The context manager that `make` returns, entered once for all connections of a server.
 
     `entered`: calls may run. `watchers` are called, once each, when it has been entered.
     """
 
-    def __init__(self, make: Callable[[], Any], service: Runtime) -> None:
+    def __init__(self, make: Callable[[], Any], runtime: Runtime) -> None:
         self.entered = False
         self.watchers: set[Callable[[], object]] = set()
         self._make = make
-        self._service = service
+        self._runtime = runtime
         self._held: list[Call] = []
         self._task: asyncio.Task[None] | None = None
         self._leaving: asyncio.Event | None = None
@@ -90,25 +90,25 @@ class Lifespan:
     def _open(self, value: Any) -> None:
         """It has been entered: begin the calls that have waited."""
         self.entered = True
-        self._service.state = value
+        self._runtime.state = value
         self._tell()
         held, self._held = self._held, []
         for call in held:
-            service = call.dispatcher.service
+            runtime = call.dispatcher.runtime
             if call.state == ENDED:
-                service.calls.count -= 1
+                runtime.calls.count -= 1
             else:
-                service.place(call)
+                runtime.place(call)
 
     def _close(self) -> None:
         """It has been left: the next call enters it anew."""
         self.entered = self._asked = False
         self._task = None
-        self._service.state = None
+        self._runtime.state = None
         self._tell()
 
     def _tell(self) -> None:
-        self._service.forget_plans()
+        self._runtime.forget_plans()
         watchers, self.watchers = self.watchers, set()
         for watcher in watchers:
             watcher()
@@ -119,7 +119,7 @@ class Lifespan:
     def _refuse(self) -> None:
         held, self._held = self._held, []
         for call in held:
-            call.dispatcher.service.calls.count -= 1
+            call.dispatcher.runtime.calls.count -= 1
             call.failed(ToolError(f"the server could not start, its lifespan failed: {self._failure}"))
 
     async def leave(self) -> None:
@@ -138,4 +138,4 @@ class Lifespan:
         self._asked = False
         held, self._held = self._held, []  # cancelled while they waited
         for call in held:
-            call.dispatcher.service.calls.count -= 1
+            call.dispatcher.runtime.calls.count -= 1

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Watch:
+class Monitor:
     """The watching functions of one server."""
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""What a running call says to its client besides its result: progress, log messages, questions.
+"""What a running call sends to its client besides its result: progress, log messages, requests.
 
-A `Context` hands everything on to its `Link`, which knows the request, its version and what its client can
-do. May be used from the call's own thread as well as from the loop's; nothing is sent once the call is
+A `Context` hands everything on to its `RequestChannel`, which knows the request, its version and what its
+client can do. May be used from the call's own thread as well as from the loop's; nothing is sent once the call is
 over. Costs nothing to a handler that takes no Context.
 """
 
@@ -31,7 +31,7 @@ BURST = 5
 _bookkeeping = RLock()  # of all links: held for a few instructions
 
 
-class Link:
+class RequestChannel:
     """The way from one call to its client."""
 
     __slots__ = ("_due", "_held", "_paid_until", "_reached", "_told", "request", "server", "token")
@@ -41,7 +41,7 @@ class Link:
         self.token = request.progress_token
         call = request.call
         origin = call.plan.tool.origin if call is not None else ()
-        self.server: Any = origin[-1][0] if origin else request.dispatcher.service.server
+        self.server: Any = origin[-1][0] if origin else request.dispatcher.runtime.server
         """The server that the handler belongs to: the one that is served, or one that is mounted there."""
         self._reached: float | None = None
         self._told: float | None = None
@@ -52,7 +52,7 @@ class Link:
     @property
     def state(self) -> Any:
         """What the lifespan gave, of the server that the handler belongs to."""
-        return self.server.service.state
+        return self.server.runtime.state
 
     @property
     def principal(self) -> str:
@@ -170,14 +170,14 @@ class Link:
             else:
                 future.set_result(result)
 
-        self.request.dispatcher.service.workers.run(loop, function, done)
+        self.request.dispatcher.runtime.thread_pool.run(loop, function, done)
         return future
 
     # --- features -------------------------------------------------------------------------------------
 
     @property
     def _features(self) -> Features:
-        return self.request.dispatcher.service.features
+        return self.request.dispatcher.runtime.features
 
     def log(self, level: str, data: Any, logger: str | None) -> None:
         """Send a log message, if the client wants to hear of its level."""
@@ -202,7 +202,7 @@ def context_of(request: Request) -> Context:
     Raises InvalidParams for a request state that is not its own: nothing must run on it.
     """
     if "requestState" in request.params or "inputResponses" in request.params:
-        request.dispatcher.service.features.take_request_state(request)
+        request.dispatcher.runtime.features.take_request_state(request)
     context = Context.__new__(Context)
     fill(context, request)
     return context
@@ -210,8 +210,8 @@ def context_of(request: Request) -> Context:
 
 def fill(context: Context, request: Request) -> None:
     """Say that a context is that of a request, and make the way to its client."""
-    request.link = link = Link(request)
-    context.fill(id_value(request.id), request.version, request.client_info, link)
+    request.link = channel = RequestChannel(request)
+    context.fill(id_value(request.id), request.version, request.client_info, channel)
 
 
 def number_of(name: str, value: Any) -> int | float:

@@ -12,18 +12,18 @@ from fastrpc._core.encode import is_plain
 from fastrpc.engine.json_encoding import UnencodableResult, to_json
 from fastrpc.errors import FAILURES
 from fastrpc.schema.converters import (
-    AnyShape,
-    ArrayShape,
-    BooleanShape,
-    ChoiceShape,
-    DescribedShape,
-    IntegerShape,
+    AnyConverter,
+    ArrayConverter,
+    BooleanConverter,
+    ChoiceConverter,
+    DescribedConverter,
+    IntegerConverter,
     Mismatch,
-    NullShape,
-    NumberShape,
-    ObjectShape,
-    StringShape,
-    UnionShape,
+    NullConverter,
+    NumberConverter,
+    ObjectConverter,
+    StringConverter,
+    UnionConverter,
     expected,
     step_to,
 )
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.schema import Signature
-    from fastrpc.schema.converters import Shape
+    from fastrpc.schema.converters import Converter
 
 _EXACT: dict[str, frozenset[type]] = {
     "str": frozenset((str,)),
@@ -54,13 +54,13 @@ class BrokenPromise(UnencodableResult):
 
 def conforming(signature: Signature, value: Any) -> Any:
     """Return a result as a JSON value that keeps what the output schema says. Raises BrokenPromise."""
-    shape = signature.result_shape
+    converter = signature.result_converter
     try:
-        if hasattr(shape, "adapter"):  # pydantic's: it mends what it can, and instances are made already
-            return shape.to_json(shape.accept(value, False))
-        if _judged_itself(shape, value):
-            return shape.to_json(value)
-        return _checked(shape, shape.to_json(value))
+        if hasattr(converter, "adapter"):  # pydantic's: it mends what it can, and instances are made already
+            return converter.to_json(converter.accept(value, False))
+        if _judged_itself(converter, value):
+            return converter.to_json(value)
+        return _checked(converter, converter.to_json(value))
     except Mismatch as mismatch:
         raise _broken(mismatch) from None
 
@@ -72,35 +72,35 @@ def check_structured(signature: Signature, structured: Any) -> None:
             raise BrokenPromise('structured: expected {"result": …}, as the output schema says')
         structured = structured["result"]
     try:
-        if hasattr(signature.result_shape, "adapter"):
-            signature.result_shape.accept(structured, False)
+        if hasattr(signature.result_converter, "adapter"):
+            signature.result_converter.accept(structured, False)
         else:
-            _checked(signature.result_shape, structured)
+            _checked(signature.result_converter, structured)
     except Mismatch as mismatch:
         raise _broken(mismatch) from None
 
 
-def _judged_itself(shape: Shape, value: Any) -> bool:
+def _judged_itself(converter: Converter, value: Any) -> bool:
     """Whether a value is of the promised class, and that looks at what it is made of.
 
     To judge such a value here would be to make another, and to run its ``__post_init__`` again.
     """
     kind = type(value)
-    return hasattr(kind, "__post_init__") and getattr(shape, "annotation", None) in kind.__mro__
+    return hasattr(kind, "__post_init__") and getattr(converter, "annotation", None) in kind.__mro__
 
 
-def plain_check(shape: Shape) -> Callable[[Any], bool]:
+def plain_check(converter: Converter) -> Callable[[Any], bool]:
     """Return a function that tells whether a value is plainly what was promised; it never raises."""
-    check = _CHECKS.get(type(shape))
+    check = _CHECKS.get(type(converter))
 
     def keeps(value: Any) -> bool:
         if type(value) not in _PLAIN:
             return False
         try:
             if check is None:
-                shape.accept(value, False)
+                converter.accept(value, False)
             else:
-                check(shape, value)
+                check(converter, value)
         except FAILURES:  # judged again, and said, by `conforming`
             return False
         return True
@@ -113,9 +113,9 @@ def _broken(mismatch: Mismatch) -> BrokenPromise:
     return BrokenPromise(f"the tool returned something else than its annotation says: {problem}")
 
 
-def _checked(shape: Shape, value: Any) -> Any:
+def _checked(converter: Converter, value: Any) -> Any:
     try:
-        _check(shape, value)
+        _check(converter, value)
         return value
     except Mismatch:
         if is_plain(value):
@@ -123,32 +123,32 @@ def _checked(shape: Shape, value: Any) -> Any:
     import json
 
     value = json.loads(to_json(value))  # a subclass, a set, a model inside: what counts is its JSON
-    _check(shape, value)
+    _check(converter, value)
     return value
 
 
-def _check(shape: Shape, value: Any) -> None:
-    check = _CHECKS.get(type(shape))
+def _check(converter: Converter, value: Any) -> None:
+    check = _CHECKS.get(type(converter))
     if check is None:
-        shape.accept(value, False)
+        converter.accept(value, False)
     else:
-        check(shape, value)
+        check(converter, value)
 
 
-def _integer(shape: Shape, value: Any) -> None:
+def _integer(converter: Converter, value: Any) -> None:
     if type(value) is not int and not (type(value) is float and value.is_integer()):
         raise expected("integer", value)
 
 
-def _number(shape: Shape, value: Any) -> None:
+def _number(converter: Converter, value: Any) -> None:
     if type(value) not in (float, int):
         raise expected("number", value)
 
 
-def _array(shape: Any, value: Any) -> None:
+def _array(converter: Any, value: Any) -> None:
     if not isinstance(value, (list, tuple)):
         raise expected("array", value)
-    items = shape.items
+    items = converter.items
     if items.kind == "json" or _EXACT.get(items.kind, frozenset()).issuperset(map(type, value)):
         return
     for index, item in enumerate(value):
@@ -158,10 +158,10 @@ def _array(shape: Any, value: Any) -> None:
             raise mismatch.within(f"[{index}]") from None
 
 
-def _object(shape: Any, value: Any) -> None:
+def _object(converter: Any, value: Any) -> None:
     if not isinstance(value, dict):
         raise expected("object", value)
-    values = shape.values
+    values = converter.values
     if values.kind == "json" or _EXACT.get(values.kind, frozenset()).issuperset(map(type, value.values())):
         return
     for name, item in value.items():
@@ -171,30 +171,30 @@ def _object(shape: Any, value: Any) -> None:
             raise mismatch.within(step_to(str(name))) from None
 
 
-def _union(shape: Any, value: Any) -> None:
-    for member in shape.members:
+def _union(converter: Any, value: Any) -> None:
+    for member in converter.members:
         try:
             _check(member, value)
         except Mismatch:
             continue
         return
-    raise expected(shape.noun, value)
+    raise expected(converter.noun, value)
 
 
-def _exact(shape: Shape, value: Any) -> None:
-    shape.accept(value, False)
+def _exact(converter: Converter, value: Any) -> None:
+    converter.accept(value, False)
 
 
-_CHECKS: dict[type[Shape], Callable[[Any, Any], None]] = {
-    AnyShape: _exact,
-    NullShape: _exact,
-    StringShape: _exact,
-    BooleanShape: _exact,
-    ChoiceShape: _exact,
-    IntegerShape: _integer,
-    NumberShape: _number,
-    ArrayShape: _array,
-    ObjectShape: _object,
-    UnionShape: _union,
-    DescribedShape: lambda shape, value: _check(shape.inner, value),
+_CHECKS: dict[type[Converter], Callable[[Any, Any], None]] = {
+    AnyConverter: _exact,
+    NullConverter: _exact,
+    StringConverter: _exact,
+    BooleanConverter: _exact,
+    ChoiceConverter: _exact,
+    IntegerConverter: _integer,
+    NumberConverter: _number,
+    ArrayConverter: _array,
+    ObjectConverter: _object,
+    UnionConverter: _union,
+    DescribedConverter: lambda converter, value: _check(converter.inner, value),
 }

@@ -37,7 +37,7 @@ WRAP_MARK = {"fastmcp": {"wrap_result": True}}
 SIGNATURE_MEMBERS = ("name", "version", "title")
 """What every 2026-07-28 result says of its server; the rest of it is told by server/discover, once."""
 GLANCED_AT = {"object": dict, "array": list, "int": int, "float": float, "bool": bool}
-"""Kinds of shapes whose values the connection writes at a glance, if they are of exactly that type."""
+"""Kinds of converters whose values the connection writes at a glance, if they are of exactly that type."""
 
 
 class Results:
@@ -168,24 +168,24 @@ def form_of(signature: Signature) -> int:
 def keeps_plain_values(signature: Signature) -> bool:
     """Say whether `Signature.to_json` returns every plain value as it is, so that it need not be called.
 
-    Plain shapes return whatever they get; msgspec changes only what is not plain; pydantic may have a
+    Plain converters return whatever they get; msgspec changes only what is not plain; pydantic may have a
     serializer for anything.
     """
-    return signature.output_schema is None or not hasattr(signature.result_shape, "adapter")
+    return signature.output_schema is None or not hasattr(signature.result_converter, "adapter")
 
 
 def exact_type_of(signature: Signature) -> type | None:
     """Return the type that a plain value has to have for the connection to write it; None: any."""
-    return None if signature.output_schema is None else GLANCED_AT.get(signature.result_shape.kind)
+    return None if signature.output_schema is None else GLANCED_AT.get(signature.result_converter.kind)
 
 
 def plain_check_of(signature: Signature) -> Callable[[Any], bool] | None:
     """Return what tells whether a plain value keeps the output schema; None where its type has told."""
-    if signature.output_schema is None or signature.result_shape.kind in GLANCED_AT:
+    if signature.output_schema is None or signature.result_converter.kind in GLANCED_AT:
         return None
     from fastrpc.engine.output_validation import plain_check
 
-    return plain_check(signature.result_shape)
+    return plain_check(signature.result_converter)
 
 
 def conforming(signature: Signature, value: Any) -> Any:

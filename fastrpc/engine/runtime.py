@@ -1,7 +1,7 @@
-"""What all connections of one server share: its catalogue and the call plans made from it, lists that are
+"""What all connections of one server share: its registries and the call plans made from them, lists that are
 ready to send, the worker threads, and the bound on calls in flight.
 
-Plans and lists are made at the first request that needs them and again after the catalogue has changed;
+Plans and lists are made at the first request that needs them and again after a registry has changed;
 every client that may know of a change is told of it.
 """
 
@@ -10,14 +10,8 @@ from __future__ import annotations
 from fastrpc import diagnostics
 from fastrpc._core.connection import CallsInFlight
 from fastrpc._core.plan import REQUIRED, Plan
-from fastrpc.engine.results import (
-    Results,
-    exact_type_of,
-    form_of,
-    keeps_plain_values,
-    plain_check_of,
-    to_json,
-)
+from fastrpc.engine.json_encoding import to_json
+from fastrpc.engine.results import Results, exact_type_of, form_of, keeps_plain_values, plain_check_of
 from fastrpc.errors import Overloaded
 from fastrpc.protocol.pagination import page_of
 from fastrpc.protocol.versions import MODERN, known
@@ -30,15 +24,15 @@ if TYPE_CHECKING:
 
     from fastrpc._core.recorder import Recorder
     from fastrpc.definitions.handler import Handler
-    from fastrpc.definitions.registry import Catalogue
+    from fastrpc.definitions.registry import Registries
     from fastrpc.definitions.tool import Tool
     from fastrpc.engine.call import Call
     from fastrpc.engine.interfaces import Dispatcher
     from fastrpc.engine.lifespan import Lifespan
-    from fastrpc.engine.monitor import Watch
+    from fastrpc.engine.monitor import Monitor
     from fastrpc.engine.ports import Features
     from fastrpc.engine.request import Request
-    from fastrpc.engine.thread_pool import Workers
+    from fastrpc.engine.thread_pool import ThreadPool
     from fastrpc.quotas import Quotas
 
 LIST_TTL_MS = 60_000
@@ -51,7 +45,7 @@ the handler and what is around it already (`fastrpc.log_bridge`)."""
 BINDABLE = ("str", "int", "float", "bool", "object", "array", "json")
 
 
-class Service:
+class Runtime:
     """The shared half of a server; a `Dispatcher` is the other, one for each connection."""
 
     def __init__(
@@ -79,7 +73,7 @@ class Service:
         """The `Server` whose half this is."""
         self.features = features
         """The methods that clients may call, and what handlers may do besides."""
-        self.catalogue: Catalogue = server.catalogue
+        self.registries: Registries = server.registries
         self.server_info: dict[str, Any] = server.info
         self.instructions = instructions
         self.ttl_ms = ttl_ms
@@ -98,7 +92,7 @@ class Service:
         self.mounts = mounts if mounts is not None else []
         """The servers that are mounted here."""
         self.source = source
-        """Where the catalogue comes from, if another server has to be asked (`fastrpc.proxy`)."""
+        """Where the entries of the registries come from, if another server has to be asked (`fastrpc.proxy`)."""
         self.lifespan: Lifespan | None = None
         if lifespan is not None:
             from fastrpc.engine.lifespan import Lifespan
@@ -118,16 +112,16 @@ class Service:
         self._plans: dict[str, Plan] | None = None
         self._handler_plans: dict[int, tuple[Handler, Plan]] = {}
         self._lists: dict[str, bytes] = {}
-        self._workers: Workers | None = None
+        self._thread_pool: ThreadPool | None = None
         self._quotas: Quotas | None = None
         self._loading = False
-        for registry in self.catalogue:
+        for registry in self.registries:
             registry.watchers.append(self._changed)
 
     def _changed(self, kind: str) -> None:
-        """Something was added to the catalogue, or taken out of it, on whatever thread.
+        """Something was added to a registry, or taken out of it, on whatever thread.
 
-        All that was made from the catalogue is forgotten now, and again on each connection's own thread:
+        All that was made from the registries is forgotten now, and again on each connection's own thread:
         what that one is making at this moment may know nothing of the change.
         """
         self._forget_everywhere(kind)
@@ -220,7 +214,7 @@ class Service:
 
     def _lifespans_of(self, handler: Handler) -> list[Lifespan]:
         """The lifespans that a handler needs: its server's own, and those of the servers around it."""
-        found = [self.lifespan, *(server.service.lifespan for server, _ in handler.origin)]
+        found = [self.lifespan, *(server.runtime.lifespan for server, _ in handler.origin)]
         return [lifespan for lifespan in found if lifespan is not None]
 
     @property
@@ -233,14 +227,14 @@ class Service:
         need not. Raises ProtocolError."""
         if self.source is not None and self.source.holds(dispatcher, request):
             return True
-        return any(server.service.holds(dispatcher, request) for server in self.mounts)
+        return any(server.runtime.holds(dispatcher, request) for server in self.mounts)
 
     def watch(self, uri: str) -> None:
         """A client wants to hear when a resource changes: so do we, if it is of a server behind this one."""
         if self.source is not None:
             self.source.watch(uri)
         for server in self.mounts:
-            server.service.watch(uri)
+            server.runtime.watch(uri)
 
     async def leave(self) -> None:
         """If the last connection is over: leave what was entered for its calls, and have the log tell of
@@ -264,7 +258,7 @@ class Service:
                 if thing is not None and thing.live:
                     yield thing
             for server in self.mounts:
-                yield from server.service._live()
+                yield from server.runtime._live()
 
     # --- tools ----------------------------------------------------------------------------------------
 
@@ -284,7 +278,7 @@ class Service:
         plans = self._plans
         if plans is None:
             self.load()
-            plans = self._plans = {tool.name: self._plan_of(tool) for tool in self.catalogue.tools}
+            plans = self._plans = {tool.name: self._plan_of(tool) for tool in self.registries.tools}
         return plans
 
     def _plan_of(self, tool: Tool) -> Plan:
@@ -307,18 +301,18 @@ class Service:
 
     def _guard_of(self, handler: Handler) -> Callable[[Any], Any] | None:
         """Return the function that asks all guards that stand in front of a handler; None: there are none."""
-        guards = [(name, guard) for name, service in self._way_to(handler) for guard in service.guards]
+        guards = [(name, guard) for name, runtime in self._way_to(handler) for guard in runtime.guards]
         if len(guards) < 2 and not handler.origin:
             return guards[0][1] if guards else None
         from fastrpc.engine.guards import guarded_by
 
         return guarded_by(guards) if guards else None
 
-    def _way_to(self, handler: Handler) -> Iterator[tuple[str, Service]]:
+    def _way_to(self, handler: Handler) -> Iterator[tuple[str, Runtime]]:
         """The servers through which a call comes to a handler, this one first, and what each calls it."""
         yield handler.name, self
         for server, name in handler.origin:
-            yield name, server.service
+            yield name, server.runtime
 
     def forget_plans(self) -> None:
         """Make the plans anew, at the next call; from whatever thread."""
@@ -352,10 +346,10 @@ class Service:
         found: dict[str, Any] = {"logging": {}, "tools": {"listChanged": True}}
         found["experimental"] = self.experimental
         found["extensions"] = self.extensions
-        catalogue = self.catalogue
+        registries = self.registries
         if self.has_resources:
             found["resources"] = {"subscribe": True, "listChanged": True}
-        if len(catalogue.prompts):
+        if len(registries.prompts):
             found["prompts"] = {"listChanged": True}
         if self.has_completions:
             found["completions"] = {}
@@ -367,26 +361,26 @@ class Service:
 
     @property
     def has_resources(self) -> bool:
-        catalogue = self.catalogue
-        return bool(len(catalogue.resources) or len(catalogue.templates) or len(catalogue.providers))
+        registries = self.registries
+        return bool(len(registries.resources) or len(registries.templates) or len(registries.providers))
 
     @property
     def has_prompts(self) -> bool:
-        return bool(len(self.catalogue.prompts))
+        return bool(len(self.registries.prompts))
 
     @property
     def has_completions(self) -> bool:
         """Whether anything completes: prompts and templates complete their enums by themselves."""
-        catalogue = self.catalogue
-        return bool(len(catalogue.completions) or len(catalogue.prompts) or len(catalogue.templates))
+        registries = self.registries
+        return bool(len(registries.completions) or len(registries.prompts) or len(registries.templates))
 
     @property
-    def workers(self) -> Workers:
-        if self._workers is None:
-            from fastrpc.engine.thread_pool import Workers
+    def thread_pool(self) -> ThreadPool:
+        if self._thread_pool is None:
+            from fastrpc.engine.thread_pool import ThreadPool
 
-            self._workers = Workers(self.threads)
-        return self._workers
+            self._thread_pool = ThreadPool(self.threads)
+        return self._thread_pool
 
     @property
     def quotas(self) -> Quotas:
@@ -400,8 +394,8 @@ class Service:
     def leave_threads_behind(self) -> None:
         """End the process here if a tool still runs on a thread: the interpreter's own end would wait
         for it, or abort where it holds a lock that the end wants."""
-        if self._workers is not None and self._workers.busy:
-            self._workers.leave()
+        if self._thread_pool is not None and self._thread_pool.busy:
+            self._thread_pool.leave()
 
     def needs_loop(self) -> bool:
         """Whether some tool cannot be called, or something not be watched, without an event loop."""
@@ -446,12 +440,12 @@ class Service:
             watch.look()
         return not waiting
 
-    def _watches(self) -> Iterator[Watch]:
+    def _watches(self) -> Iterator[Monitor]:
         """What watches for changes, on this server and those that are mounted."""
         if self.server.watching is not None:
             yield self.server.watching
         for mounted in self.mounts:
-            yield from mounted.service._watches()
+            yield from mounted.runtime._watches()
 
     def watch_in(self, loop: AbstractEventLoop) -> None:
         """Call the watching functions from time to time in this loop, unless another one does."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     ]
 
 
-class Workers:
+class ThreadPool:
     """A pool of at most `limit` threads."""
 
     def __init__(self, limit: int) -> None:

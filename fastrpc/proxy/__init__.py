@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
     from fastrpc.content import Contents
     from fastrpc.context import Context
-    from fastrpc.definitions.registry import Catalogue, Registry
+    from fastrpc.definitions.registry import Registries, Registry
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
-    from fastrpc.engine.runtime import Service
+    from fastrpc.engine.runtime import Runtime
     from fastrpc.proxy.peer import UpstreamClient
     from fastrpc.proxy.targets import Target
 
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 
         name: str
         version: str
-        catalogue: Catalogue
+        registries: Registries
 
         @property
-        def service(self) -> Service:
+        def runtime(self) -> Runtime:
             """The runtime that all connections of this server share."""
 
         def resource_updated(self, uri: str) -> None:
@@ -219,7 +219,7 @@ class UpstreamServer:
         if self._listed:
             return False
         if self.known:
-            alone = dispatcher.service is self._server.service
+            alone = dispatcher.runtime is self._server.runtime
             if alone and method not in INTRODUCTIONS:
                 raise InternalError(self.failure or "")
             return False
@@ -237,7 +237,7 @@ class UpstreamServer:
 
     @staticmethod
     def _is_planned(dispatcher: Dispatcher, request: Request) -> bool:
-        return request.params.get("name") in dispatcher.service.plans
+        return request.params.get("name") in dispatcher.runtime.plans
 
     def _begin(self) -> None:
         self._spawn(self._connect_and_resume())
@@ -351,9 +351,9 @@ class UpstreamServer:
 
     def watch(self, uri: str) -> None:
         """Subscribe to changes of a resource, if the upstream has it."""
-        catalogue = self._server.catalogue
-        ours = uri in catalogue.resources or any(
-            found.match(uri) is not None for found in catalogue.templates
+        registries = self._server.registries
+        ours = uri in registries.resources or any(
+            found.match(uri) is not None for found in registries.templates
         )
         if not ours or uri in self._watched:
             return
@@ -446,11 +446,11 @@ class UpstreamServer:
         """Initialize the connection and list the upstream's features."""
         found = await client.initialize()
         offered = found["capabilities"]
-        service = self._server.service
-        if service.instructions is None:
-            service.instructions = found.get("instructions")
+        runtime = self._server.runtime
+        if runtime.instructions is None:
+            runtime.instructions = found.get("instructions")
         if self.shows_itself:
-            service.server_info = _server_info(found.get("serverInfo"), service.server_info)
+            runtime.server_info = _server_info(found.get("serverInfo"), runtime.server_info)
         for name in _LISTS:
             if _CAPABILITY.get(name, name) in offered:
                 await self._list(client, name)
@@ -488,8 +488,8 @@ class UpstreamServer:
     def _complete(self, offered: bool) -> None:
         """Register a completion for each prompt argument and each template variable."""
         wanted: dict[str, dict[str, Any]] = {}
-        catalogue = self._server.catalogue
-        for entry in (*catalogue.prompts, *catalogue.templates) if offered else ():
+        registries = self._server.registries
+        for entry in (*registries.prompts, *registries.templates) if offered else ():
             kind, member = ("prompt", "name") if isinstance(entry, Prompt) else ("resource", "uri")
             for parameter in entry.signature.parameters:
                 reference = {"type": f"ref/{kind}", member: entry.key}
@@ -500,7 +500,7 @@ class UpstreamServer:
         self, name: str, listed: dict[str, dict[str, Any]], make: Callable[[dict[str, Any]], Any]
     ) -> None:
         """Replace the entries of a registry that have changed."""
-        registry: Registry = getattr(self._server.catalogue, name)
+        registry: Registry = getattr(self._server.registries, name)
         former = self._raw[name]
         gone = [key for key, raw in former.items() if listed.get(key) != raw]
         new = []

@@ -9,11 +9,11 @@ Each entry's function forwards the arguments, and converts the result into what 
 from __future__ import annotations
 
 from fastrpc.client_requests.base import BadAnswer, Question
-from fastrpc.content import KINDS_OF_CONTENT, Block, ToolResult
+from fastrpc.content import KINDS_OF_CONTENT, Block, Contents, ToolResult
 from fastrpc.definitions.completion import Completion, Completions, key_of
 from fastrpc.definitions.handler import Handler
 from fastrpc.definitions.prompt import Prompt
-from fastrpc.definitions.resource import Contents, Resource, ResourceTemplate
+from fastrpc.definitions.resource import Resource, ResourceTemplate
 from fastrpc.definitions.tool import Tool
 from fastrpc.errors import ToolError
 from fastrpc.protocol.uri_template import Template
@@ -55,7 +55,7 @@ class _PassedSignature(Signature):
         self.takes_others = True
         self.vectorizable = False
         self.wraps_result = False
-        self.result_shape = ANY
+        self.result_converter = ANY
 
     def bind(self, arguments: dict[str, Any]) -> list[Any]:
         return [arguments]

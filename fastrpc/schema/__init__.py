@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from fastrpc.schema.converters import Schema, Shape
+    from fastrpc.schema.converters import Converter, Schema
 
 __all__ = ["Parameter", "Signature", "describe"]
 
@@ -70,7 +70,7 @@ def _typed_signature(facts: FunctionFacts) -> Signature:
     required = [p.name for p in parameters if p.required]
     if required:
         schema["required"] = required
-    _add_definitions(facts, schema, [p.shape for p in parameters])
+    _add_definitions(facts, schema, [p.converter for p in parameters])
     return Signature(facts, parameters, schema)
 
 
@@ -88,11 +88,11 @@ def _parameter(facts: FunctionFacts, name: str) -> Parameter:
         from fastrpc.schema.rich_types import default_of_field
 
         peeled, default = default_of_field(peeled, default, _MISSING)
-    shape = facts.shape(what, peeled)
+    converter = facts.converter(what, peeled)
     required = default is _MISSING
-    schema = shape.schema
+    schema = converter.schema
     allows_null = peeled.allows_null or peeled.base is type(None)
-    if peeled.allows_null and (required or default is not None) and shape is not ANY:
+    if peeled.allows_null and (required or default is not None) and converter is not ANY:
         choices = schema["anyOf"] if [*schema] == ["anyOf"] else [schema]
         schema = {"anyOf": [*choices, {"type": "null"}]}
     schema = described(schema, peeled.description)
@@ -101,7 +101,12 @@ def _parameter(facts: FunctionFacts, name: str) -> Parameter:
         if shown is not None:
             schema["default"] = shown
     return Parameter(
-        name, shape, schema, required=required, default=None if required else default, allows_null=allows_null
+        name,
+        converter,
+        schema,
+        required=required,
+        default=None if required else default,
+        allows_null=allows_null,
     )
 
 
@@ -129,19 +134,19 @@ def _add_output(signature: Signature, facts: FunctionFacts) -> None:
     peeled = facts.peel("the return type", annotation)
     if peeled.allows_null or _is_unstructured(peeled.base, facts.namespace):
         return
-    shape = facts.shape("the return type", peeled, output=True)
-    signature.result_shape = shape
-    if shape.schema.get("type") == "object":
-        schema = described(shape.schema, peeled.description)
+    converter = facts.converter("the return type", peeled, output=True)
+    signature.result_converter = converter
+    if converter.schema.get("type") == "object":
+        schema = described(converter.schema, peeled.description)
     else:
         signature.wraps_result = True
         schema = {
             "type": "object",
-            "properties": {"result": described(shape.schema, peeled.description)},
+            "properties": {"result": described(converter.schema, peeled.description)},
             "required": ["result"],
             "x-fastmcp-wrap-result": True,
         }
-    _add_definitions(facts, schema, [shape])
+    _add_definitions(facts, schema, [converter])
     signature.output_schema = schema
 
 
@@ -173,11 +178,11 @@ def _contains_content(annotation: Any, namespace: Mapping[str, Any]) -> bool:
     return isinstance(base, type) and issubclass(base, (module.Content, module.ToolResult))
 
 
-def _add_definitions(facts: FunctionFacts, schema: Schema, shapes: list[Shape]) -> None:
+def _add_definitions(facts: FunctionFacts, schema: Schema, converters: list[Converter]) -> None:
     """Add the definitions of recursive types to the root of the schema."""
     definitions: dict[str, Schema] = {}
-    for shape in shapes:
-        for name, definition in shape.definitions.items():
+    for converter in converters:
+        for name, definition in converter.definitions.items():
             if definitions.setdefault(name, definition) != definition:
                 raise facts.error(f"uses two types of the name {name!r} that refer to themselves; rename one")
     if definitions:

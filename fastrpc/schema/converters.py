@@ -1,6 +1,6 @@
 """Converters for the types of JSON: they validate and convert the value of a parameter.
 
-A `Shape` (a converter) has a property schema, and validates a value or converts it: ``"5"`` for an integer,
+A `Converter` has a property schema, and validates a value or converts it: ``"5"`` for an integer,
 ``"true"`` for a boolean, JSON text for an array or object. A `Mismatch` says where and why a value is
 invalid, in words for a model. Imports only the errors. `fastrpc.schema.annotations` selects the converter for
 an annotation; classes, enums and constraints are in `fastrpc.schema.rich_types`.
@@ -92,10 +92,10 @@ def step_to(key: str) -> str:
     return f".{key}" if key.isidentifier() and len(key) <= 40 else f"[{quote(key)}]"
 
 
-# ----------------------------------------------------------------------------------------- shapes
+# ----------------------------------------------------------------------------------------- converters
 
 
-class Shape:
+class Converter:
     """The converter of a parameter: its property schema, and how a value is validated or converted.
 
     `accept` returns the value for the function. With `lenient` it also converts what clients really send: a
@@ -122,26 +122,26 @@ class Shape:
         return value
 
 
-class AnyShape(Shape):
+class AnyConverter(Converter):
     def accept(self, value: Any, lenient: bool = True) -> Any:
         return value
 
 
-class NullShape(Shape):
+class NullConverter(Converter):
     def accept(self, value: Any, lenient: bool = True) -> Any:
         if value is not None:
             raise expected("null", value)
         return None
 
 
-class StringShape(Shape):
+class StringConverter(Converter):
     def accept(self, value: Any, lenient: bool = True) -> Any:
         if not isinstance(value, str):
             raise expected("string", value)
         return value
 
 
-class IntegerShape(Shape):
+class IntegerConverter(Converter):
     def accept(self, value: Any, lenient: bool = True) -> Any:
         kind = type(value)
         if kind is int:
@@ -162,7 +162,7 @@ class IntegerShape(Shape):
         extend_integers(accepted, values, self.accept, lenient)
 
 
-class NumberShape(Shape):
+class NumberConverter(Converter):
     def accept(self, value: Any, lenient: bool = True) -> Any:
         kind = type(value)
         if kind is float:
@@ -184,7 +184,7 @@ class NumberShape(Shape):
         extend_reals(accepted, values, self.accept, lenient)
 
 
-class BooleanShape(Shape):
+class BooleanConverter(Converter):
     def accept(self, value: Any, lenient: bool = True) -> Any:
         if value is True or value is False:
             return value
@@ -195,8 +195,8 @@ class BooleanShape(Shape):
         raise expected("boolean", value)
 
 
-class ArrayShape(Shape):
-    def __init__(self, items: Shape) -> None:
+class ArrayConverter(Converter):
+    def __init__(self, items: Converter) -> None:
         kind = "array" if items.kind == "json" else "checked"
         super().__init__({"type": "array", "items": items.schema}, "array", kind)
         self.items = items
@@ -216,8 +216,8 @@ class ArrayShape(Shape):
         return accepted
 
 
-class ObjectShape(Shape):
-    def __init__(self, values: Shape) -> None:
+class ObjectConverter(Converter):
+    def __init__(self, values: Converter) -> None:
         super().__init__({"type": "object"}, "object", "object" if values.kind == "json" else "checked")
         self.values = values
         if values.schema:
@@ -240,7 +240,7 @@ class ObjectShape(Shape):
         return accepted
 
 
-class ChoiceShape(Shape):
+class ChoiceConverter(Converter):
     """One of the values of a ``Literal``. ``1`` and ``True`` are different values."""
 
     def __init__(self, choices: tuple[Any, ...]) -> None:
@@ -253,18 +253,18 @@ class ChoiceShape(Shape):
             if value == choice and type(value) is type(choice):
                 return choice
         if lenient:
-            for shape in {type(choice): PLAIN[type(choice)] for choice in self.choices}.values():
+            for converter in {type(choice): PLAIN[type(choice)] for choice in self.choices}.values():
                 try:
-                    return self.accept(shape.accept(value), False)
+                    return self.accept(converter.accept(value), False)
                 except Mismatch:
                     continue
         raise expected(self.noun, value)
 
 
-class UnionShape(Shape):
+class UnionConverter(Converter):
     """A union of plain types: the member that matches exactly, else the first that can convert the value."""
 
-    def __init__(self, members: list[Shape]) -> None:
+    def __init__(self, members: list[Converter]) -> None:
         noun = " or ".join(member.noun for member in members)
         super().__init__({"anyOf": [member.schema for member in members]}, noun)
         self.members = members
@@ -283,27 +283,27 @@ class UnionShape(Shape):
         raise expected(self.noun, value)
 
 
-class DescribedShape(Shape):
+class DescribedConverter(Converter):
     """A nested plain type with its own description, as in ``list[Annotated[str, "a path"]]``."""
 
-    def __init__(self, inner: Shape, description: str) -> None:
+    def __init__(self, inner: Converter, description: str) -> None:
         super().__init__(described(inner.schema, description), inner.noun, inner.kind)
         self.inner = inner
         self.accept = inner.accept  # type: ignore[method-assign]
         self.extend = inner.extend  # type: ignore[method-assign]
 
 
-ANY = AnyShape({}, kind="json")
-NULL = NullShape({"type": "null"}, "null")
-PLAIN: dict[object, Shape] = {
-    str: StringShape({"type": "string"}, "string", "str"),
-    int: IntegerShape({"type": "integer"}, "integer", "int"),
-    float: NumberShape({"type": "number"}, "number", "float"),
-    bool: BooleanShape({"type": "boolean"}, "boolean", "bool"),
+ANY = AnyConverter({}, kind="json")
+NULL = NullConverter({"type": "null"}, "null")
+PLAIN: dict[object, Converter] = {
+    str: StringConverter({"type": "string"}, "string", "str"),
+    int: IntegerConverter({"type": "integer"}, "integer", "int"),
+    float: NumberConverter({"type": "number"}, "number", "float"),
+    bool: BooleanConverter({"type": "boolean"}, "boolean", "bool"),
     type(None): NULL,
     object: ANY,
-    list: ArrayShape(ANY),
-    dict: ObjectShape(ANY),
+    list: ArrayConverter(ANY),
+    dict: ObjectConverter(ANY),
 }
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from fastrpc.errors import ArgumentError, DefinitionError
 from fastrpc.schema.converters import (
     PLAIN,
+    Converter,
     Mismatch,
-    Shape,
     argument_error,
     expected,
     one_of,
@@ -110,7 +110,7 @@ def _problem_of(error: Any) -> str:
 
 # --------------------------------------------------------------------------------------- signature
 
-_CHECKED = Shape({})  # kind "checked": only `bind` can validate
+_CHECKED = Converter({})  # kind "checked": only `bind` can validate
 
 
 class _RawSignature(Signature):
@@ -145,12 +145,12 @@ class _RawSignature(Signature):
         for name, value in arguments.items():
             schema = properties.get(name)
             kind = schema.get("type") if isinstance(schema, dict) else None
-            shape = _BY_TYPE.get(kind) if isinstance(kind, str) else None
+            converter = _BY_TYPE.get(kind) if isinstance(kind, str) else None
             if value is None and name not in required and _excludes_null(schema):
                 continue
-            if shape is not None and isinstance(value, str):
+            if converter is not None and isinstance(value, str):
                 try:
-                    value = shape.accept(value)
+                    value = converter.accept(value)
                 except Mismatch:
                     pass
             mended[name] = value

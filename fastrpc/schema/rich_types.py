@@ -11,10 +11,10 @@ from __future__ import annotations
 import sys
 
 from fastrpc.errors import DefinitionError
-from fastrpc.schema.annotations import Peeled, UnresolvedName, plain_shape
+from fastrpc.schema.annotations import Peeled, UnresolvedName, plain_converter
 from fastrpc.schema.converters import (
+    Converter,
     Mismatch,
-    Shape,
     add_enum_type,
     expected,
     json_from_text,
@@ -36,19 +36,19 @@ _NOUNS = {
 }  # fmt: skip
 
 
-def rich_shape(peeled: Peeled, namespace: Mapping[str, Any], *, output: bool = False) -> Shape:
+def rich_converter(peeled: Peeled, namespace: Mapping[str, Any], *, output: bool = False) -> Converter:
     """Return the converter of an annotation. Raises `DefinitionError`, which says what was tried."""
     annotation = _whole(peeled, namespace)
     if _is_pydantic(annotation):
-        return PydanticShape(annotation, output)
-    inner = plain_shape(peeled.base, namespace)
+        return PydanticConverter(annotation, output)
+    inner = plain_converter(peeled.base, namespace)
     try:
-        return MsgspecShape(annotation, inner)
+        return MsgspecConverter(annotation, inner)
     except NameError as error:
         raise UnresolvedName(f"{_name_of(annotation)}: {error}") from None
     except TypeError as error:
         if "pydantic" in sys.modules:
-            return PydanticShape(annotation, output)
+            return PydanticConverter(annotation, output)
         reason = str(error).split("\n")[-1]
         cure = (
             "use Any for results of any kind"
@@ -97,10 +97,10 @@ def _is_pydantic(annotation: Any) -> bool:
 # ---------------------------------------------------------------------------------------- msgspec
 
 
-class MsgspecShape(Shape):
+class MsgspecConverter(Converter):
     """A type that msgspec supports. `inner` is the converter of the plain type without constraints."""
 
-    def __init__(self, annotation: Any, inner: Shape | None) -> None:
+    def __init__(self, annotation: Any, inner: Converter | None) -> None:
         import msgspec
 
         (root,), components = msgspec.json.schema_components([annotation], ref_template="#/$defs/{name}")
@@ -197,7 +197,7 @@ def _follow(path: str, value: Any, schema: Schema) -> tuple[Any, Schema]:
 # --------------------------------------------------------------------------------------- pydantic
 
 
-class PydanticShape(Shape):
+class PydanticConverter(Converter):
     """A type that pydantic supports."""
 
     def __init__(self, annotation: Any, output: bool) -> None:

@@ -139,7 +139,7 @@ class Client:
             future.cancel()
         for task in self._answering.values():
             task.cancel()
-        await self._server.service.leave()
+        await self._server.runtime.leave()
 
     @property
     def server_info(self) -> dict[str, Any]:

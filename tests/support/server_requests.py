@@ -71,7 +71,7 @@ def with_raw(app: Server, conversation: Any, **options: Any) -> Any:
 
 def questions_of(app: Server) -> Any:
     """Return the table of the server's only connection."""
-    (dispatcher,) = app.service.dispatchers
+    (dispatcher,) = app.runtime.dispatchers
     return dispatcher.pending
 
 

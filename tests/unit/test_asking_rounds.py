@@ -160,7 +160,7 @@ def test_questions_end_with_the_connection() -> None:
         client.begin("tools/call", {"name": "ask"})
         await client.question()
         questions = questions_of(app)
-        (dispatcher,) = app.service.dispatchers
+        (dispatcher,) = app.runtime.dispatchers
         waiting = asyncio.ensure_future(questions.put(dispatcher, {"a": {"method": "roots/list"}}))
         await client.question(2)
         dispatcher.close()
@@ -347,7 +347,7 @@ def test_a_state_is_good_for_its_own_request_only() -> None:
         return result["requestState"]
 
     state = modern(app, conversation)
-    assert str(app.service.secret) not in state
+    assert str(app.runtime.secret) not in state
 
     async def elsewhere(client: Raw) -> None:
         with pytest.raises(RemoteError, match="not one that this server gave"):

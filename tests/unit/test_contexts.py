@@ -201,10 +201,10 @@ def test_a_context_of_a_coroutine_that_waits_hears_of_the_cancellation() -> None
 
         peer = RawConversation(app, LATEST_LEGACY)
         peer.call(1, "waits", {})
-        assert (kept[0].cancelled, app.service.calls.count, peer.handed_on) == (False, 1, 0)
+        assert (kept[0].cancelled, app.runtime.calls.count, peer.handed_on) == (False, 1, 0)
         peer.say({"method": "notifications/cancelled", "params": {"requestId": 1}})
         assert kept[0].cancelled
-        while app.service.calls.count:
+        while app.runtime.calls.count:
             await asyncio.sleep(0)
         assert peer.answers == {}
         peer.close()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fastrpc import Server
-from fastrpc.definitions.registry import Catalogue
+from fastrpc.definitions.registry import Registries
 from fastrpc.definitions.tool import Tool, tool
 from fastrpc.errors import ArgumentError, DefinitionError, UsageError
 from fastrpc.loader import collect, load_target
@@ -300,7 +300,7 @@ def test_a_registry_keeps_order_refuses_a_second_name_and_tells_of_changes():
         return ""
 
     changes = []
-    registry = Catalogue().tools
+    registry = Registries().tools
     registry.watchers.append(lambda kind: changes.append((kind, len(registry))))
     registry.add(first)
     registry.add(second, name="zweite", effect="read")
@@ -325,12 +325,12 @@ def test_a_method_marked_in_its_class_is_served_for_an_object():
             """Sell it."""
             return f"{self.name} sells {item}"
 
-    registry = Catalogue().tools
+    registry = Registries().tools
     added = registry.add(Shop("corner").sell)
     assert added.descriptor("2025-11-25")["title"] == "Sell"
     assert added.signature.call(added.function, added.signature.bind({"item": "tea"})) == "corner sells tea"
     with pytest.raises(DefinitionError, match=r"'self' is a method's own; add the method of an object"):
-        _ = Catalogue().tools.add(Shop.sell).signature
+        _ = Registries().tools.add(Shop.sell).signature
 
 
 def test_a_static_method_can_be_marked_on_either_side():
@@ -346,7 +346,7 @@ def test_a_static_method_can_be_marked_on_either_side():
             return f"{hour}"
 
     for function in (Shop.inside, Shop.outside):
-        mark = Catalogue().tools.add(function)
+        mark = Registries().tools.add(function)
         assert mark.signature.call(mark.function, mark.signature.bind({"hour": 8})) == "8"
 
 

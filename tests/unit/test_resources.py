@@ -15,8 +15,8 @@ import pytest
 from support.in_memory import ask, every_version, read, refusal, with_client
 
 from fastrpc import Context, Image, Server, Text, ToolError
-from fastrpc.content import EmbeddedResource, ResourceLink
-from fastrpc.definitions.resource import Contents, guessed_type
+from fastrpc.content import Contents, EmbeddedResource, ResourceLink
+from fastrpc.definitions.resource import guessed_type
 from fastrpc.errors import DefinitionError, ResourceNotFound
 from fastrpc.protocol import uri_template
 from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
@@ -586,7 +586,7 @@ def test_a_session_keeps_what_was_subscribed(version: str) -> None:
     app.resource("db://{id}")(one_text)
 
     async def conversation(client: Client) -> None:
-        [dispatcher] = app.service.dispatchers
+        [dispatcher] = app.runtime.dispatchers
         for uri in ("docs://thing", "db://5", "db://5", "db://ü"):
             assert await client.request("resources/subscribe", {"uri": uri}) == {}
         assert dispatcher.session.subscriptions == {"docs://thing", "db://5", "db://%C3%BC"}

@@ -224,7 +224,7 @@ class Sessions:
         if self._is_full(principal) and not self._end_idle_one(principal):
             return None
         session = Session(principal, self._connect, loop, self._store, self._idle_exchanges)
-        of_caller = session.dispatcher.service.quotas.of(principal)
+        of_caller = session.dispatcher.runtime.quotas.of(principal)
         if of_caller.make_room is None:
             of_caller.make_room = partial(self._end_idle_one, principal, but_last=True)
         session.dispatcher.session.quota.outer = of_caller
