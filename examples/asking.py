@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastrpc import Context, Meta, Server, ToolError
-from fastrpc.asking import Form, Roots
+from fastrpc.client_requests import Form, Roots
 
 app = Server("asking", version="1.0")
 tables: list[str] = []

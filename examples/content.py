@@ -7,8 +7,7 @@ from base64 import b64decode
 from dataclasses import dataclass
 from typing import Any
 
-from fastrpc import Server, Text, ToolResult
-from fastrpc.types import Audio, EmbeddedResource, Image, ResourceLink
+from fastrpc import Audio, EmbeddedResource, Image, ResourceLink, Server, Text, ToolResult
 
 app = Server("content", version="1.0", title="Content", description="One tool for each kind of result.")
 

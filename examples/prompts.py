@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastrpc import Server
-from fastrpc.completion import matching
-from fastrpc.prompts import Message
+from fastrpc import Message, Server
+from fastrpc.definitions.completion import matching
 
 app = Server("prompts", version="1.0")
 

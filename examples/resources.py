@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fastrpc import Context, Server
-from fastrpc.resources import Entry
+from fastrpc.definitions.resource import Entry
 
 app = Server("resources", version="1.0")
 

@@ -1,18 +1,34 @@
 """fastrpc: an MCP server framework with a compiled hot path. The public names, nothing else.
 
-A name is imported when it is first used, so that ``import fastrpc`` itself costs next to nothing.
+A name is imported when it is first used, so that ``import fastrpc`` itself costs next to nothing. Public
+modules that have been renamed are found by their former names, too, until 1.0.
 """
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
     from msgspec import Meta
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.recorder import CallRecord
-    from fastrpc.completion import Completions
+    from fastrpc.content import (
+        Audio,
+        Contents,
+        EmbeddedResource,
+        Image,
+        ResourceLink,
+        Text,
+        ToolResult,
+    )
     from fastrpc.context import Context
+    from fastrpc.definitions.completion import Completions
+    from fastrpc.definitions.prompt import Message
+    from fastrpc.definitions.tool import tool
     from fastrpc.errors import (
         ArgumentError,
         DefinitionError,
@@ -22,18 +38,7 @@ if TYPE_CHECKING:
         ToolError,
         UsageError,
     )
-    from fastrpc.prompts import Message
-    from fastrpc.registry import tool
     from fastrpc.server import Server
-    from fastrpc.types import (
-        Audio,
-        Contents,
-        EmbeddedResource,
-        Image,
-        ResourceLink,
-        Text,
-        ToolResult,
-    )
     from fastrpc.version import __version__
 
 __all__ = [
@@ -64,28 +69,28 @@ __all__ = [
 
 _HOMES = {
     "ArgumentError": "fastrpc.errors",
-    "Audio": "fastrpc.types",
+    "Audio": "fastrpc.content",
     "CallInfo": "fastrpc._core.call_info",
     "CallRecord": "fastrpc._core.recorder",
-    "Completions": "fastrpc.completion",
-    "Contents": "fastrpc.types",
+    "Completions": "fastrpc.definitions.completion",
+    "Contents": "fastrpc.content",
     "Context": "fastrpc.context",
     "DefinitionError": "fastrpc.errors",
-    "EmbeddedResource": "fastrpc.types",
+    "EmbeddedResource": "fastrpc.content",
     "FastrpcError": "fastrpc.errors",
-    "Image": "fastrpc.types",
-    "Message": "fastrpc.prompts",
+    "Image": "fastrpc.content",
+    "Message": "fastrpc.definitions.prompt",
     "Meta": "msgspec",
     "ProtocolError": "fastrpc.errors",
-    "ResourceLink": "fastrpc.types",
+    "ResourceLink": "fastrpc.content",
     "ResourceNotFound": "fastrpc.errors",
     "Server": "fastrpc.server",
-    "Text": "fastrpc.types",
+    "Text": "fastrpc.content",
     "ToolError": "fastrpc.errors",
-    "ToolResult": "fastrpc.types",
+    "ToolResult": "fastrpc.content",
     "UsageError": "fastrpc.errors",
     "__version__": "fastrpc.version",
-    "tool": "fastrpc.registry",
+    "tool": "fastrpc.definitions.tool",
 }
 
 
@@ -98,6 +103,21 @@ if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
         value = getattr(__import__(home, fromlist=[name]), name)
         globals()[name] = value
         return value
+
+
+class _FormerNames:
+    """Finds what no other finder has found: modules by their former names (`fastrpc.former_names`)."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if not name.startswith("fastrpc."):
+            return None
+        from fastrpc.former_names import spec_of
+
+        return spec_of(name)
+
+
+sys.meta_path.append(_FormerNames)
 
 
 def __dir__() -> list[str]:

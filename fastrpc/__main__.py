@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
             return serve(arguments[1:])
         return _other_command(arguments)
     except (UsageError, DefinitionError) as error:
-        from fastrpc.cli import write_line
+        from fastrpc.diagnostics import write_line
 
         write_line("fastrpc: " + " ".join(str(error).split()))
         return 2

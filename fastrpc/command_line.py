@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, HelpFormatter, RawDescriptionHelpFormatter
 
-from fastrpc.errors import UsageError, resembling
+from fastrpc.errors import UsageError, suggest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def suggestion(word: str, candidates: Iterable[str]) -> str:
     The dashes of options do not count, or any two would resemble each other.
     """
     bare = {candidate.lstrip("-"): candidate for candidate in candidates}
-    near = resembling(word.lstrip("-"), bare, 1)
+    near = suggest(word.lstrip("-"), bare, 1)
     return f"; did you mean {bare[near[0]]!r}?" if near and bare[near[0]] != word else ""
 
 

@@ -1,7 +1,8 @@
 """What a handler is handed besides its arguments: the call it serves.
 
 A parameter annotated with `Context` gets one and never shows in the schema. It costs nothing to a tool
-that does not ask for it. How messages reach the client is the link's affair (`fastrpc.calls.link`).
+that does not ask for it. Messages reach the client by an outbound channel
+(`fastrpc.engine.outbound_channel`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeForm, Unpack
 
+    from fastrpc.client_requests.base import Question
+    from fastrpc.client_requests.elicitation import ElicitResult
+    from fastrpc.client_requests.sampling import Said, Sample
+    from fastrpc.content import Contents
     from fastrpc.engine.ports import OutboundChannel
     from fastrpc.options import LogLevel, Root, SamplingOptions
-    from fastrpc.questions import ElicitResult, Question, Said, Sample
-    from fastrpc.types import Contents
 
     Value = TypeVar("Value")
 
@@ -169,15 +172,15 @@ class Context(CallContext):
 
         `form` is a dataclass, msgspec Struct, TypedDict or pydantic model of plain members, a plain type
         (``str``, ``int``, ``bool``, a Literal …), a list of texts to choose from, or a JSON Schema; None asks
-        for a yes alone. Returns an `fastrpc.asking.ElicitResult`: `action` is accept, decline or cancel,
-        `accepted` short for the first, `data` the form's value or None, `value` the form's value or a
+        for a yes alone. Returns an `fastrpc.client_requests.ElicitResult`: `action` is accept, decline or
+        cancel, `accepted` short for the first, `data` the form's value or None, `value` the form's value or a
         ToolError. Raises ToolError where the client cannot be asked, DefinitionError for what is no form.
 
         From 2026-07-28 on the function runs again from its start once the answer is there: what it does
         before it asks, it does twice, unless `once` does it. `key` names the question (made from its place
         otherwise).
         """
-        from fastrpc.questions import Form
+        from fastrpc.client_requests.elicitation import Form
 
         return await self._ask_one(Form(message, form), key)
 
@@ -186,7 +189,7 @@ class Context(CallContext):
 
         Raises ToolError where the client cannot be asked.
         """
-        from fastrpc.questions import Visit
+        from fastrpc.client_requests.elicitation import Visit
 
         return await self._ask_one(Visit(message, url), key)
 
@@ -202,10 +205,10 @@ class Context(CallContext):
 
         `messages` is a text or a list of messages; the other members of the request may be given by their
         names in snake case (`system_prompt`, `temperature`, `tools`, `tool_choice` …). Returns an
-        `fastrpc.asking.Sample` with `text`, `content`, `model` and `stop_reason`. Raises TypeError for an
-        option that there is not, ToolError where the client cannot be asked.
+        `fastrpc.client_requests.Sample` with `text`, `content`, `model` and `stop_reason`. Raises TypeError
+        for an option that there is not, ToolError where the client cannot be asked.
         """
-        from fastrpc.questions import Sampling
+        from fastrpc.client_requests.sampling import Sampling
 
         return await self._ask_one(Sampling(messages, max_tokens, options), key)
 
@@ -214,12 +217,13 @@ class Context(CallContext):
 
         Raises ToolError where the client cannot be asked.
         """
-        from fastrpc.questions import Roots
+        from fastrpc.client_requests.roots import Roots
 
         return await self._ask_one(Roots(), key)
 
     async def ask(self, **questions: Question[Any]) -> dict[str, Any]:
-        """Ask several questions at once, by key: `Form`, `Visit`, `Sampling`, `Roots` of `fastrpc.asking`.
+        """Ask several questions at once, by key: `Form`, `Visit`, `Sampling`, `Roots` of
+        `fastrpc.client_requests`.
 
         Returns what each one's own call would, by key; None for one that the client cannot be asked. Raises
         ToolError where it can be asked none of them.

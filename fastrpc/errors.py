@@ -4,9 +4,9 @@ There is a branch for each party: `ProtocolError` is the client's fault and beco
 `code`; `ToolError` and `ArgumentError` become a tool result with ``isError: true``; `DefinitionError` is the
 tool author's fault, raised while a tool is decorated; `UsageError` is the fault of whoever typed the command,
 and exits with code 2. Errors are raised deep in the code and turned into an answer in one place,
-`fastrpc.dispatcher`. Importing this module imports nothing.
+`fastrpc.engine.dispatcher`. Importing this module imports nothing.
 
-An error about an unknown name may suggest similar ones (`resembling`). Input is quoted by `excerpt`, so that
+An error about an unknown name may suggest similar ones (`suggest`). Input is quoted by `excerpt`, so that
 an error is never as large as the input.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FAILURES = (Exception, SystemExit, KeyboardInterrupt)
 """The exceptions of a user's function that count as failures. Not among them: cancellation, and the
-exceptions that pass through a handler on purpose (`fastrpc.calls.InputRequired`)."""
+exceptions that pass through a handler on purpose (`fastrpc.engine.call.InputRequired`)."""
 
 
 class FastrpcError(Exception):
@@ -175,7 +175,7 @@ def excerpt(text: str) -> str:
     return text if len(text) <= LONGEST_EXCERPT else text[: LONGEST_EXCERPT - 1] + "…"
 
 
-def resembling(name: str, known: Iterable[str], most: int = 3) -> list[str]:
+def suggest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
     """Return the known names that are similar to a misspelled one, the most similar first, ignoring case.
 
     The name itself is never returned: if it is known, it was refused for another reason than its spelling.
@@ -188,5 +188,5 @@ def resembling(name: str, known: Iterable[str], most: int = 3) -> list[str]:
 
 def suggestion(name: str, known: Iterable[str], most: int = 3) -> str:
     """Return a hint with at most `most` known names similar to `name`; "" if there is none."""
-    near = resembling(name, known, most)
+    near = suggest(name, known, most)
     return f" (did you mean {', '.join(near)}?)" if near else ""

@@ -93,9 +93,9 @@ def leave(error: BaseException | None = None) -> NoReturn:
     if isinstance(error, SystemExit):
         code = _code_of(error)
     elif error is not None:
-        from fastrpc import log
+        from fastrpc import diagnostics
 
-        log.write("error", f"a child process of a handler failed: {type(error).__name__}", error)
+        diagnostics.write("error", f"a child process of a handler failed: {type(error).__name__}", error)
         code = 1
     for file in (sys.stdout, sys.stderr):
         try:
@@ -111,7 +111,7 @@ def _code_of(error: SystemExit) -> int:
         return 0
     if isinstance(error.code, int):
         return error.code & 0xFF
-    from fastrpc import log
+    from fastrpc import diagnostics
 
-    log.write_line(str(error.code))
+    diagnostics.write_line(str(error.code))
     return 1

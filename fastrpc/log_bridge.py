@@ -15,7 +15,7 @@ import sys
 from contextvars import ContextVar
 from threading import local
 
-from fastrpc import service
+from fastrpc.engine import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Bridge(logging.Handler):
         self.logger.removeHandler(self)
         _bridges.discard(self)
         if not _bridges:
-            service.scope = None
+            runtime.scope = None
         super().close()
 
 
@@ -83,7 +83,7 @@ def bridge(logger: logging.Logger | str | None = None, level: int | str = loggin
         target.setLevel(handler.level)
     target.addHandler(handler)
     _bridges.add(handler)
-    service.scope = Scoped
+    runtime.scope = Scoped
     return handler
 
 

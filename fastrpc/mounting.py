@@ -18,13 +18,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
-    from fastrpc.catalogue import Catalogue, Registry
+    from fastrpc.definitions.registry import Registries, Registry
 
     class Mountable(Protocol):
         """A server, as far as mounting it needs to know it."""
 
         name: str
-        catalogue: Catalogue
+        registries: Registries
 
 
 PREFIXED = ("tool", "prompt")
@@ -32,16 +32,16 @@ PREFIXED = ("tool", "prompt")
 
 
 class Mount:
-    """A server that is mounted: what `catalogue` shows of `other`, from `follow` on.
+    """A server that is mounted: what `registries` shows of `other`, from `follow` on.
 
     Making one changes nothing. Raises DefinitionError for a prefix that is no text, and for a name or an
     address that is taken.
     """
 
-    def __init__(self, catalogue: Catalogue, other: Mountable, prefix: str) -> None:
+    def __init__(self, registries: Registries, other: Mountable, prefix: str) -> None:
         if not isinstance(prefix, str):
             raise DefinitionError(f"mount: prefix={prefix!r:.40} is no text")
-        self._kinds = [_Mounted(kind, other, prefix) for kind in reversed([*catalogue])]
+        self._kinds = [_Mounted(kind, other, prefix) for kind in reversed([*registries])]
         for mounted in self._kinds:
             mounted.check()
 
@@ -58,7 +58,7 @@ class _Mounted:
         self.target = target
         self.other = other
         self.prefix = prefix
-        self.source: Registry = next(kind for kind in other.catalogue if kind.kind == target.kind)
+        self.source: Registry = next(kind for kind in other.registries if kind.kind == target.kind)
         self.shown: dict[int, tuple[Any, Any]] = {}  # original and copy, by the original's identity
 
     def check(self) -> None:
@@ -134,7 +134,7 @@ def _rename(entry: Any, prefix: str) -> None:
         if entry.kind == "tool":
             entry._check_options()
     elif entry.kind == "completion" and "{" not in entry.target:
-        from fastrpc.completion import key_of
+        from fastrpc.definitions.completion import key_of
 
         entry.target = f"{prefix}_{entry.target}"
         entry.name = key_of(entry.target, entry.argument)

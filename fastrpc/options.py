@@ -52,7 +52,7 @@ class ToolAnnotations(TypedDict, total=False):
 
 
 class ContentAnnotations(TypedDict, total=False):
-    """Hints about a block of content or a resource (MCP: Annotations). See `fastrpc.types.Content`."""
+    """Hints about a block of content or a resource (MCP: Annotations). See `fastrpc.content.Content`."""
 
     audience: Role | Sequence[Role] | None
     priority: float | None
@@ -64,7 +64,7 @@ class ContentAnnotations(TypedDict, total=False):
 
 
 class CallOptions(TypedDict, total=False):
-    """How the calls of a function run. See `fastrpc.catalogue.handlers.Handler`."""
+    """How the calls of a function run. See `fastrpc.definitions.handler.Handler`."""
 
     run: Run
     timeout_seconds: float | None
@@ -91,11 +91,11 @@ class ToolOptions(_Described, total=False):
 
 
 class PromptOptions(_Described, total=False):
-    """See `fastrpc.prompts.Prompt`."""
+    """See `fastrpc.definitions.prompt.Prompt`."""
 
 
 class TemplateOptions(_Described, total=False):
-    """See `fastrpc.resources.ResourceTemplate`."""
+    """See `fastrpc.definitions.resource.ResourceTemplate`."""
 
     mime_type: str | None
     annotations: ContentAnnotations | None
@@ -104,13 +104,13 @@ class TemplateOptions(_Described, total=False):
 
 
 class ResourceOptions(TemplateOptions, total=False):
-    """See `fastrpc.resources.Resource`."""
+    """See `fastrpc.definitions.resource.Resource`."""
 
     size: int | None
 
 
 class ProviderOptions(CallOptions, total=False):
-    """See `fastrpc.resources.Provider`."""
+    """See `fastrpc.definitions.resource.Provider`."""
 
     mime_type: str | None
     ttl: float | None
@@ -199,7 +199,7 @@ class HttpOptions(AsgiOptions, total=False):
 
 
 class Descriptor(Protocol):
-    """What describes itself as an entry of ``tools/list``: a `fastrpc.registry.Tool`."""
+    """What describes itself as an entry of ``tools/list``: a `fastrpc.definitions.tool.Tool`."""
 
     def descriptor(self, version: str) -> dict[str, Any]: ...
 

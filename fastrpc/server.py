@@ -5,7 +5,7 @@ Making one costs nothing but its own attributes: what serving needs is imported 
 
 from __future__ import annotations
 
-from fastrpc.catalogue import Catalogue
+from fastrpc.definitions.registry import Registries
 from fastrpc.errors import DefinitionError, UsageError
 
 TYPE_CHECKING = False
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.recorder import CallRecord
-    from fastrpc.catalogue import Registry
-    from fastrpc.dispatcher import Dispatcher
-    from fastrpc.hooks import Hook
+    from fastrpc.definitions.registry import Registry
+    from fastrpc.definitions.tool import Tool
+    from fastrpc.engine.dispatcher import Dispatcher
+    from fastrpc.engine.interceptors import Hook
+    from fastrpc.engine.monitor import Monitor
+    from fastrpc.engine.runtime import Runtime
     from fastrpc.options import (
         AsgiOptions,
         CacheScope,
@@ -36,9 +39,6 @@ if TYPE_CHECKING:
         ToolOptions,
         UrlProxyOptions,
     )
-    from fastrpc.registry import Tool
-    from fastrpc.service import Service
-    from fastrpc.service.watching import Watch
     from fastrpc.telemetry.observers import Observers
     from fastrpc.telemetry.statistics import Report
     from fastrpc.transports.http.asgi import Application
@@ -106,21 +106,21 @@ class Server:
         self.cache_scope: CacheScope = cache_scope
         self.lifespan = lifespan
         if extensions:
-            from fastrpc.types import checked_extensions
+            from fastrpc.content import checked_extensions
 
             checked_extensions(extensions)
         self.extensions = extensions
         self.experimental = experimental
-        self.catalogue = Catalogue()
+        self.registries = Registries()
         self._loaders: list[Callable[[], Iterable[Tool]]] = []
         self._hooks: list[Hook] = []
         self._guards: list[Callable[[CallInfo], Awaitable[None] | None]] = []
         self._observers: Observers | None = None
         self._mounts: list[Server] = []  # what is mounted here
         self._hosts: list[Server] = []  # where this server is mounted
-        self._source: Any = None  # the server behind a proxy
-        self._service: Service | None = None
-        self.watching: Watch | None = None
+        self._upstream: Any = None  # the server behind a proxy
+        self._runtime: Runtime | None = None
+        self.watching: Monitor | None = None
         self._over_http = False
         self.settled = True  # the folder that the server works in will not change any more
         self._note: Callable[[], list[str]] | None = None
@@ -130,7 +130,7 @@ class Server:
     @property
     def tools(self) -> Registry:
         """The tools of this server, in the order in which they are listed."""
-        return self.catalogue.tools
+        return self.registries.tools
 
     if TYPE_CHECKING:
 
@@ -159,11 +159,11 @@ class Server:
 
     def add_tool(self, tool: Any, **options: Any) -> None:
         """Add a function or a `Tool`. Raises DefinitionError as `tool` does."""
-        self.catalogue.tools.add(tool, **options)
+        self.registries.tools.add(tool, **options)
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool. Raises KeyError if there is none of this name."""
-        self.catalogue.tools.remove(name)
+        self.registries.tools.remove(name)
 
     def load_tools_later(self, loader: Callable[[], Iterable[Tool]]) -> None:
         """Add the tools that `loader` returns, before the first request that needs to know them."""
@@ -182,19 +182,19 @@ class Server:
         """Make a function a resource: ``@app.resource("docs://guide")`` or, with variables in the address,
         a template: ``@app.resource("docs://{id}/{path*}")`` (RFC 6570, levels 1 to 3).
 
-        The options are those of `fastrpc.resources.Resource`. Raises DefinitionError.
+        The options are those of `fastrpc.definitions.resource.Resource`. Raises DefinitionError.
         """
-        from fastrpc.resources import is_template
+        from fastrpc.definitions.resource import is_template
 
-        kind = self.catalogue.templates if is_template(uri) else self.catalogue.resources
+        kind = self.registries.templates if is_template(uri) else self.registries.resources
         return _decorator(kind, {"uri": uri, **options})
 
     def resources(self, scheme: str, **options: Unpack[ProviderOptions]) -> Callable[[Thing], Thing]:
         """Make a class or an object the provider of all resources of a scheme, listed page by page.
 
-        See `fastrpc.resources.Provider` for the methods that it has.
+        See `fastrpc.definitions.resource.Provider` for the methods that it has.
         """
-        return _decorator(self.catalogue.providers, {"scheme": scheme, **options})
+        return _decorator(self.registries.providers, {"scheme": scheme, **options})
 
     def add_resource(self, uri: str, content: object, **options: Unpack[ResourceOptions]) -> None:
         """Offer a text, bytes, or a function under this address. Raises DefinitionError."""
@@ -202,13 +202,13 @@ class Server:
 
     def remove_resource(self, uri: str) -> None:
         """Remove a resource or a template. Raises KeyError if there is none at this address."""
-        kind = self.catalogue.resources if uri in self.catalogue.resources else self.catalogue.templates
+        kind = self.registries.resources if uri in self.registries.resources else self.registries.templates
         kind.remove(uri)
 
     def resource_updated(self, uri: str) -> None:
         """Tell those who subscribed to a resource that it has changed; from whatever thread."""
-        if self._service is not None:
-            self._service.resource_updated(uri)
+        if self._runtime is not None:
+            self._runtime.resource_updated(uri)
         for host in self._hosts:
             host.resource_updated(uri)
 
@@ -220,25 +220,27 @@ class Server:
         def prompt(self, **options: Unpack[PromptOptions]) -> Callable[[Function], Function]: ...
 
     def prompt(self, function: Any = None, **options: Any) -> Any:
-        """Make a function a prompt: ``@app.prompt``, with the options of `fastrpc.prompts.Prompt`."""
+        """Make a function a prompt: ``@app.prompt``, with the options of a
+        `fastrpc.definitions.prompt.Prompt`."""
         if function is None:
             return lambda function: self.prompt(function, **options)
-        self.catalogue.prompts.add(function, **options)
+        self.registries.prompts.add(function, **options)
         return function
 
     def remove_prompt(self, name: str) -> None:
         """Remove a prompt. Raises KeyError if there is none of this name."""
-        self.catalogue.prompts.remove(name)
+        self.registries.prompts.remove(name)
 
     def complete(
         self, target: str | Callable[..., object], argument: str, **options: Unpack[CallOptions]
     ) -> Callable[[Function], Function]:
         """Make a function complete an argument of a prompt (by name or function) or a template's variable
-        (by the template's address): ``@app.complete("review", "language")``. See `fastrpc.completion`."""
-        from fastrpc.completion import target_of
+        (by the template's address): ``@app.complete("review", "language")``. See
+        `fastrpc.definitions.completion`."""
+        from fastrpc.definitions.completion import target_of
 
-        key = target_of(self.catalogue.prompts, self.catalogue.templates, target, argument)
-        return _decorator(self.catalogue.completions, {"target": key, "argument": argument, **options})
+        key = target_of(self.registries.prompts, self.registries.templates, target, argument)
+        return _decorator(self.registries.completions, {"target": key, "argument": argument, **options})
 
     # --- hooks ----------------------------------------------------------------------------------------
 
@@ -250,7 +252,8 @@ class Server:
         def before(self, *, tools: str = "*") -> Callable[[Before], Before]: ...
 
     def before(self, function: Any = None, *, tools: str = "*") -> Any:
-        """Call a function before each call of the tools whose names match. See `fastrpc.hooks`."""
+        """Call a function before each call of the tools whose names match. See
+        `fastrpc.engine.interceptors`."""
         return self._hook("before", function, tools)
 
     if TYPE_CHECKING:
@@ -261,7 +264,8 @@ class Server:
         def after(self, *, tools: str = "*") -> Callable[[After], After]: ...
 
     def after(self, function: Any = None, *, tools: str = "*") -> Any:
-        """Call a function with each result of the tools whose names match. See `fastrpc.hooks`."""
+        """Call a function with each result of the tools whose names match. See
+        `fastrpc.engine.interceptors`."""
         return self._hook("after", function, tools)
 
     if TYPE_CHECKING:
@@ -272,13 +276,14 @@ class Server:
         def on_error(self, *, tools: str = "*") -> Callable[[OnError], OnError]: ...
 
     def on_error(self, function: Any = None, *, tools: str = "*") -> Any:
-        """Call a function with each error of the tools whose names match. See `fastrpc.hooks`."""
+        """Call a function with each error of the tools whose names match. See
+        `fastrpc.engine.interceptors`."""
         return self._hook("on_error", function, tools)
 
     def _hook(self, when: str, function: Any, tools: str) -> Any:
         if function is None:
             return lambda function: self._hook(when, function, tools)
-        from fastrpc.hooks import Hook
+        from fastrpc.engine.interceptors import Hook
 
         self._hooks.append(Hook(when, function, tools))
         self._plan_anew()
@@ -353,9 +358,9 @@ class Server:
 
     def _plan_anew(self) -> None:
         """What is around the calls of tools has changed: here, and where this server is mounted."""
-        if self._service is not None:
-            self._set_around(self._service)
-            self._service.forget_plans()
+        if self._runtime is not None:
+            self._set_around(self._runtime)
+            self._runtime.forget_plans()
         for host in self._hosts:
             host._plan_anew()
 
@@ -366,15 +371,15 @@ class Server:
 
         For what must be noticed: a folder that has changed, a time that has come. It is called on the thread
         that serves a connection and must be quick. A list of tools does not wait for it, unless no event
-        loop runs yet. See `fastrpc.service.watching`.
+        loop runs yet. See `fastrpc.engine.monitor`.
         """
         if self.watching is None:
-            from fastrpc.service.watching import Watch
+            from fastrpc.engine.monitor import Monitor
 
-            self.watching = Watch()
+            self.watching = Monitor()
         self.watching.add(function, every_seconds)
-        for service in self._services():
-            service.watch_soon()
+        for runtime in self._runtimes():
+            runtime.watch_soon()
 
     def unwatch(self, function: Callable[[], object]) -> None:
         """Call a function of `watch` no longer."""
@@ -389,19 +394,19 @@ class Server:
         """
         from fastrpc.methods.logging import log_to_session
 
-        dispatchers = [found for service in self._services() for found in list(service.dispatchers)]
+        dispatchers = [found for runtime in self._runtimes() for found in list(runtime.dispatchers)]
         return sum(log_to_session(dispatcher, level, data, logger) for dispatcher in dispatchers)
 
     @property
     def busy(self) -> bool:
         """Whether a call is being worked on: one that waits, or that runs on a thread."""
-        return any(service.calls.count > 0 for service in self._services())
+        return any(runtime.calls.count > 0 for runtime in self._runtimes())
 
-    def _services(self) -> list[Service]:
+    def _runtimes(self) -> list[Runtime]:
         """The serving halves of this server, if it is served, and of those where it is mounted."""
-        found = [] if self._service is None else [self._service]
+        found = [] if self._runtime is None else [self._runtime]
         for host in self._hosts:
-            found += host._services()
+            found += host._runtimes()
         return found
 
     # --- composition ----------------------------------------------------------------------------------
@@ -411,7 +416,7 @@ class Server:
 
         If the module has a function ``attach(server)`` it is called then, to look after more than calls.
         """
-        from fastrpc.catalogue.targets import attach, collect
+        from fastrpc.loader import attach, collect
 
         for tool in collect(module):
             self.add_tool(tool)
@@ -429,7 +434,7 @@ class Server:
             raise DefinitionError(f"mount: expected a Server, got {type(other).__name__}")
         if self in other._with_mounts():
             raise DefinitionError(f"mount: {self.name} would be mounted in itself")
-        mount = Mount(self.catalogue, other, prefix)
+        mount = Mount(self.registries, other, prefix)
         self._mounts.append(other)
         other._hosts.append(self)
         mount.follow()
@@ -439,7 +444,7 @@ class Server:
             return ()
 
         self.load_tools_later(load)
-        if self._service is not None:
+        if self._runtime is not None:
             self.load_tools()
 
     def _with_mounts(self) -> list[Server]:
@@ -476,7 +481,7 @@ class Server:
         target = target_of(where if isinstance(where, str) else list(where), options)
         options.setdefault("name", target.name)
         server = cls(**options)
-        server._source = UpstreamServer(server, target, start_seconds=start_seconds)
+        server._upstream = UpstreamServer(server, target, start_seconds=start_seconds)
         return server
 
     # --- serving --------------------------------------------------------------------------------------
@@ -551,7 +556,7 @@ class Server:
             self.drain_observers()
             if report is not None:
                 report.end()
-        dispatcher.service.leave_threads_behind()
+        dispatcher.runtime.leave_threads_behind()
 
     def asgi(self, **options: Unpack[AsgiOptions]) -> Application:
         """Return an ASGI application that serves this server over HTTP (MCP: Streamable HTTP).
@@ -576,7 +581,7 @@ class Server:
 
     def _input_schema_of(self, name: str) -> dict[str, Any] | None:
         self.load_tools()
-        tool = self.catalogue.tools.get(name)
+        tool = self.registries.tools.get(name)
         return None if tool is None else tool.descriptor("2026-07-28")["inputSchema"]
 
     def connect(self, main: Dispatcher | None = None) -> Dispatcher:
@@ -584,12 +589,12 @@ class Server:
         session that it belongs to, if there is one.
         """
         from fastrpc._core.connection import Connection
-        from fastrpc.dispatcher import Dispatcher
-        from fastrpc.versions import LATEST_LEGACY, MODERN
+        from fastrpc.engine.dispatcher import Dispatcher
+        from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 
-        service = self.service
-        tails = [service.results.endings(version) for version in (LATEST_LEGACY, MODERN)]
-        return Dispatcher(service, Connection(*tails), main)
+        runtime = self.runtime
+        tails = [runtime.results.endings(version) for version in (LATEST_LEGACY, MODERN)]
+        return Dispatcher(runtime, Connection(*tails), main)
 
     @property
     def info(self) -> dict[str, Any]:
@@ -605,14 +610,14 @@ class Server:
         return {name: value for name, value in said.items() if value is not None}
 
     @property
-    def service(self) -> Service:
+    def runtime(self) -> Runtime:
         """What all connections of this server share."""
-        if self._service is None:
+        if self._runtime is None:
             from fastrpc import methods
-            from fastrpc.service import Service
+            from fastrpc.engine.runtime import Runtime
 
             lifespan = self.lifespan
-            self._service = Service(
+            self._runtime = Runtime(
                 self,
                 methods,
                 instructions=self.instructions,
@@ -626,17 +631,17 @@ class Server:
                 hooks=self._hooks,
                 guards=self._guards,
                 mounts=self._mounts,
-                source=self._source,
+                upstream=self._upstream,
                 extensions=self.extensions,
                 experimental=self.experimental,
                 load=self.load_tools,
             )
-            self._set_around(self._service)
-        return self._service
+            self._set_around(self._runtime)
+        return self._runtime
 
-    def _set_around(self, service: Any) -> None:
-        service.results.notes = self._notes()
-        service.recorder = None if self._observers is None else self._observers.recorder
+    def _set_around(self, runtime: Any) -> None:
+        runtime.results.notes = self._notes()
+        runtime.recorder = None if self._observers is None else self._observers.recorder
 
 
 def _decorator(registry: Registry, options: dict[str, Any]) -> Callable[[Any], Any]:

@@ -397,7 +397,7 @@ class Configuration:
     def _keep_secret(self, value: Value) -> None:
         """Mask a toolset's secret in all output, and store it for `Setting.read`."""
         if value.value:
-            from fastrpc.masking import hide
+            from fastrpc.redaction import hide
 
             hide(value.value)
             if value.origin != "environment":

@@ -8,7 +8,7 @@ the count. Counts that remain are logged when the server ends, or when an entry 
 
 Formatting (a millisecond) and writing happen on a separate thread, which ends when nothing is pending. No
 answer waits for the log, nor for a reader of standard error, with or without an event loop. The first failure
-of a process imports `threading` before its answer is sent. The format of a record is in `fastrpc.log`.
+of a process imports `threading` before its answer is sent. A record's format is in `fastrpc.diagnostics`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import os
 from _thread import allocate_lock
 from time import monotonic
 
-from fastrpc import log
+from fastrpc import diagnostics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _place_of(error: BaseException) -> tuple[str, int]:
     """Return file and line of the innermost frame outside fastrpc, or of the innermost frame."""
     traceback = found = error.__traceback__
     while traceback is not None:
-        if not log.is_own(traceback.tb_frame.f_code.co_filename):
+        if not diagnostics.is_own(traceback.tb_frame.f_code.co_filename):
             found = traceback
         traceback = traceback.tb_next
     return ("", 0) if found is None else (found.tb_frame.f_code.co_filename, found.tb_lineno)
@@ -144,7 +144,7 @@ def _begin_writing() -> None:
 def _write(patient: bool) -> None:
     """Write until nothing is pending. `patient`: wait as long as nobody reads standard error."""
     while True:
-        while patient and not log.can_write(LAST_SECONDS):
+        while patient and not diagnostics.can_write(LAST_SECONDS):
             pass
         with _lock:
             if not _pending:
@@ -152,7 +152,7 @@ def _write(patient: bool) -> None:
                 return
             message, error = _pending.pop(0)
         try:
-            log.write("error", message, error)
+            diagnostics.write("error", message, error)
         except Exception:
             pass  # a logging handler of the program failed; there is nowhere to report it
         del error
@@ -186,4 +186,4 @@ def _reset_after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_reset_after_fork)
-log.on_finish(finish)
+diagnostics.on_finish(finish)

@@ -13,7 +13,7 @@ import pytest
 from calls import BRIEFLY, COUNT, UNLIKELY, call_line, echo_lines, one_by_one, texts
 
 from fastrpc import Server
-from fastrpc.versions import MODERN
+from fastrpc.protocol.versions import MODERN
 
 INITIALIZE = {
     "protocolVersion": "2025-11-25",

@@ -13,7 +13,7 @@ import pytest
 from calls import BRIEFLY, one_by_one
 
 from fastrpc import Context, tool
-from fastrpc.catalogue import Catalogue
+from fastrpc.definitions.registry import Registries
 from fastrpc.schema import describe
 
 pytestmark = pytest.mark.benchmark(group="schema", **BRIEFLY)
@@ -65,7 +65,7 @@ def test_describing(benchmark, kind: str) -> None:
 
 def test_adding_a_tool(benchmark) -> None:
     def add(function: Any) -> None:
-        Catalogue().tools.add(tool(function)).descriptor("2025-11-25")
+        Registries().tools.add(tool(function)).descriptor("2025-11-25")
 
     benchmark(one_by_one(add, copies(described)))
 

@@ -4,7 +4,7 @@ The likely answer, a tool's `str`, is escaped straight into the buffer, 16 bytes
 (dict, list, number …) is written as JSON and, beside it, as the text that holds this JSON: 3 µs for 3 KB.
 All else arrives here as ready JSON bytes and gets its envelope. Strings are UTF-8 on the wire; a lone
 surrogate cannot be, and raises UnicodeEncodeError before a byte of the answer is written. No I/O, no
-clock, no logging. Which results there are, and what orjson makes of them, is `fastrpc.results`' affair.
+clock, no logging. Which results there are, and what orjson makes of them: `fastrpc.engine.results`.
 """
 
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
@@ -362,7 +362,7 @@ cdef bint is_content(list parts) except -1:
         if type(part) is str:
             continue
         if text_class is None:
-            from fastrpc.types import Text
+            from fastrpc.content import Text
 
             text_class = Text
         if type(part) is not text_class or part.annotations is not None or part.meta is not None:

@@ -4,7 +4,7 @@ The first step of most coroutines is their last one: their value goes back to th
 coroutine that waits makes its call a `PendingCall`, which is in flight until the task ends, the time limit
 passes or the client cancels, whichever comes first. The connection encodes the answer then, as it does that
 of any other call. Imported with the first coroutine, since it needs asyncio. A call that has a Context, or
-hooks, is a `fastrpc.calls.Call` when it waits.
+hooks, is a `fastrpc.engine.call.Call` when it waits.
 """
 
 from cpython.object cimport PyObject

@@ -385,7 +385,7 @@ cdef class FramedPlan:
         self.modern = modern
 
 
-cdef object failures = None      # `fastrpc.tracebacks`, once something has failed: `masking` costs some ms
+cdef object failures = None      # `fastrpc.tracebacks`, once something has failed: `redaction` costs some ms
 cdef object is_own = None
 cdef object masked = None
 cdef object none_in = None
@@ -393,10 +393,10 @@ cdef object none_in = None
 
 cdef int prepare_for_failures() except -1:
     global failures, is_own, masked, none_in
-    from fastrpc import log, masking, tracebacks
+    from fastrpc import diagnostics, redaction, tracebacks
 
-    is_own = log.is_own
-    masked, none_in = masking.masked, masking.secrets.none_in
+    is_own = diagnostics.is_own
+    masked, none_in = redaction.masked, redaction.secrets.none_in
     failures = tracebacks
     return 0
 

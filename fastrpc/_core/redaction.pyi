@@ -3,7 +3,7 @@
 from typing import Any
 
 def may_match(text: str) -> bool:
-    """Say whether one of `fastrpc.masking.PATTERNS` may be found in a text; False is certain."""
+    """Say whether one of `fastrpc.redaction.PATTERNS` may be found in a text; False is certain."""
 
 class Secrets:
     """Values that are secret: of the environment, as it was when it was read, and what was hidden by hand."""

@@ -1,4 +1,4 @@
-"""Says quickly of most texts that there is no secret to take out of them: `fastrpc.masking` asks here first.
+"""Says quickly of most texts that they have no secret to take out: `fastrpc.redaction` asks here first.
 
 A text without the marks that every pattern there needs is not searched with them (some ten µs), and the
 environment, which may hold secrets, is read again only when it has changed. Some ten nanoseconds each.
@@ -31,7 +31,7 @@ cdef inline bint is_word(const unsigned char* at) noexcept:
 
 
 def may_match(text):
-    """Say whether one of `fastrpc.masking.PATTERNS` may be found in a text; False is certain."""
+    """Say whether one of `fastrpc.redaction.PATTERNS` may be found in a text; False is certain."""
     return may_hold_one(text)
 
 

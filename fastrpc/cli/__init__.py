@@ -8,7 +8,7 @@ exit code 2. Importing this module imports nothing that a server does not need.
 
 from __future__ import annotations
 
-from fastrpc.log import write_line as write_line  # for the commands too
+from fastrpc.diagnostics import write_line as write_line  # for the commands too
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 `serve`, `tools` and `selftest` use it, so that all three see the same tools. Without a target the configured
 toolset is served; unless the caller needs the tools at once, it is loaded after ``initialize`` is answered.
-`fastrpc.catalogue.targets` reads a target.
+`fastrpc.loader` reads a target.
 
 The settings that toolsets declare are found here: each is a `fastrpc.settings.Setting` at the top of a module
 with tools, of a target, or of the module ``_settings`` beside the tools. For a toolset that is served by its
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import sys
 
+from fastrpc.diagnostics import write_line
 from fastrpc.errors import DefinitionError, UsageError
-from fastrpc.log import write_line
 from fastrpc.settings import SHIPPED_TOOLSET, declared_in
 from fastrpc.version import __version__
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from fastrpc.registry import Tool
+    from fastrpc.definitions.tool import Tool
     from fastrpc.server import Server
     from fastrpc.settings import Configuration, Setting
 
@@ -58,7 +58,7 @@ def assemble(
 def _load(target: str, toolset: str, settings: Configuration) -> Any:
     """Return the content of a target, with its settings declared: the toolset's before its tools are
     imported."""
-    from fastrpc.catalogue.targets import load_target
+    from fastrpc.loader import load_target
 
     if target == toolset:
         declare_toolset(settings, toolset)
@@ -74,7 +74,7 @@ def _load_late(server: Server, toolset: str, settings: Configuration) -> Iterato
 
 
 def _attach(toolset: str, server: Server) -> None:
-    from fastrpc.catalogue.targets import attach
+    from fastrpc.loader import attach
 
     if toolset in sys.modules:
         attach(sys.modules[toolset], server)
@@ -87,7 +87,7 @@ def load_toolset(name: str) -> list[Tool]:
     Loading a target by its module name adds the working directory to the import path. For an installed
     toolset that must not happen, because a ``json.py`` in a repository is not the user's.
     """
-    from fastrpc.catalogue.targets import collect, load_target
+    from fastrpc.loader import collect, load_target
 
     if all(part.isidentifier() for part in name.split(".")):
         try:

@@ -11,7 +11,7 @@ import json
 from time import perf_counter
 
 from fastrpc.errors import InternalError
-from fastrpc.versions import CAPABILITIES_KEY, MODERN, SUBSCRIPTION_KEY, VERSION_KEY
+from fastrpc.protocol.versions import CAPABILITIES_KEY, MODERN, SUBSCRIPTION_KEY, VERSION_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

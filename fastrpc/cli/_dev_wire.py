@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from fastrpc.masking import masked
+from fastrpc.redaction import masked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from fastrpc.cli import write_line
+from fastrpc.diagnostics import write_line
 from fastrpc.errors import FastrpcError, InvalidParams
 
 TYPE_CHECKING = False

@@ -6,8 +6,8 @@ before any tool is imported, so that neither tools nor their programs inherit th
 
 from __future__ import annotations
 
-from fastrpc.cli import write_line
 from fastrpc.cli._assemble import assemble
+from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
@@ -89,7 +89,7 @@ def serve(options: dict[str, str], targets: list[str], settings: Configuration) 
 
 def _assembled(targets: list[str], settings: Configuration, options: dict[str, str]) -> Server:
     server = assemble(targets, settings, name=options.get("--name"))
-    server.service.load()
+    server.runtime.load()
     _check_workers([tool.function.__module__ for tool in server.tools], settings)
     return server
 

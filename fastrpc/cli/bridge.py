@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 
-from fastrpc.cli import configuration, parser, write_line
+from fastrpc.cli import configuration, parser
+from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 from fastrpc.version import __version__
 
@@ -53,7 +54,7 @@ def main(arguments: list[str]) -> int:
         )
     except DefinitionError as error:
         raise UsageError(str(error).removeprefix("proxy: ")) from None
-    source = server._source
+    source = server._upstream
     source.shows_itself = True
     if os.isatty(0):
         write_line(

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import sys
 
-from fastrpc.cli import parser, toolset_examples, write_line
+from fastrpc.cli import parser, toolset_examples
 from fastrpc.command_line import suggestion
+from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False

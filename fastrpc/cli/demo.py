@@ -13,10 +13,11 @@ import os
 import sys
 import time
 
-from fastrpc.cli import configuration, parser, write_line
+from fastrpc.cli import configuration, parser
 from fastrpc.cli._assemble import toolset_settings
 from fastrpc.cli._client import Answer, Client, ConversationFailed, encode, sheltered_environment
 from fastrpc.cli._contract import load_companion, load_contract
+from fastrpc.diagnostics import write_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,10 +15,11 @@ import signal
 import subprocess
 import time
 
-from fastrpc.cli import parser, write_line
+from fastrpc.cli import parser
 from fastrpc.cli._client import server_command
 from fastrpc.cli._dev_session import ENDED, PROBE, RELOADED, Session, kinds_of, read
 from fastrpc.cli._dev_wire import FROM_CLIENT, TO_CLIENT, shown
+from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False

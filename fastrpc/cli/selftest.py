@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.cli._client import Client
-    from fastrpc.registry import Tool
+    from fastrpc.definitions.tool import Tool
 
 EXAMPLES = """\
   fastrpc selftest
@@ -120,7 +120,7 @@ def check_contract(
     report: Report, toolset: str, contract: dict[str, dict[str, Any]], tools: list[Tool]
 ) -> None:
     """Compare each tool with its contract, and the order of the tools with the published order."""
-    from fastrpc.versions import VERSIONS
+    from fastrpc.protocol.versions import VERSIONS
 
     if not contract:
         report.good("contract", f"{toolset} has published none")
@@ -190,7 +190,7 @@ def check_list(report: Report, client: Client, tools: list[Tool]) -> None:
 
 def _is_as_described(listed: dict[str, Any], described: dict[str, Any]) -> bool:
     """Return whether a tool is listed as its module defines it; the description may be longer (a
-    catalogue)."""
+    registries)."""
     goes_on = listed["description"].startswith(described["description"] + "\n")
     return listed == described or (
         goes_on and {**listed, "description": described["description"]} == described

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sys
 
-from fastrpc.cli import configuration, write_line
+from fastrpc.cli import configuration
 from fastrpc.cli._assemble import assemble
+from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 from fastrpc.transports import stdio
 
@@ -177,10 +178,10 @@ def _change_folder(folder: str | None, targets: list[str]) -> bool:
 
 def _check_log_file(path: str) -> None:
     """Check the log file before anything is logged, and make its path absolute. Raises UsageError."""
-    from fastrpc import log
+    from fastrpc import diagnostics
 
     _check_appendable("--log-file", path)
-    os.environ[log.FILE_VARIABLE] = path
+    os.environ[diagnostics.FILE_VARIABLE] = path
 
 
 def _check_appendable(option: str, path: str) -> None:

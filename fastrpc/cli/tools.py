@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fastrpc.registry import Tool
+    from fastrpc.definitions.tool import Tool
 
 EXAMPLES = """\
   fastrpc tools                     the agent's tools
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     if chosen.json:
         import json
 
-        from fastrpc.versions import VERSIONS
+        from fastrpc.protocol.versions import VERSIONS
 
         descriptors = [tool.descriptor(VERSIONS[-1]) for tool in tools]
         print(json.dumps(descriptors, ensure_ascii=False, indent=2))
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _row(tool: Tool) -> tuple[str, str, str, str]:
-    from fastrpc.versions import VERSIONS
+    from fastrpc.protocol.versions import VERSIONS
 
     schema = tool.descriptor(VERSIONS[-1]).get("inputSchema", {})
     required = schema.get("required", ())

@@ -39,8 +39,8 @@ from fastrpc.compat.values import (
     resource_value,
     tool_value,
 )
-from fastrpc.completion import Completions
-from fastrpc.completion import key_of as completion_key
+from fastrpc.definitions.completion import Completions
+from fastrpc.definitions.completion import key_of as completion_key
 from fastrpc.errors import DefinitionError, ToolError
 from fastrpc.server import Server
 
@@ -356,10 +356,10 @@ class FastMCP(Server):
         """Register the handler for each argument without a completion of its own."""
         if self._completer is None:
             return
-        for kind in (self.catalogue.prompts, self.catalogue.templates):
+        for kind in (self.registries.prompts, self.registries.templates):
             for entry in kind:
                 for parameter in entry.signature.parameters:
-                    if completion_key(entry.key, parameter.name) not in self.catalogue.completions:
+                    if completion_key(entry.key, parameter.name) not in self.registries.completions:
                         complete = self._completion_of(kind.kind, entry.key, parameter.name)
                         self.complete(entry.key, parameter.name)(complete)
 

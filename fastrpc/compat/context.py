@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeForm, Unpack
 
-    from fastrpc.asking import ElicitResult, Sample
+    from fastrpc.client_requests.elicitation import ElicitResult
+    from fastrpc.client_requests.sampling import Sample
     from fastrpc.compat.options import FormOptions
     from fastrpc.context import Context as PlainContext
     from fastrpc.context import Done
@@ -37,8 +38,8 @@ _ALTERNATIVES = {
     "close_standalone_sse_stream": _HTTP,
     "input_responses": "await ctx.elicit(…) or ctx.sample(…) works in each protocol version",
     "request_state": "await ctx.elicit(…) or ctx.sample(…) works in each protocol version",
-    "list_resources": "ask the server: ctx.fastmcp.catalogue.resources",
-    "list_prompts": "ask the server: ctx.fastmcp.catalogue.prompts",
+    "list_resources": "ask the server: ctx.fastmcp.registries.resources",
+    "list_prompts": "ask the server: ctx.fastmcp.registries.prompts",
     "get_prompt": "call the prompt's function",
     "enable_components": "add or remove tools at run time: ctx.fastmcp.add_tool, remove_tool",
     "disable_components": "add or remove tools at run time: ctx.fastmcp.add_tool, remove_tool",
@@ -247,15 +248,15 @@ class Context:
         return self._log(message, "error", logger_name, extra)
 
     def notify_tools_changed(self) -> Done:
-        self.fastmcp.catalogue.tools.changed()
+        self.fastmcp.registries.tools.changed()
         return DONE
 
     def notify_prompts_changed(self) -> Done:
-        self.fastmcp.catalogue.prompts.changed()
+        self.fastmcp.registries.prompts.changed()
         return DONE
 
     def notify_resources_changed(self) -> Done:
-        self.fastmcp.catalogue.resources.changed()
+        self.fastmcp.registries.resources.changed()
         return DONE
 
     def notify_resource_updated(self, uri: object) -> Done:

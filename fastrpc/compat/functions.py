@@ -11,12 +11,12 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
-from fastrpc.catalogue.handlers import docstring_of, is_async, is_unbound_method, name_of
 from fastrpc.compat.context import Context
+from fastrpc.content import Content, ToolResult
 from fastrpc.context import Context as PlainContext
+from fastrpc.definitions.handler import docstring_of, is_async, is_unbound_method, name_of
 from fastrpc.errors import DefinitionError
 from fastrpc.schema.annotations import peel, resolve
-from fastrpc.types import Content, ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

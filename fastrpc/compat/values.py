@@ -7,12 +7,12 @@ unchanged.
 
 from __future__ import annotations
 
+from fastrpc.content import Audio as PlainAudio
+from fastrpc.content import Block, Content, Contents, EmbeddedResource, annotations_of
+from fastrpc.content import Image as PlainImage
+from fastrpc.content import ToolResult as PlainResult
+from fastrpc.definitions.prompt import Message as PromptMessage
 from fastrpc.errors import DefinitionError
-from fastrpc.prompts import Message as PromptMessage
-from fastrpc.types import Audio as PlainAudio
-from fastrpc.types import Block, Content, Contents, EmbeddedResource, annotations_of
-from fastrpc.types import Image as PlainImage
-from fastrpc.types import ToolResult as PlainResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ class File(EmbeddedResource):
     ) -> None:
         import os
 
+        from fastrpc.definitions.resource import guessed_type
         from fastrpc.regular_files import LARGEST, read_regular
-        from fastrpc.resources import guessed_type
 
         if (path is None) == (data is None):
             raise ValueError("File: give either path= or data=")
@@ -210,7 +210,7 @@ def content(value: Any) -> Any:
 
 
 def _json_text(value: Any) -> str:
-    from fastrpc.results import to_json
+    from fastrpc.engine.json_encoding import to_json
 
     return to_json(value).decode()
 

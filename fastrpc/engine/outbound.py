@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from _thread import get_ident
 
+from fastrpc.engine.json_encoding import to_json
 from fastrpc.engine.messages import notification
-from fastrpc.results import to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class OutboundMessages:
     """The sending half of a dispatcher. Bound to the thread that creates it until a loop serves it."""
 
-    def __init__(self, service: Runtime, connection: Connection) -> None:
-        self.service = service
+    def __init__(self, runtime: Runtime, connection: Connection) -> None:
+        self.runtime = runtime
         self.connection = connection
         self.thread = get_ident()
         """The thread that serves the connection: nobody else may write to it."""
@@ -74,7 +74,7 @@ class OutboundMessages:
         """
         loop = self.loop
         if loop is not None:
-            self.post(lambda: self.service.watch_in(loop))
+            self.post(lambda: self.runtime.watch_in(loop))
         else:
             self.connection.forget_lists()
 

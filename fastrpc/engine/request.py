@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fastrpc.engine.messages import key_of
 from fastrpc.errors import excerpt
-from fastrpc.versions import CAPABILITIES_KEY, CLIENT_KEY, MODERN
+from fastrpc.protocol.versions import CAPABILITIES_KEY, CLIENT_KEY, MODERN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.message import Message
-    from fastrpc.batches import Batch
+    from fastrpc.engine.batches import Batch
     from fastrpc.engine.interfaces import Call, Dispatcher
     from fastrpc.engine.ports import OutboundChannel, ResultEncoder
     from fastrpc.quotas import Quota

@@ -9,15 +9,15 @@ imported by the first request that wants it.
 from __future__ import annotations
 
 from fastrpc.methods import lifecycle, tools
-from fastrpc.versions import LEGACY_VERSIONS, MODERN, VERSIONS
+from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, VERSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
 
-    from fastrpc.calls.link import Link
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.engine.dispatcher import Dispatcher
+    from fastrpc.engine.outbound_channel import RequestChannel
     from fastrpc.engine.ports import PendingRequests
     from fastrpc.engine.request import Request
 
@@ -28,7 +28,7 @@ class Method:
     """A request method: the versions that have it, and the function that serves it.
 
     `serve` returns the result as JSON text, or None when it will answer later. `needs` names the property
-    of the service that says whether this server has anything for the method; without it all have.
+    of the runtime that says whether this server has anything for the method; without it all have.
     """
 
     __slots__ = ("needs", "serve", "versions")
@@ -82,28 +82,28 @@ NOTIFICATIONS: dict[str, Callable[[Dispatcher, dict[str, Any]], object]] = {
 # --- what a handler does with its client, by its `fastrpc.Context` -----------------------------------------
 
 
-def log(channel: Link, level: str, data: Any, logger: str | None) -> None:
+def log(channel: RequestChannel, level: str, data: Any, logger: str | None) -> None:
     """Send a log message, if the client wants its level. Raises ValueError for an unknown level."""
     from fastrpc.methods import logging
 
     logging.log(channel, level, data, logger)
 
 
-def ask(channel: Link, questions: dict[str, Any]) -> Awaitable[dict[str, Any]]:
-    """Ask the client; return what it answers, by key. See `fastrpc.asking.ask`."""
-    from fastrpc import asking
+def ask(channel: RequestChannel, questions: dict[str, Any]) -> Awaitable[dict[str, Any]]:
+    """Ask the client; return what it answers, by key. See `fastrpc.client_requests`."""
+    from fastrpc.client_requests import pending
 
-    return asking.ask(channel, questions)
+    return pending.ask(channel, questions)
 
 
-def once(channel: Link, key: str, function: Callable[[], Any]) -> Any:
+def once(channel: RequestChannel, key: str, function: Callable[[], Any]) -> Any:
     """Call `function` the first time that the call comes here; see `fastrpc.Context.once`."""
-    from fastrpc import asking
+    from fastrpc.client_requests import pending
 
-    return asking.once(channel, key, function)
+    return pending.once(channel, key, function)
 
 
-def read_resource(channel: Link, uri: str) -> Awaitable[Any]:
+def read_resource(channel: RequestChannel, uri: str) -> Awaitable[Any]:
     """Read a resource for a handler. Raises ToolError if there is none."""
     from fastrpc.methods import resources
 
@@ -115,23 +115,23 @@ def read_resource(channel: Link, uri: str) -> Awaitable[Any]:
 
 def pending_requests() -> PendingRequests:
     """Return a new table of the server's requests to one client."""
-    from fastrpc.asking import Questions
+    from fastrpc.client_requests.pending import PendingRequests
 
-    return Questions()
+    return PendingRequests()
 
 
 def take_request_state(request: Request) -> None:
     """Read the state and the answers that a request brings. Raises InvalidParams."""
-    from fastrpc.asking.state import memory_of
+    from fastrpc.client_requests.request_state import memory_of
 
     memory_of(request)
 
 
 def input_required(request: Request, questions: dict[str, dict[str, Any]]) -> bytes:
     """Return the result that tells the client what to answer (MCP 2026-07-28: InputRequiredResult)."""
-    from fastrpc import asking
+    from fastrpc.client_requests import pending
 
-    return asking.input_required(request, questions)
+    return pending.input_required(request, questions)
 
 
 # --- changes ------------------------------------------------------------------------------------------------

@@ -6,19 +6,19 @@ type, else by nothing. At most 100 values are sent.
 
 from __future__ import annotations
 
-from fastrpc.completion import Completions, choices_of, key_of, matching
+from fastrpc.definitions.completion import Completions, choices_of, key_of, matching
+from fastrpc.engine.json_encoding import UnencodableResult
 from fastrpc.errors import InvalidParams, excerpt, suggestion
 from fastrpc.methods.prompts import encoded, refusal, text_member, texts_member
-from fastrpc.results import UnencodableResult
-from fastrpc.schema.shapes import shorten
-from fastrpc.versions import COMPLETION_CONTEXT
+from fastrpc.protocol.versions import COMPLETION_CONTEXT
+from fastrpc.schema.converters import shorten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.completion import Completion
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.definitions.completion import Completion
+    from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
     from fastrpc.schema import Parameter
 
@@ -35,23 +35,23 @@ def complete(dispatcher: Dispatcher, request: Request) -> bytes | None:
     value = text_member(argument, "value", "argument.value")
     others = _others(params) if request.version in COMPLETION_CONTEXT else {}
     parameter = _parameter(entry, name)
-    service = dispatcher.service
-    completion = service.catalogue.completions.get(key_of(entry.key, name))
+    runtime = dispatcher.runtime
+    completion = runtime.registries.completions.get(key_of(entry.key, name))
     if completion is None:
         return _answer(request, Completions(matching(value, choices_of(parameter.schema))))
     bound = [value, others][: len(completion.signature.parameters)]
-    return dispatcher.begin(request, service.plan_for(completion), bound, COMPLETION_ENCODER)
+    return dispatcher.begin(request, runtime.plan_for(completion), bound, COMPLETION_ENCODER)
 
 
 def _referred(dispatcher: Dispatcher, params: dict[str, Any]) -> Any:
     """Return the prompt or template that is spoken of. Raises InvalidParams if there is none."""
     reference = _object(params, "ref")
     kind = reference.get("type")
-    catalogue = dispatcher.service.catalogue
+    registries = dispatcher.runtime.registries
     if kind == "ref/prompt":
-        registry, key = catalogue.prompts, text_member(reference, "name", "ref.name")
+        registry, key = registries.prompts, text_member(reference, "name", "ref.name")
     elif kind == "ref/resource":
-        registry, key = catalogue.templates, text_member(reference, "uri", "ref.uri")
+        registry, key = registries.templates, text_member(reference, "uri", "ref.uri")
     else:
         raise InvalidParams(f"ref.type: expected ref/prompt or ref/resource, got {shorten(kind)}")
     entry = registry.get(key)

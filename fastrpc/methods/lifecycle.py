@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from fastrpc._core.encode import dumps
-from fastrpc.versions import MODERN, SERVER_KEY, STRUCTURED
+from fastrpc.protocol.versions import MODERN, SERVER_KEY, STRUCTURED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
 
 
@@ -20,15 +20,15 @@ def initialize(dispatcher: Dispatcher, request: Request) -> bytes:
     connection.open = True
     connection.structured = version in STRUCTURED
     connection.take_plans(connection.plans)  # and forget a list made for another version
-    service = dispatcher.service
-    dispatcher.session.offered = service.capabilities(version)
+    runtime = dispatcher.runtime
+    dispatcher.session.offered = runtime.capabilities(version)
     result: dict[str, Any] = {
         "protocolVersion": version,
         "capabilities": dispatcher.session.offered,
-        "serverInfo": service.server_info_of(version),
+        "serverInfo": runtime.server_info_of(version),
     }
-    if service.instructions is not None:
-        result["instructions"] = service.instructions
+    if runtime.instructions is not None:
+        result["instructions"] = runtime.instructions
     return dumps(result)
 
 
@@ -50,16 +50,16 @@ def discover(dispatcher: Dispatcher, request: Request) -> bytes:
 
     Here it says all of itself; its other results give no more than a name.
     """
-    service = dispatcher.service
+    runtime = dispatcher.runtime
     result: dict[str, Any] = {
         "supportedVersions": [MODERN],
-        "capabilities": service.capabilities(MODERN),
-        **service.caching(MODERN),
+        "capabilities": runtime.capabilities(MODERN),
+        **runtime.caching(MODERN),
         "resultType": "complete",
-        "_meta": {SERVER_KEY: service.server_info_of(MODERN)},
+        "_meta": {SERVER_KEY: runtime.server_info_of(MODERN)},
     }
-    if service.instructions is not None:
-        result["instructions"] = service.instructions
+    if runtime.instructions is not None:
+        result["instructions"] = runtime.instructions
     return dumps(result)
 
 

@@ -8,17 +8,17 @@ the call that writes them: none comes behind its answer.
 from __future__ import annotations
 
 from fastrpc._core.encode import quoted
+from fastrpc.engine.json_encoding import UnencodableResult, to_json
 from fastrpc.errors import InvalidParams
-from fastrpc.results import UnencodableResult, to_json
-from fastrpc.session import LOG_LEVELS
-from fastrpc.versions import LOG_KEY, MODERN
+from fastrpc.protocol.lifecycle import LOG_LEVELS
+from fastrpc.protocol.versions import LOG_KEY, MODERN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.calls.link import Link
     from fastrpc.engine.interfaces import Dispatcher
+    from fastrpc.engine.outbound_channel import RequestChannel
     from fastrpc.engine.request import Request
 
 DEFAULT_LEVEL = "info"
@@ -34,14 +34,14 @@ def set_level(dispatcher: Dispatcher, request: Request) -> bytes:
     return b"{}"
 
 
-def log(link: Link, level: str, data: Any, logger: str | None) -> None:
+def log(channel: RequestChannel, level: str, data: Any, logger: str | None) -> None:
     """Send a message that a call writes, if its client wants it. Raises ValueError for an unknown level.
 
     `data` is taken as it is now: what the call does with it later does not show. What JSON cannot hold is
     sent as its `repr`.
     """
-    if _wanted(level, least_level(link.request)):
-        link.send_line(_message(level, data, logger))
+    if _wanted(level, least_level(channel.request)):
+        channel.send_line(_message(level, data, logger))
 
 
 def log_to_session(dispatcher: Dispatcher, level: str, data: Any, logger: str | None) -> bool:

@@ -7,7 +7,9 @@ A prompt's function may return a text, a `Message`, a content helper or block, a
 from __future__ import annotations
 
 from fastrpc import tracebacks
-from fastrpc.catalogue.paging import cursor_of
+from fastrpc.content import Content, block_of
+from fastrpc.definitions.prompt import ROLES, Message
+from fastrpc.engine.json_encoding import UnencodableResult, to_json
 from fastrpc.errors import (
     ArgumentError,
     InternalError,
@@ -18,26 +20,24 @@ from fastrpc.errors import (
     excerpt,
     suggestion,
 )
-from fastrpc.prompts import ROLES, Message
-from fastrpc.results import UnencodableResult, to_json
-from fastrpc.schema.shapes import quote, shorten
-from fastrpc.types import Content, block_of
+from fastrpc.protocol.pagination import cursor_of
+from fastrpc.schema.converters import quote, shorten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.catalogue.handlers import Handler
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.definitions.handler import Handler
+    from fastrpc.definitions.prompt import Prompt
+    from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
-    from fastrpc.prompts import Prompt
 
 
 def list_prompts(dispatcher: Dispatcher, request: Request) -> bytes:
     """Return a page of the prompts, in the order in which they were added."""
-    service = dispatcher.service
-    prompts = list(service.catalogue.prompts)
-    return service.list_page("prompts", prompts, request.version, cursor_of(request.params))
+    runtime = dispatcher.runtime
+    prompts = list(runtime.registries.prompts)
+    return runtime.list_page("prompts", prompts, request.version, cursor_of(request.params))
 
 
 def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
@@ -45,7 +45,7 @@ def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
     params = request.params
     name = text_member(params, "name", "name")
     arguments = texts_member(params, "arguments", "arguments")
-    prompts = dispatcher.service.catalogue.prompts
+    prompts = dispatcher.runtime.registries.prompts
     prompt = prompts.get(name)
     if prompt is None:
         hint = suggestion(name, [prompt.key for prompt in prompts])
@@ -54,7 +54,7 @@ def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
         bound = prompt.signature.bind(arguments)
     except ArgumentError as error:
         raise InvalidParams(f"arguments: {error}") from None
-    plan = dispatcher.service.plan_for(prompt, PROMPT_ENCODER)
+    plan = dispatcher.runtime.plan_for(prompt, PROMPT_ENCODER)
     dispatcher.keep_plan(request, plan)
     return dispatcher.begin(request, plan, bound, PROMPT_ENCODER)
 
@@ -137,7 +137,7 @@ def encoded(request: Request, result: dict[str, Any]) -> bytes:
         text = to_json(result)
     except UnicodeEncodeError:
         raise UnencodableResult("the result holds half a surrogate pair, which is no text") from None
-    return text[:-1] + request.dispatcher.service.results.ending(request.version)
+    return text[:-1] + request.dispatcher.runtime.results.ending(request.version)
 
 
 def refusal(handler: Handler, error: BaseException) -> ProtocolError:

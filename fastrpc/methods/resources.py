@@ -8,8 +8,10 @@ the client has come in either.
 from __future__ import annotations
 
 from fastrpc._core.encode import dumps
-from fastrpc.calls import Exited, complaint_of, contained
-from fastrpc.catalogue.paging import cursor_of, decode_cursor, encode_cursor, page_of
+from fastrpc.content import Content, Contents
+from fastrpc.definitions.resource import ProviderMethod, Resource, entry_of, guessed_type
+from fastrpc.engine.call import Exited, complaint_of, contained
+from fastrpc.engine.json_encoding import UnencodableResult, to_json
 from fastrpc.errors import (
     ArgumentError,
     InternalError,
@@ -19,11 +21,9 @@ from fastrpc.errors import (
     excerpt,
     suggestion,
 )
-from fastrpc.resources import Contents, ProviderMethod, Resource, entry_of, guessed_type
-from fastrpc.resources.uri_templates import LONGEST, normal
-from fastrpc.results import UnencodableResult, to_json
-from fastrpc.types import Content
-from fastrpc.versions import MODERN, known
+from fastrpc.protocol.pagination import cursor_of, decode_cursor, encode_cursor, page_of
+from fastrpc.protocol.uri_template import LONGEST, normal
+from fastrpc.protocol.versions import MODERN, known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.call_info import CallInfo
-    from fastrpc.calls.link import Link
-    from fastrpc.catalogue import Catalogue
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.definitions.registry import Registries
+    from fastrpc.definitions.resource import Provider, ResourceTemplate
+    from fastrpc.engine.dispatcher import Dispatcher
+    from fastrpc.engine.outbound_channel import RequestChannel
     from fastrpc.engine.request import Request
-    from fastrpc.resources import Provider, ResourceTemplate
 
     Reader = Resource | ResourceTemplate | ProviderMethod
 
@@ -48,18 +48,18 @@ _MARK = "\0"
 
 def list_resources(dispatcher: Dispatcher, request: Request) -> bytes | None:
     """Return a page of the resources, those of the providers behind all others."""
-    service = dispatcher.service
+    runtime = dispatcher.runtime
     cursor = cursor_of(request.params)
-    resources = list(service.catalogue.resources)
-    providers = [provider for provider in service.catalogue.providers if provider.lister is not None]
+    resources = list(runtime.registries.resources)
+    providers = [provider for provider in runtime.registries.providers if provider.lister is not None]
     if not providers:
-        return service.list_page("resources", resources, request.version, cursor)
+        return runtime.list_page("resources", resources, request.version, cursor)
     key = _MARK + providers[0].scheme if cursor is None and not resources else ""
     if cursor is not None:
         key = decode_cursor(cursor)[1]
     if key.startswith(_MARK):
         return _ask_provider(dispatcher, request, providers, key[len(_MARK) :])
-    start, end, following = page_of([entry.key for entry in resources], cursor, service.page_size)
+    start, end, following = page_of([entry.key for entry in resources], cursor, runtime.page_size)
     if following is None:
         following = _cursor_at(providers[0])
     return _list_result(request, resources[start:end], following)
@@ -73,7 +73,7 @@ def _ask_provider(
     lister = next((provider.lister for provider in providers if provider.scheme == scheme), None)
     if lister is None:
         raise InvalidParams("cursor: what it continues is gone; list again from the start")
-    plan = dispatcher.service.plan_for(lister)
+    plan = dispatcher.runtime.plan_for(lister)
     return dispatcher.begin(request, plan, lister.bind(cursor if mark else None), PAGE_ENCODER)
 
 
@@ -82,7 +82,7 @@ def _cursor_at(provider: Provider, cursor: str | None = None) -> str:
 
 
 def _list_result(request: Request, entries: Sequence[Any], following: str | None) -> bytes:
-    return request.dispatcher.service.list_result("resources", entries, following, request.version)
+    return request.dispatcher.runtime.list_result("resources", entries, following, request.version)
 
 
 class PageEncoder:
@@ -98,7 +98,7 @@ class PageEncoder:
         if cursor is not None:
             following: str | None = _cursor_at(lister.provider, cursor)
         else:
-            providers = [found for found in request.dispatcher.service.catalogue.providers if found.lister]
+            providers = [found for found in request.dispatcher.runtime.registries.providers if found.lister]
             behind = providers[providers.index(lister.provider) + 1 :] if lister.provider in providers else []
             following = _cursor_at(behind[0]) if behind else None
         return _list_result(request, [entry_of(entry) for entry in entries], following)
@@ -113,9 +113,9 @@ PAGE_ENCODER = PageEncoder()
 
 def list_templates(dispatcher: Dispatcher, request: Request) -> bytes:
     """Return a page of the templates, in the order in which they were added."""
-    service = dispatcher.service
-    templates = list(service.catalogue.templates)
-    return service.list_page("resourceTemplates", templates, request.version, cursor_of(request.params))
+    runtime = dispatcher.runtime
+    templates = list(runtime.registries.templates)
+    return runtime.list_page("resourceTemplates", templates, request.version, cursor_of(request.params))
 
 
 # ------------------------------------------------------------------------------------------ reading
@@ -124,8 +124,8 @@ def list_templates(dispatcher: Dispatcher, request: Request) -> bytes:
 def read_resource(dispatcher: Dispatcher, request: Request) -> bytes | None:
     """Read what is at a URI."""
     uri = _uri_of(request.params)
-    reader, arguments = _reader_of(dispatcher.service.catalogue, uri, request.version)
-    plan = dispatcher.service.plan_for(reader, CONTENTS_ENCODER)
+    reader, arguments = _reader_of(dispatcher.runtime.registries, uri, request.version)
+    plan = dispatcher.runtime.plan_for(reader, CONTENTS_ENCODER)
     if isinstance(reader, Resource) and uri == reader.uri:
         dispatcher.keep_plan(request, plan)
     return dispatcher.begin(request, plan, arguments, CONTENTS_ENCODER)
@@ -145,7 +145,7 @@ def _check_length(uri: str) -> None:
         raise InvalidParams(f"uri: expected at most {LONGEST} characters, got {len(uri)}")
 
 
-def _reader_of(catalogue: Catalogue, uri: str, version: str) -> tuple[Reader, list[Any]]:
+def _reader_of(registries: Registries, uri: str, version: str) -> tuple[Reader, list[Any]]:
     """Return what serves a URI, and the arguments to call it with.
 
     Of templates that fit equally well the one that has the most variables in the URI is meant, then the
@@ -153,11 +153,11 @@ def _reader_of(catalogue: Catalogue, uri: str, version: str) -> tuple[Reader, li
     InvalidParams if some template fits but for a value.
     """
     meant = normal(uri)
-    resource = catalogue.resources.get(meant)
+    resource = registries.resources.get(meant)
     if resource is not None:
         return resource, resource.signature.bind({})
     matches = [
-        (found, values) for found in catalogue.templates if (values := found.match_normal(meant)) is not None
+        (found, values) for found in registries.templates if (values := found.match_normal(meant)) is not None
     ]
     matches.sort(key=lambda match: (match[0].template.rank, len(match[1])), reverse=True)
     refusal = None
@@ -166,18 +166,18 @@ def _reader_of(catalogue: Catalogue, uri: str, version: str) -> tuple[Reader, li
             return template, template.signature.bind(values)
         except ArgumentError as error:
             refusal = refusal or error
-    owners = [found for found in catalogue.providers if found.reader and meant.startswith(found.prefix)]
+    owners = [found for found in registries.providers if found.reader and meant.startswith(found.prefix)]
     if owners:
         reader = max(owners, key=lambda found: len(found.prefix)).reader
         return reader, reader.bind(meant)
     if refusal is not None:
         raise InvalidParams(f"{excerpt(uri)}: {refusal}", {"uri": excerpt(uri)})
-    raise _not_found(catalogue, uri, version)
+    raise _not_found(registries, uri, version)
 
 
-def _not_found(catalogue: Catalogue, uri: str, version: str) -> ResourceNotFound:
+def _not_found(registries: Registries, uri: str, version: str) -> ResourceNotFound:
 
-    hint = suggestion(uri, [resource.uri for resource in catalogue.resources])
+    hint = suggestion(uri, [resource.uri for resource in registries.resources])
     return ResourceNotFound(uri, hint, legacy=version != MODERN)
 
 
@@ -188,7 +188,7 @@ class ContentsEncoder:
 
     @staticmethod
     def encode(request: Request, reader: Reader, value: Any) -> bytes:
-        service, version = request.dispatcher.service, request.version
+        runtime, version = request.dispatcher.runtime, request.version
         uri = request.params["uri"]
         if value is None:
             raise ResourceNotFound(uri, legacy=version != MODERN)
@@ -197,9 +197,9 @@ class ContentsEncoder:
         }
         if version == MODERN:
             result["ttlMs"] = 0 if reader.ttl is None else round(reader.ttl * 1000)
-            result["cacheScope"] = reader.cache_scope or service.cache_scope
+            result["cacheScope"] = reader.cache_scope or runtime.cache_scope
         try:
-            return dumps(result)[:-1] + service.results.ending(version)
+            return dumps(result)[:-1] + runtime.results.ending(version)
         except UnicodeEncodeError:
             raise UnencodableResult("the text holds half a surrogate pair, which is no text") from None
 
@@ -264,25 +264,25 @@ def _block(part: Contents, version: str) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------- from a handler
 
 
-async def read_inside(link: Link, uri: str) -> list[Contents]:
+async def read_inside(channel: RequestChannel, uri: str) -> list[Contents]:
     """Read a resource for a handler that is being called. Raises ToolError if there is none at the URI.
 
     What the function raises is raised here. It shares the call's context, and so its client.
     """
-    request = link.request
-    catalogue = request.dispatcher.service.catalogue
+    request = channel.request
+    registries = request.dispatcher.runtime.registries
     try:
         _check_length(uri)
-        reader, arguments = _reader_of(catalogue, uri, request.version)
+        reader, arguments = _reader_of(registries, uri, request.version)
     except (ResourceNotFound, InvalidParams) as error:
         raise ToolError(error.message) from None
-    value = await _called(link, reader, uri, arguments)
+    value = await _called(channel, reader, uri, arguments)
     if value is None:
         raise ToolError(f"Resource not found: {excerpt(uri)}")
     return contents_of(value, uri, reader.mime_type)
 
 
-async def _called(link: Link, reader: Reader, uri: str, arguments: list[Any]) -> Any:
+async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: list[Any]) -> Any:
     """Call a reader's function where it would run for a client, for as long as it may, if it may."""
     import asyncio
 
@@ -290,24 +290,24 @@ async def _called(link: Link, reader: Reader, uri: str, arguments: list[Any]) ->
     from fastrpc.context import Context
     from fastrpc.engine.messages import id_value
 
-    request = link.request
-    service = request.dispatcher.service
-    if service.awaited_by(reader) is not None:
+    request = channel.request
+    runtime = request.dispatcher.runtime
+    if runtime.pending_lifespan(reader) is not None:
         raise ToolError(f"{reader.name} is of a server whose lifespan no call of its own has begun yet")
-    way = _link_for(link, reader)
-    context = request.call.context if way is link and request.call is not None else None
+    own = _channel_for(channel, reader)
+    context = request.call.context if own is channel and request.call is not None else None
     if context is None:
-        context = Context(id_value(request.id), request.version, request.client_info, way)
-    plan = service.plan_for(reader, CONTENTS_ENCODER)
+        context = Context(id_value(request.id), request.version, request.client_info, own)
+    plan = runtime.plan_for(reader, CONTENTS_ENCODER)
     if plan.guard is not None:
-        await _allowed(plan.guard, CallInfo(plan, uri, link.principal, arguments, context, "resource"))
+        await _allowed(plan.guard, CallInfo(plan, uri, channel.principal, arguments, context, "resource"))
 
     def call() -> Any:
         return reader.signature.call(reader.function, arguments, context)
 
     if not reader.is_async and plan.inline:
         return call()
-    waiting = contained(call) if reader.is_async else link.in_thread(call)
+    waiting = contained(call) if reader.is_async else channel.in_thread(call)
     try:
         return await asyncio.wait_for(waiting, reader.timeout_seconds)
     except Exited as exited:
@@ -327,14 +327,14 @@ async def _allowed(guard: Any, call: CallInfo) -> None:
         check_decision(await check_awaitable(decision))
 
 
-def _link_for(link: Link, reader: Reader) -> Link:
-    """Return the caller's own link, or one with the state of the server that the reader is mounted from."""
-    server = reader.origin[-1][0] if reader.origin else link.request.dispatcher.service.server
-    if server is link.server:
-        return link
+def _channel_for(channel: RequestChannel, reader: Reader) -> RequestChannel:
+    """Return the caller's own channel, or one with the state of the server whose reader it is."""
+    server = reader.origin[-1][0] if reader.origin else channel.request.dispatcher.runtime.server
+    if server is channel.server:
+        return channel
     from copy import copy
 
-    inner = copy(link)
+    inner = copy(channel)
     inner.server = server
     inner.token = None  # progress is the caller's to report
     return inner
@@ -346,9 +346,9 @@ def _link_for(link: Link, reader: Reader) -> Link:
 def subscribe(dispatcher: Dispatcher, request: Request) -> bytes:
     """Tell the client from now on when a resource changes. Raises ResourceNotFound for what there is not."""
     uri = _uri_of(request.params)
-    _reader_of(dispatcher.service.catalogue, uri, request.version)
+    _reader_of(dispatcher.runtime.registries, uri, request.version)
     dispatcher.session.subscribe(normal(uri))
-    dispatcher.service.watch(uri)
+    dispatcher.runtime.watch(uri)
     return b"{}"
 
 

@@ -13,17 +13,17 @@ from __future__ import annotations
 from fastrpc._core.encode import dumps
 from fastrpc.engine.messages import id_value
 from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded
+from fastrpc.protocol.lifecycle import READY, bytes_of_uri
+from fastrpc.protocol.versions import MODERN, SUBSCRIPTION_KEY
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota
-from fastrpc.session import READY, bytes_of_uri
-from fastrpc.versions import MODERN, SUBSCRIPTION_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
-    from fastrpc.service import Service
+    from fastrpc.engine.runtime import Runtime
 
 LISTS = {
     "tool": "tools",
@@ -98,11 +98,11 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
         raise InvalidRequest("subscriptions/listen: not allowed in a batch")
     wanted = _filter_of(request.params)
     uris = frozenset(wanted.get("resourceSubscriptions", ()))
-    if len(dispatcher.listening) >= dispatcher.service.calls.limit:
+    if len(dispatcher.listening) >= dispatcher.runtime.calls.limit:
         raise Overloaded(f"Server busy: {len(dispatcher.listening)} streams are open")
     quota = _quota_for(dispatcher, request, uris)
     tell(dispatcher)  # what has changed before is no news for this stream
-    honoured = _honoured(dispatcher.service, wanted)
+    honoured = _honoured(dispatcher.runtime, wanted)
     request.quota = quota
     request.params = {
         "notifications": {**honoured, "resourceSubscriptions": uris}
@@ -117,7 +117,7 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
     )
     dispatcher.listening[request.key] = request
     for uri in honoured.get("resourceSubscriptions", ()):
-        dispatcher.service.watch(uri)
+        dispatcher.runtime.watch(uri)
     # Changes may come from any thread, while the client is silent: only the loop hears of them in time.
     dispatcher.connection.call_in_loop(_wake)
 
@@ -126,14 +126,14 @@ def end(dispatcher: Dispatcher, request: Request) -> None:
     """End a stream from our side: tell what is still to be told, then answer its request."""
     tell(dispatcher)
     dispatcher.stop_listening(request.key)
-    ending = dispatcher.service.results.ending(MODERN, {SUBSCRIPTION_KEY: id_value(request.id)})
+    ending = dispatcher.runtime.results.ending(MODERN, {SUBSCRIPTION_KEY: id_value(request.id)})
     dispatcher.answer(request, b"{" + ending[1:])
 
 
 def _quota_for(dispatcher: Dispatcher, request: Request, uris: frozenset[str]) -> Quota:
     """Count what a stream keeps: its URIs and its id. Raises InvalidParams for too much, Overloaded for too
     much of all streams and sessions together."""
-    quota = Quota(SESSION_BYTES, dispatcher.service.quotas.of(dispatcher.principal))
+    quota = Quota(SESSION_BYTES, dispatcher.runtime.quotas.of(dispatcher.principal))
     size = sum(map(bytes_of_uri, uris)) + STREAM_BYTES + 2 * len(request.id)
     if not quota.take(size):
         if size > quota.limit:
@@ -166,9 +166,9 @@ def _filter_of(params: dict[str, Any]) -> dict[str, Any]:
     return wanted
 
 
-def _honoured(service: Service, wanted: dict[str, Any]) -> dict[str, Any]:
+def _honoured(runtime: Runtime, wanted: dict[str, Any]) -> dict[str, Any]:
     """Return the part of a filter for which this server has anything."""
-    offered = service.capabilities(MODERN)
+    offered = runtime.capabilities(MODERN)
     found: dict[str, Any] = {
         f"{name}ListChanged": True
         for name in ("tools", "prompts", "resources")

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from fastrpc.calls import complaint_of, outcome_of_value
-from fastrpc.catalogue.paging import cursor_of
+from fastrpc.engine.call import complaint_of, outcome_of_value
 from fastrpc.errors import ArgumentError, InvalidParams
-from fastrpc.versions import MODERN
+from fastrpc.protocol.pagination import cursor_of
+from fastrpc.protocol.versions import MODERN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.definitions.tool import Tool
+    from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
-    from fastrpc.registry import Tool
 
 
 def list_tools(dispatcher: Dispatcher, request: Request) -> bytes:
     """Return a page of the tools, in the order in which they were added."""
-    service = dispatcher.service
-    service.load()
-    current = service.look(dispatcher)
+    runtime = dispatcher.runtime
+    runtime.load()
+    current = runtime.look(dispatcher)
     cursor = cursor_of(request.params)
-    result = service.list_page("tools", list(service.catalogue.tools), request.version, cursor)
+    result = runtime.list_page("tools", list(runtime.registries.tools), request.version, cursor)
     if cursor is None and current:  # the connection answers by itself from now on
         dispatcher.connection.take_list(result, request.version == MODERN)
     return result
@@ -43,7 +43,7 @@ def call_tool(dispatcher: Dispatcher, request: Request) -> bytes | None:
     except ArgumentError as error:
         if plan.around is None or plan.guard is not None:
             request.outcome = error.outcome
-            return dispatcher.service.results.failure(str(error), request.version)
+            return dispatcher.runtime.results.failure(str(error), request.version)
         bound = arguments  # a hook may mend them; where there is a guard, it would not have seen how
     return dispatcher.begin(request, plan, bound, RESULT_ENCODER)
 
@@ -55,13 +55,13 @@ class ToolResultEncoder:
 
     @staticmethod
     def encode(request: Request, tool: Tool, value: Any) -> bytes:
-        encoded: bytes = request.dispatcher.service.results.of(tool, value, request.version)
+        encoded: bytes = request.dispatcher.runtime.results.of(tool, value, request.version)
         request.outcome = outcome_of_value(value)
         return encoded
 
     @staticmethod
     def failure(request: Request, tool: Tool, error: BaseException) -> bytes:
-        return request.dispatcher.service.results.failure(complaint_of(tool, error), request.version)
+        return request.dispatcher.runtime.results.failure(complaint_of(tool, error), request.version)
 
 
 RESULT_ENCODER = ToolResultEncoder()

@@ -14,10 +14,11 @@ from __future__ import annotations
 import asyncio
 from time import monotonic
 
-from fastrpc import log
-from fastrpc.completion import key_of
+from fastrpc import diagnostics
+from fastrpc.definitions.completion import key_of
+from fastrpc.definitions.prompt import Prompt
 from fastrpc.errors import DefinitionError, FastrpcError, InternalError, ToolError
-from fastrpc.prompts import Prompt
+from fastrpc.protocol.versions import MODERN
 from fastrpc.proxy.entries import (
     QUESTIONS,
     PassedCompletion,
@@ -31,31 +32,30 @@ from fastrpc.proxy.entries import (
 )
 from fastrpc.proxy.requests import RemoteError, SessionGone
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
-from fastrpc.versions import MODERN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
-    from fastrpc.catalogue import Catalogue, Registry
+    from fastrpc.content import Contents
     from fastrpc.context import Context
-    from fastrpc.dispatcher import Dispatcher
+    from fastrpc.definitions.registry import Registries, Registry
+    from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
-    from fastrpc.proxy.peer import UpstreamClient
+    from fastrpc.engine.runtime import Runtime
     from fastrpc.proxy.targets import Target
-    from fastrpc.service import Service
-    from fastrpc.types import Contents
+    from fastrpc.proxy.upstream import UpstreamClient
 
     class ProxyServer(Protocol):
         """The part of `Server` that the proxy needs: the server whose features come from the upstream."""
 
         name: str
         version: str
-        catalogue: Catalogue
+        registries: Registries
 
         @property
-        def service(self) -> Service:
+        def runtime(self) -> Runtime:
             """The runtime that all connections of this server share."""
 
         def resource_updated(self, uri: str) -> None:
@@ -208,7 +208,7 @@ class UpstreamServer:
 
     # --- requests that depend on the upstream's features ----------------------------------------------
 
-    def holds(self, dispatcher: Dispatcher, request: Request) -> bool:
+    def defers(self, dispatcher: Dispatcher, request: Request) -> bool:
         """Defer a request until the upstream's features are known. Return False if it need not wait.
 
         Raises InternalError if the answer depends on an upstream server that cannot be started.
@@ -219,7 +219,7 @@ class UpstreamServer:
         if self._listed:
             return False
         if self.known:
-            alone = dispatcher.service is self._server.service
+            alone = dispatcher.runtime is self._server.runtime
             if alone and method not in INTRODUCTIONS:
                 raise InternalError(self.failure or "")
             return False
@@ -230,14 +230,14 @@ class UpstreamServer:
             self._capabilities = request.client_capabilities
         deferred = _DeferredRequest(dispatcher, request)
         self._deferred.append(deferred)
-        dispatcher.put_off(request, deferred)
+        dispatcher.defer(request, deferred)
         if len(self._deferred) == 1:
             dispatcher.connection.call_in_loop(self._begin)
         return True
 
     @staticmethod
     def _is_planned(dispatcher: Dispatcher, request: Request) -> bool:
-        return request.params.get("name") in dispatcher.service.plans
+        return request.params.get("name") in dispatcher.runtime.plans
 
     def _begin(self) -> None:
         self._spawn(self._connect_and_resume())
@@ -351,16 +351,16 @@ class UpstreamServer:
 
     def watch(self, uri: str) -> None:
         """Subscribe to changes of a resource, if the upstream has it."""
-        catalogue = self._server.catalogue
-        ours = uri in catalogue.resources or any(
-            found.match(uri) is not None for found in catalogue.templates
+        registries = self._server.registries
+        ours = uri in registries.resources or any(
+            found.match(uri) is not None for found in registries.templates
         )
         if not ours or uri in self._watched:
             return
         if not self._watched_quota.take(size_of(uri, WATCHED_BYTES) + ENTRY_BYTES):
             if not self._watched_full:
                 self._watched_full = True
-                log.write(
+                diagnostics.write(
                     "warning", f"changes of {uri:.200} and others will not be told: too many are watched"
                 )
             return
@@ -393,7 +393,7 @@ class UpstreamServer:
             shown = self._target.shown
             where = "" if shown in reason else f" ({shown})"
             failure = f"the server behind this one{where} cannot be used: {reason}"
-            log.write("info" if self.failure == failure else "error", failure)
+            diagnostics.write("info" if self.failure == failure else "error", failure)
             self.failure = failure
             self._failed_at = monotonic()
             self._retry_in(RETRY_SECONDS)
@@ -446,11 +446,11 @@ class UpstreamServer:
         """Initialize the connection and list the upstream's features."""
         found = await client.initialize()
         offered = found["capabilities"]
-        service = self._server.service
-        if service.instructions is None:
-            service.instructions = found.get("instructions")
+        runtime = self._server.runtime
+        if runtime.instructions is None:
+            runtime.instructions = found.get("instructions")
         if self.shows_itself:
-            service.server_info = _server_info(found.get("serverInfo"), service.server_info)
+            runtime.server_info = _server_info(found.get("serverInfo"), runtime.server_info)
         for name in _LISTS:
             if _CAPABILITY.get(name, name) in offered:
                 await self._list(client, name)
@@ -488,8 +488,8 @@ class UpstreamServer:
     def _complete(self, offered: bool) -> None:
         """Register a completion for each prompt argument and each template variable."""
         wanted: dict[str, dict[str, Any]] = {}
-        catalogue = self._server.catalogue
-        for entry in (*catalogue.prompts, *catalogue.templates) if offered else ():
+        registries = self._server.registries
+        for entry in (*registries.prompts, *registries.templates) if offered else ():
             kind, member = ("prompt", "name") if isinstance(entry, Prompt) else ("resource", "uri")
             for parameter in entry.signature.parameters:
                 reference = {"type": f"ref/{kind}", member: entry.key}
@@ -500,7 +500,7 @@ class UpstreamServer:
         self, name: str, listed: dict[str, dict[str, Any]], make: Callable[[dict[str, Any]], Any]
     ) -> None:
         """Replace the entries of a registry that have changed."""
-        registry: Registry = getattr(self._server.catalogue, name)
+        registry: Registry = getattr(self._server.registries, name)
         former = self._raw[name]
         gone = [key for key, raw in former.items() if listed.get(key) != raw]
         new = []
@@ -510,13 +510,13 @@ class UpstreamServer:
                     new.append(make(raw))
                 except (FastrpcError, KeyError, TypeError, ValueError) as error:
                     what = f"{registry.kind} {key!r:.80}"
-                    log.write("warning", f"the server behind: {what} is left out: {error}")
+                    diagnostics.write("warning", f"the server behind: {what} is left out: {error}")
         self._raw[name] = listed
         if gone or new:
             try:
                 registry.replace(gone, new)
             except DefinitionError as error:
-                log.write("error", f"the server behind: where it is mounted, {error}")
+                diagnostics.write("error", f"the server behind: where it is mounted, {error}")
 
     # --- notifications --------------------------------------------------------------------------------
 
@@ -527,7 +527,7 @@ class UpstreamServer:
                 try:
                     context.log(params["data"], params.get("level", "info"), params.get("logger"))
                 except ValueError as error:
-                    log.write("warning", f"the server behind sent a broken log message: {error}")
+                    diagnostics.write("warning", f"the server behind sent a broken log message: {error}")
         elif method == "notifications/resources/updated":
             self._server.resource_updated(str(params.get("uri")))
         else:
@@ -566,7 +566,7 @@ class UpstreamServer:
             if self._raw["completions"] or name in ("prompts", "templates"):
                 self._complete(bool(self._raw["completions"]))
         except (FastrpcError, KeyError, TypeError, ValueError) as error:
-            log.write("warning", f"the server behind: its {name} cannot be listed: {error}")
+            diagnostics.write("warning", f"the server behind: its {name} cannot be listed: {error}")
         finally:
             del self._listing[name]
 
@@ -579,7 +579,9 @@ class UpstreamServer:
         """Handle the end of the connection."""
         if self._client is client:
             self._client = None
-            log.write("warning", f"the server behind this one ({self._target.shown}) is gone: {reason}")
+            diagnostics.write(
+                "warning", f"the server behind this one ({self._target.shown}) is gone: {reason}"
+            )
             self._spawn(client.leave())
             self._retry_in(0.0)
 

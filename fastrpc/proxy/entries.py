@@ -8,18 +8,18 @@ Each entry's function forwards the arguments, and converts the result into what 
 
 from __future__ import annotations
 
-from fastrpc.catalogue.handlers import Handler
-from fastrpc.completion import Completion, Completions, key_of
+from fastrpc.client_requests.base import BadAnswer, Question
+from fastrpc.content import KINDS_OF_CONTENT, Block, Contents, ToolResult
+from fastrpc.definitions.completion import Completion, Completions, key_of
+from fastrpc.definitions.handler import Handler
+from fastrpc.definitions.prompt import Prompt
+from fastrpc.definitions.resource import Resource, ResourceTemplate
+from fastrpc.definitions.tool import Tool
 from fastrpc.errors import ToolError
-from fastrpc.prompts import Prompt
-from fastrpc.questions import BadAnswer, Question
-from fastrpc.registry import Tool
-from fastrpc.resources import Contents, Resource, ResourceTemplate
-from fastrpc.resources.uri_templates import Template
+from fastrpc.protocol.uri_template import Template
+from fastrpc.protocol.versions import LEGACY_VERSIONS, known
 from fastrpc.schema import Parameter, Signature
-from fastrpc.schema.shapes import ANY
-from fastrpc.types import KINDS_OF_CONTENT, Block, ToolResult
-from fastrpc.versions import LEGACY_VERSIONS, known
+from fastrpc.schema.converters import ANY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class _PassedSignature(Signature):
         self.takes_others = True
         self.vectorizable = False
         self.wraps_result = False
-        self.result_shape = ANY
+        self.result_converter = ANY
 
     def bind(self, arguments: dict[str, Any]) -> list[Any]:
         return [arguments]

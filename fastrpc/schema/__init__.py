@@ -1,10 +1,10 @@
 """Makes the `Signature` of a Python function: JSON Schemas for the client, and how arguments are bound.
 
 `describe` reads annotations and defaults from the function's code object (`fastrpc.schema.signature`). A
-function with plain types takes about ten microseconds and no import. `fastrpc.schema.types` (msgspec,
-pydantic) is imported for the first type that needs it, `fastrpc.schema.raw` (jsonschema-rs) for the first
-hand-written schema. Schemas are JSON Schema 2020-12, with references written out where possible. Calling the
-function is left to the dispatcher.
+function with plain types takes about ten microseconds and no import. `fastrpc.schema.rich_types` (msgspec,
+pydantic) is imported for the first type that needs it, `fastrpc.schema.json_schema` (jsonschema-rs) for the
+first hand-written schema. Schemas are JSON Schema 2020-12, with references written out where possible.
+Calling the function is left to the dispatcher.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 from fastrpc.schema.annotations import is_any, is_literal, is_union, peel
-from fastrpc.schema.shapes import ANY, described
+from fastrpc.schema.converters import ANY, described
 from fastrpc.schema.signature import FunctionFacts, Parameter, Signature
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from fastrpc.schema.shapes import Schema, Shape
+    from fastrpc.schema.converters import Converter, Schema
 
 __all__ = ["Parameter", "Signature", "describe"]
 
@@ -43,7 +43,7 @@ def describe(
     """
     facts = FunctionFacts(function)
     if input_schema is not None:
-        from fastrpc.schema.raw import raw_signature
+        from fastrpc.schema.json_schema import raw_signature
 
         signature = raw_signature(facts, input_schema, documents or {})
     else:
@@ -70,7 +70,7 @@ def _typed_signature(facts: FunctionFacts) -> Signature:
     required = [p.name for p in parameters if p.required]
     if required:
         schema["required"] = required
-    _add_definitions(facts, schema, [p.shape for p in parameters])
+    _add_definitions(facts, schema, [p.converter for p in parameters])
     return Signature(facts, parameters, schema)
 
 
@@ -85,14 +85,14 @@ def _parameter(facts: FunctionFacts, name: str) -> Parameter:
     peeled = facts.peel(what, facts.annotations[name])
     default = facts.defaults.get(name, _MISSING)
     if type(default).__module__ == "pydantic.fields":
-        from fastrpc.schema.types import default_of_field
+        from fastrpc.schema.rich_types import default_of_field
 
         peeled, default = default_of_field(peeled, default, _MISSING)
-    shape = facts.shape(what, peeled)
+    converter = facts.converter(what, peeled)
     required = default is _MISSING
-    schema = shape.schema
+    schema = converter.schema
     allows_null = peeled.allows_null or peeled.base is type(None)
-    if peeled.allows_null and (required or default is not None) and shape is not ANY:
+    if peeled.allows_null and (required or default is not None) and converter is not ANY:
         choices = schema["anyOf"] if [*schema] == ["anyOf"] else [schema]
         schema = {"anyOf": [*choices, {"type": "null"}]}
     schema = described(schema, peeled.description)
@@ -101,7 +101,12 @@ def _parameter(facts: FunctionFacts, name: str) -> Parameter:
         if shown is not None:
             schema["default"] = shown
     return Parameter(
-        name, shape, schema, required=required, default=None if required else default, allows_null=allows_null
+        name,
+        converter,
+        schema,
+        required=required,
+        default=None if required else default,
+        allows_null=allows_null,
     )
 
 
@@ -129,19 +134,19 @@ def _add_output(signature: Signature, facts: FunctionFacts) -> None:
     peeled = facts.peel("the return type", annotation)
     if peeled.allows_null or _is_unstructured(peeled.base, facts.namespace):
         return
-    shape = facts.shape("the return type", peeled, output=True)
-    signature.result_shape = shape
-    if shape.schema.get("type") == "object":
-        schema = described(shape.schema, peeled.description)
+    converter = facts.converter("the return type", peeled, output=True)
+    signature.result_converter = converter
+    if converter.schema.get("type") == "object":
+        schema = described(converter.schema, peeled.description)
     else:
         signature.wraps_result = True
         schema = {
             "type": "object",
-            "properties": {"result": described(shape.schema, peeled.description)},
+            "properties": {"result": described(converter.schema, peeled.description)},
             "required": ["result"],
             "x-fastmcp-wrap-result": True,
         }
-    _add_definitions(facts, schema, [shape])
+    _add_definitions(facts, schema, [converter])
     signature.output_schema = schema
 
 
@@ -150,7 +155,7 @@ def _is_unstructured(base: Any, namespace: Mapping[str, Any]) -> bool:
     if base in (str, object, type(None)) or is_any(base):
         return True
     if isinstance(base, type) and any(
-        kind.__module__ == "fastrpc.types" and kind.__name__ in ("Content", "ToolResult")
+        kind.__module__ == "fastrpc.content" and kind.__name__ in ("Content", "ToolResult")
         for kind in base.__mro__
     ):
         return True
@@ -164,7 +169,7 @@ def _is_unstructured(base: Any, namespace: Mapping[str, Any]) -> bool:
 
 
 def _contains_content(annotation: Any, namespace: Mapping[str, Any]) -> bool:
-    module = sys.modules.get("fastrpc.types")
+    module = sys.modules.get("fastrpc.content")
     if module is None or annotation is Ellipsis:
         return False
     base = peel(annotation, namespace).base
@@ -173,11 +178,11 @@ def _contains_content(annotation: Any, namespace: Mapping[str, Any]) -> bool:
     return isinstance(base, type) and issubclass(base, (module.Content, module.ToolResult))
 
 
-def _add_definitions(facts: FunctionFacts, schema: Schema, shapes: list[Shape]) -> None:
+def _add_definitions(facts: FunctionFacts, schema: Schema, converters: list[Converter]) -> None:
     """Add the definitions of recursive types to the root of the schema."""
     definitions: dict[str, Schema] = {}
-    for shape in shapes:
-        for name, definition in shape.definitions.items():
+    for converter in converters:
+        for name, definition in converter.definitions.items():
             if definitions.setdefault(name, definition) != definition:
                 raise facts.error(f"uses two types of the name {name!r} that refer to themselves; rename one")
     if definitions:

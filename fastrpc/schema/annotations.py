@@ -1,9 +1,9 @@
 """Reads annotations: removes what wraps a type, and finds the converter of a plain type.
 
-`peel` removes ``Annotated``, ``Optional``, aliases and quotes from an annotation. `plain_shape` returns the
-`Shape` of a type made of ``str``, ``int``, ``float``, ``bool``, ``None``, ``list``, ``dict``, ``Literal``,
-``Any`` and unions of these. Takes microseconds and never imports ``typing``: its constructs are recognised by
-their attributes, once the author has imported it. Other types are left to `fastrpc.schema.types`.
+`peel` removes ``Annotated``, ``Optional``, aliases and quotes from an annotation. `plain_converter` returns
+the `Converter` of a type made of ``str``, ``int``, ``float``, ``bool``, ``None``, ``list``, ``dict``,
+``Literal``, ``Any`` and unions of these. Takes microseconds and never imports ``typing``: its constructs are recognised by
+their attributes, once the author has imported it. Other types are left to `fastrpc.schema.rich_types`.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from __future__ import annotations
 import sys
 
 from fastrpc.errors import DefinitionError
-from fastrpc.schema.shapes import (
+from fastrpc.schema.converters import (
     ANY,
     NULL,
     PLAIN,
-    ArrayShape,
-    ChoiceShape,
-    DescribedShape,
-    ObjectShape,
-    Shape,
-    UnionShape,
+    ArrayConverter,
+    ChoiceConverter,
+    Converter,
+    DescribedConverter,
+    ObjectConverter,
+    UnionConverter,
 )
 
 TYPE_CHECKING = False
@@ -142,44 +142,44 @@ _BUILTIN_NAMES = {
 }  # fmt: skip
 
 
-def plain_shape(base: Any, namespace: Mapping[str, Any]) -> Shape | None:
-    """Return the converter of a peeled annotation, or None if `fastrpc.schema.types` must handle it."""
+def plain_converter(base: Any, namespace: Mapping[str, Any]) -> Converter | None:
+    """Return the converter of a peeled annotation, or None if `fastrpc.schema.rich_types` must handle it."""
     if type(base) is type:
         return PLAIN.get(base)
     if is_any(base):
         return ANY
     if is_literal(base):
         plain = all(type(choice) in (str, int, float, bool) for choice in base.__args__)
-        return ChoiceShape(base.__args__) if plain else None
+        return ChoiceConverter(base.__args__) if plain else None
     if is_union(base):
         members = [_nested(member, namespace) for member in base.__args__]
         known = [member for member in members if member is not None]
-        return UnionShape(known) if len(known) == len(members) else None
+        return UnionConverter(known) if len(known) == len(members) else None
     origin = getattr(base, "__origin__", None)
     arguments = getattr(base, "__args__", ())
     if origin is list:
         items = _nested(arguments[0], namespace) if arguments else ANY
-        return ArrayShape(items) if items else None
+        return ArrayConverter(items) if items else None
     if origin is dict:
         if not arguments:
-            return ObjectShape(ANY)
-        keys = plain_shape(peel(arguments[0], namespace).base, namespace)
+            return ObjectConverter(ANY)
+        keys = plain_converter(peel(arguments[0], namespace).base, namespace)
         values = _nested(arguments[1], namespace)
-        return ObjectShape(values) if values and keys and keys.kind in ("str", "json") else None
+        return ObjectConverter(values) if values and keys and keys.kind in ("str", "json") else None
     return None
 
 
-def _nested(annotation: Any, namespace: Mapping[str, Any]) -> Shape | None:
+def _nested(annotation: Any, namespace: Mapping[str, Any]) -> Converter | None:
     peeled = peel(annotation, namespace)
     if peeled.metadata:
         return None
-    shape = plain_shape(peeled.base, namespace)
-    if shape is None:
+    converter = plain_converter(peeled.base, namespace)
+    if converter is None:
         return None
-    if peeled.allows_null and shape is not ANY:
-        members = shape.members if isinstance(shape, UnionShape) else [shape]
-        shape = UnionShape([*members, NULL])
-    return DescribedShape(shape, peeled.description) if peeled.description else shape
+    if peeled.allows_null and converter is not ANY:
+        members = converter.members if isinstance(converter, UnionConverter) else [converter]
+        converter = UnionConverter([*members, NULL])
+    return DescribedConverter(converter, peeled.description) if peeled.description else converter
 
 
 def is_union(annotation: Any) -> bool:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sys
 
-from fastrpc.errors import ArgumentError, DefinitionError, resembling
-from fastrpc.schema import shapes
-from fastrpc.schema.annotations import UnresolvedName, peel, plain_shape
-from fastrpc.schema.shapes import ANY, Mismatch, Shape, expected, quote
+from fastrpc.errors import ArgumentError, DefinitionError, suggest
+from fastrpc.schema import converters
+from fastrpc.schema.annotations import UnresolvedName, peel, plain_converter
+from fastrpc.schema.converters import ANY, Converter, Mismatch, expected, quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.schema.annotations import Peeled
-    from fastrpc.schema.shapes import Schema
+    from fastrpc.schema.converters import Schema
 
 VECTOR_LIMIT = 16  # parameters of a call that the compiled core can make without a dict
 _VARIABLE_POSITIONAL, _VARIABLE_KEYWORD, _GENERATOR, _ASYNC_GENERATOR = 0x04, 0x08, 0x20, 0x200
@@ -34,12 +34,12 @@ class Parameter:
     `Signature.bind`. `nullable`: an explicit null stands for `default`; otherwise `bind` handles null too.
     """
 
-    __slots__ = ("allows_null", "default", "kind", "name", "nullable", "required", "schema", "shape")
+    __slots__ = ("allows_null", "converter", "default", "kind", "name", "nullable", "required", "schema")
 
     def __init__(
         self,
         name: str,
-        shape: Shape,
+        converter: Converter,
         schema: Schema,
         *,
         required: bool = True,
@@ -47,13 +47,13 @@ class Parameter:
         allows_null: bool = False,
     ) -> None:
         self.name = name
-        self.shape = shape
-        self.kind = shape.kind
+        self.converter = converter
+        self.kind = converter.kind
         self.schema = schema
         self.required = required
         self.default = default
         self.allows_null = allows_null
-        self.nullable = not required and shape.kind != "json" and (default is None or not allows_null)
+        self.nullable = not required and converter.kind != "json" and (default is None or not allows_null)
 
     def accept(self, value: Any) -> Any:
         """Return the converted value for the function. Raises `Mismatch`."""
@@ -61,9 +61,9 @@ class Parameter:
             if self.nullable:
                 return self.default
             if not self.allows_null:
-                raise expected(self.shape.noun, None)
+                raise expected(self.converter.noun, None)
             return None
-        return self.shape.accept(value)
+        return self.converter.accept(value)
 
 
 class Signature:
@@ -83,7 +83,7 @@ class Signature:
         "output_schema",
         "parameters",
         "positional_count",
-        "result_shape",
+        "result_converter",
         "takes_others",
         "vectorizable",
         "wraps_result",
@@ -108,7 +108,7 @@ class Signature:
         self.input_schema = input_schema
         self.output_schema: Schema | None = None
         self.wraps_result = False
-        self.result_shape: Shape = ANY
+        self.result_converter: Converter = ANY
 
     @property
     def binder(self) -> Callable[[dict[str, Any]], list[Any] | str]:
@@ -117,7 +117,7 @@ class Signature:
         if self._binder is None:
             from fastrpc._core.convert import Binder
 
-            self._binder = Binder(self.parameters, self._missing, shapes).bind
+            self._binder = Binder(self.parameters, self._missing, converters).bind
         return self._binder
 
     def bind(self, arguments: dict[str, Any]) -> list[Any]:
@@ -132,7 +132,7 @@ class Signature:
         misspell names, or use camelCase."""
         known = {parameter.name for parameter in self.parameters}
         unknown = [key for key in arguments if key not in known and len(key) <= 128]
-        close = resembling(name, unknown, 1) if unknown else ()
+        close = suggest(name, unknown, 1) if unknown else ()
         hint = f" (the unknown argument {quote(close[0])} looks like it)" if close else ""
         return f"{name}: required, missing{hint}"
 
@@ -160,12 +160,12 @@ class Signature:
 
     def to_json(self, value: Any) -> Any:
         """Return a result as a JSON value: dataclasses, models, enums and so on become plain values."""
-        return self.result_shape.to_json(value)
+        return self.result_converter.to_json(value)
 
     def check_output(self, value: Any) -> None:
         """Raise TypeError if `value`, a JSON value from `to_json`, does not match `output_schema`."""
         try:
-            self.result_shape.accept(value, False)
+            self.result_converter.accept(value, False)
         except Mismatch as mismatch:
             raise TypeError(
                 f"the tool returned something else than its annotation says: {mismatch.of('result')}"
@@ -281,20 +281,20 @@ class FunctionFacts:
         except DefinitionError as error:
             raise self.error(f"{what}: the annotation {error}") from None
 
-    def shape(self, what: str, peeled: Peeled, *, output: bool = False) -> Shape:
+    def converter(self, what: str, peeled: Peeled, *, output: bool = False) -> Converter:
         """Return the converter of a peeled annotation, from msgspec or pydantic if it is not plain. Raises
         `DefinitionError`."""
-        shape = None
+        converter = None
         try:
             if not peeled.metadata:
-                shape = plain_shape(peeled.base, self.namespace)
-            if shape is None:
-                from fastrpc.schema.types import rich_shape
+                converter = plain_converter(peeled.base, self.namespace)
+            if converter is None:
+                from fastrpc.schema.rich_types import rich_converter
 
-                shape = rich_shape(peeled, self.namespace, output=output)
+                converter = rich_converter(peeled, self.namespace, output=output)
         except UnresolvedName as error:
             problem = f"{what}: the annotation {error}; define or import it at the top of the module"
             raise UnresolvedName(self._sentence(problem)) from None
         except DefinitionError as error:
             raise self.error(f"{what}: {error}") from None
-        return shape
+        return converter

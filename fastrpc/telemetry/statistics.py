@@ -15,7 +15,7 @@ from array import array
 from math import ceil, frexp
 from threading import Lock, Thread
 
-from fastrpc import forks, log
+from fastrpc import diagnostics, forks
 from fastrpc._core import signal_pipe
 
 TYPE_CHECKING = False
@@ -169,7 +169,7 @@ def _cells(kind: str, name: str, row: Row) -> tuple[str, ...]:
     )
     return (
         kind,
-        log.shown(name, LONGEST_NAME),
+        diagnostics.shown(name, LONGEST_NAME),
         f"{row.durations.count:,}",
         f"{row.errors:,}",
         duration_text(row.durations.quantile(0.5)),
@@ -236,7 +236,7 @@ class Report:
         if dropped:
             text += f"; {dropped:,} more were dropped, uncounted"
         table = self._statistics.table()
-        log.write_text(f"{text}\n{table}\n" if table else f"{text}\n")
+        diagnostics.write_text(f"{text}\n{table}\n" if table else f"{text}\n")
 
     def end(self) -> None:
         """The server has ended: print a last time, and take the signal as before."""

@@ -15,11 +15,7 @@ import asyncio
 import json
 
 from fastrpc.errors import FastrpcError
-from fastrpc.testing.answers import Answers
-from fastrpc.testing.listening import Listening
-from fastrpc.testing.results import CallResult, CompletionResult, PromptResult, ReadResult, RemoteError
-from fastrpc.transports.memory import MemoryTransport
-from fastrpc.versions import (
+from fastrpc.protocol.versions import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
     LATEST_LEGACY,
@@ -28,6 +24,10 @@ from fastrpc.versions import (
     SERVER_KEY,
     VERSION_KEY,
 )
+from fastrpc.testing.answers import Answers
+from fastrpc.testing.listening import Listening
+from fastrpc.testing.results import CallResult, CompletionResult, PromptResult, ReadResult, RemoteError
+from fastrpc.transports.memory import MemoryTransport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Client:
             future.cancel()
         for task in self._answering.values():
             task.cancel()
-        await self._server.service.leave()
+        await self._server.runtime.leave()
 
     @property
     def server_info(self) -> dict[str, Any]:

@@ -6,8 +6,8 @@ the form of the protocol. Receiving requests and sending answers is left to the 
 
 from __future__ import annotations
 
+from fastrpc.protocol.versions import MODERN, VERSIONS
 from fastrpc.testing.results import RemoteError
-from fastrpc.versions import MODERN, VERSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

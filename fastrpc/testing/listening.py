@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
-from fastrpc.versions import MODERN, SUBSCRIPTION_KEY
+from fastrpc.protocol.versions import MODERN, SUBSCRIPTION_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

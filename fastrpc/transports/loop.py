@@ -7,7 +7,7 @@ has ended with its error, and nothing else has happened. Costs nothing while not
 
 from __future__ import annotations
 
-from fastrpc import forks, log
+from fastrpc import diagnostics, forks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,9 @@ def run(serving: Coroutine[Any, Any, None], is_signal: Callable[[], bool]) -> No
                 raise failure
             if failure is not None:
                 what = type(failure).__name__
-                log.write("error", f"a task or callback has raised {what}; the server goes on", failure)
+                diagnostics.write(
+                    "error", f"a task or callback has raised {what}; the server goes on", failure
+                )
         task.result()
     finally:
         forks.forget(loop.stop)

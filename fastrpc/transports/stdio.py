@@ -232,7 +232,7 @@ class _Ending:
         import sys
 
         self.connection.dispatcher.close()
-        await self.connection.dispatcher.service.leave()
+        await self.connection.dispatcher.runtime.leave()
         rest = {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
         processes = sys.modules.get("fastrpc.processes")
         if processes is not None:

@@ -11,7 +11,7 @@ import os
 from time import monotonic
 
 from fastrpc.errors import UsageError
-from fastrpc.masking import masked_line
+from fastrpc.redaction import masked_line
 from fastrpc.regular_files import open_regular
 
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastrpc import Context, Image, Server, ToolError
-from fastrpc.asking import Form, Roots, Sampling
-from fastrpc.prompts import Message
-from fastrpc.types import Audio, EmbeddedResource
+from fastrpc.client_requests import Form, Roots, Sampling
+from fastrpc.content import Audio, EmbeddedResource
+from fastrpc.definitions.prompt import Message
 
 app = Server(
     "conformance",

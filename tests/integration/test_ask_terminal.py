@@ -275,7 +275,7 @@ sys.modules["uvloop"] = None
 """
 
 WATCHES_NO_TERMINAL = """
-from fastrpc.ask import terminal
+from fastrpc.human_input import terminal
 
 class Loop:
     def __init__(self, loop):
@@ -343,7 +343,7 @@ def test_the_terminal_is_as_before_however_the_asking_ends(tmp_path: Any, end: s
 
 
 FAILS = """
-from fastrpc.ask import screen
+from fastrpc.human_input import screen
 
 def fail(self, key):
     self.draw = None

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 from support.skips import in_ci
 
-from fastrpc import checking_proxy
-from fastrpc.checking_proxy import SPECIAL_V4, CheckingProxy, is_public
+from fastrpc import egress_proxy
+from fastrpc.egress_proxy import SPECIAL_V4, CheckingProxy, is_public
 
 OUTSIDE = "127.0.0.2"
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is an address on Linux alone")
@@ -192,7 +192,7 @@ def test_no_spelling_of_a_special_address_is_connected_to(name: str, monkeypatch
         nonlocal own_port
         async with CheckingProxy() as proxy, Listener().on("0.0.0.0", "::") as canary:
             own_port = int(proxy.url.rpartition(":")[2])
-            monkeypatch.setattr(checking_proxy.asyncio, "open_connection", watched)
+            monkeypatch.setattr(egress_proxy.asyncio, "open_connection", watched)
             for text in RANGES[name]:
                 for request in (
                     f"CONNECT {text}:{canary.port}",
@@ -221,8 +221,8 @@ def test_the_addresses_of_this_machine_are_not_reached() -> None:
         except OSError:
             pytest.skip("this machine has no address but loopback")
         own = probe.getsockname()[0]
-    assert checking_proxy._is_own(checking_proxy.ip_address(own))
-    assert not checking_proxy._is_own(checking_proxy.ip_address("93.184.216.34"))
+    assert egress_proxy._is_own(egress_proxy.ip_address(own))
+    assert not egress_proxy._is_own(egress_proxy.ip_address("93.184.216.34"))
 
 
 @pytest.mark.parametrize(
@@ -446,7 +446,7 @@ def test_a_connection_has_an_end_in_bytes_and_in_time(limits: dict[str, Any], re
 def test_a_cancellation_is_not_lost_when_what_is_waited_for_has_just_come() -> None:
     async def run() -> None:
         coming: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        waiting = asyncio.ensure_future(checking_proxy._with_timeout(coming, 20))
+        waiting = asyncio.ensure_future(egress_proxy._with_timeout(coming, 20))
         await asyncio.sleep(0)
         coming.set_result(b"data")
         waiting.cancel()
@@ -458,7 +458,7 @@ def test_a_cancellation_is_not_lost_when_what_is_waited_for_has_just_come() -> N
 
 @linux_only
 def test_a_tunnel_whose_client_has_gone_does_not_wait_for_the_other_side(monkeypatch: Any) -> None:
-    monkeypatch.setattr(checking_proxy, "ENDED_SECONDS", 0.2)
+    monkeypatch.setattr(egress_proxy, "ENDED_SECONDS", 0.2)
 
     async def run() -> None:
         over = asyncio.Event()
@@ -507,9 +507,9 @@ def test_no_more_is_remembered_than_a_few_hundred_places() -> None:
 
     async def run() -> None:
         async with CheckingProxy(resolve=resolve) as proxy:
-            for number in range(checking_proxy.REMEMBERED + 20):
+            for number in range(egress_proxy.REMEMBERED + 20):
                 assert status_of(await ask(proxy, f"CONNECT host{number}.test:443")) == 502
-            assert len(proxy.refusals) == checking_proxy.REMEMBERED
+            assert len(proxy.refusals) == egress_proxy.REMEMBERED
             assert ("host0.test", 443) not in proxy.refusals
 
     asyncio.run(run())

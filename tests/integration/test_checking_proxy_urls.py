@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 from support.skips import in_ci
 
-from fastrpc.checking_proxy import CheckingProxy
+from fastrpc.egress_proxy import CheckingProxy
 
 Place = tuple[str, int]
 

@@ -436,7 +436,7 @@ def with_path(function: object, app: App | None = None, **options: object) -> No
             done = function(path, server.application)  # type: ignore[operator]
             if asyncio.iscoroutine(done):
                 await done
-        assert not served.service.dispatchers
+        assert not served.runtime.dispatchers
 
     asyncio.run(serve())
 

@@ -451,7 +451,7 @@ def straight(scene: Callable[[Straight], Any]) -> None:
             done = scene(Straight(path, application, known.principal))
             if asyncio.iscoroutine(done):
                 await done
-        assert not app.service.dispatchers
+        assert not app.runtime.dispatchers
 
     asyncio.run(serve())
 

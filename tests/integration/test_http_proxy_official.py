@@ -11,8 +11,8 @@ import pytest
 from support.remote_server import OFFICIAL, Remote
 
 from fastrpc import Server
+from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 from fastrpc.testing import Client
-from fastrpc.versions import LATEST_LEGACY, MODERN
 
 for needed in ("mcp", "httpx", "uvicorn"):
     pytest.importorskip(needed, reason="the official server over HTTP is not installed: pip install mcp")

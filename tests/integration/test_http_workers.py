@@ -37,7 +37,7 @@ TOOLS = (
     """
 import asyncio, os
 from fastrpc import Context, Server
-from fastrpc.asking import Form
+from fastrpc.client_requests import Form
 
 app = Server("several")
 

@@ -114,9 +114,9 @@ def census() -> dict:
             resident = int(file.read().split()[1]) * 4
     except OSError:
         resident = 0
-    service = app.service
-    shared = [None, True, False, -1, "", b"", (), echo, payload, odd, app, service, *service.plans.values()]
-    for dispatcher in service.dispatchers:
+    runtime = app.runtime
+    shared = [None, True, False, -1, "", b"", (), echo, payload, odd, app, runtime, *runtime.plans.values()]
+    for dispatcher in runtime.dispatchers:
         shared += [dispatcher, dispatcher.connection, dispatcher.session, dispatcher.in_flight]
     return {
         "objects": Counter(f"{kind.__module__}.{kind.__qualname__}" for kind in map(type, gc.get_objects())),
@@ -125,7 +125,7 @@ def census() -> dict:
         "all_references": getattr(sys, "gettotalrefcount", int)(),
         "resident_kb": resident,
         "in_flight": [
-            service.calls.count, *(len(dispatcher.in_flight) for dispatcher in service.dispatchers)
+            runtime.calls.count, *(len(dispatcher.in_flight) for dispatcher in runtime.dispatchers)
         ],
     }
 """

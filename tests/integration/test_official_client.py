@@ -66,7 +66,7 @@ def fail() -> str:
 
 ASKING = """
 from fastrpc import Context, Server
-from fastrpc.asking import Form, Roots
+from fastrpc.client_requests import Form, Roots
 
 app = Server("asking", page_size=2, ttl_ms=7000, cache_scope="public")
 orders = []

@@ -14,8 +14,8 @@ from support.stdio import serve
 from support.upstream import UPSTREAM, every_feature_passes
 
 from fastrpc import DefinitionError, Server
+from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, VERSIONS
 from fastrpc.testing import Client, RemoteError
-from fastrpc.versions import LATEST_LEGACY, MODERN, VERSIONS
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -137,7 +137,7 @@ def test_what_is_watched_behind_is_bounded(caplog: pytest.LogCaptureFixture) -> 
     def page(name: str) -> str:
         return name
 
-    source = app.service.source
+    source = app.runtime.source
     for number in range(3000):
         source.watch(f"docs://{'x' * 1000}{number}")
     assert 500 < len(source._watched) < 1100

@@ -31,11 +31,11 @@ def note(owner, name, of=lambda arguments: arguments[0] if arguments else ""):
 
 import builtins
 import fastrpc.__main__
-import fastrpc.dispatcher
+import fastrpc.engine.dispatcher
 import fastrpc.tools.agent.invoke_skill
 
 fastrpc.tools.agent.invoke_skill.LOOK_SECONDS = 3600
-note(fastrpc.dispatcher.Dispatcher, "dispatch", lambda arguments: arguments[1].method)
+note(fastrpc.engine.dispatcher.Dispatcher, "dispatch", lambda arguments: arguments[1].method)
 note(builtins, "open")
 for name in ("access", "getcwd", "listdir", "lstat", "open", "readlink", "scandir", "stat"):
     note(os, name)

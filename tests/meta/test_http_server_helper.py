@@ -86,7 +86,7 @@ def test_a_server_in_process_is_asked_without_a_socket_and_ends_with_its_block()
             accept = "application/json, text/event-stream"
             status, answer, _ = await server.ask("POST", "/mcp", body, accept=accept, **headers)
             assert (status, answer["result"]["tools"]) == (200, [])
-        assert not app.service.dispatchers
+        assert not app.runtime.dispatchers
 
     asyncio.run(asyncio.wait_for(conversation(), 30))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fastrpc.errors import ArgumentError
 from fastrpc.schema import Signature, describe
-from fastrpc.schema.shapes import Mismatch, text_of_problems
+from fastrpc.schema.converters import Mismatch, text_of_problems
 
 NAMES = ("text", "count", "share", "flag", "table", "names", "any", "perhaps", "numbers")
 

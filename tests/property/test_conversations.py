@@ -19,9 +19,9 @@ import pytest
 from support.stdio import MODERN_META
 
 from fastrpc import Context, Server, ToolError
-from fastrpc.session import LOG_LEVELS
+from fastrpc.protocol.lifecycle import LOG_LEVELS
+from fastrpc.protocol.versions import BATCHES, LOG_KEY, MODERN, SUBSCRIPTION_KEY, VERSIONS
 from fastrpc.transports.memory import MemoryTransport
-from fastrpc.versions import BATCHES, LOG_KEY, MODERN, SUBSCRIPTION_KEY, VERSIONS
 
 SEED = int(os.environ.get("FASTRPC_SEED", "1"))
 PARTS = 4
@@ -385,7 +385,7 @@ class Conversation:
     def change_resources(self) -> None:
         self.owe("resources")
         uri = "docs://extra"
-        if uri in self.app.catalogue.resources:
+        if uri in self.app.registries.resources:
             self.app.remove_resource(uri)
         else:
             self.app.add_resource(uri, "text")
@@ -437,7 +437,7 @@ class Conversation:
         """Wait for all answers, end, and see that nothing is left."""
         deadline = time.monotonic() + 10
         await asyncio.sleep(0.002)
-        while self.open() or self.app.service.calls.count:
+        while self.open() or self.app.runtime.calls.count:
             if time.monotonic() > deadline:
                 self.problems.append(f"never answered: {self.open()}")
                 return
@@ -453,7 +453,7 @@ class Conversation:
             if table:
                 self.problems.append(f"left over: {table}")
         self.transport.close()
-        if self.app.service.dispatchers:
+        if self.app.runtime.dispatchers:
             self.problems.append("the connection is not forgotten")
 
     def open(self) -> list[Any]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastrpc.schema.shapes import PLAIN, ArrayShape, Mismatch
+from fastrpc.schema.converters import PLAIN, ArrayConverter, Mismatch
 
 NUMBER_TEXTS = st.one_of(
     st.text("0123456789+-.eE ", max_size=30),
@@ -60,7 +60,7 @@ def one_by_one(kind: type) -> Any:
 @example(values=[2.0**53], lenient=True)
 @example(values=["1", 1], lenient=False)
 def test_an_array_is_converted_as_its_elements_are(kind: type, values: list[Any], lenient: bool) -> None:
-    assert outcome(ArrayShape(PLAIN[kind]).accept, values, lenient) == outcome(
+    assert outcome(ArrayConverter(PLAIN[kind]).accept, values, lenient) == outcome(
         one_by_one(kind), values, lenient
     )
 

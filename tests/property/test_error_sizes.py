@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastrpc import Server
-from fastrpc.errors import LONGEST_EXCERPT, excerpt, resembling
+from fastrpc.errors import LONGEST_EXCERPT, excerpt, suggest
+from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, VERSIONS
 from fastrpc.transports.memory import MemoryTransport
-from fastrpc.versions import LEGACY_VERSIONS, MODERN, VERSIONS
 
 MOST = 4096
 """Bytes of an error answer: some excerpts and a few hundred words, each character up to 12 bytes of JSON."""
@@ -181,4 +181,4 @@ def test_an_excerpt_is_the_text_or_its_beginning(text: str) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=8), st.lists(st.text(max_size=8)))
 def test_what_came_is_never_suggested(name: str, known: list[str]) -> None:
-    assert name not in resembling(name, [*known, name])
+    assert name not in suggest(name, [*known, name])

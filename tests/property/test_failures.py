@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fastrpc import Context, Server, ToolError, tracebacks
 from fastrpc.errors import ArgumentError, InvalidParams, MissingRequiredClientCapability
-from fastrpc.versions import MODERN
+from fastrpc.protocol.versions import MODERN
 
 SECRET = "a-planted-secret"
 INITIALIZE = (

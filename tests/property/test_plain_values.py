@@ -12,9 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fastrpc._core.encode import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, Output, dumps, plain_json, result_of
-from fastrpc.results import Results
+from fastrpc.engine.results import Results
+from fastrpc.protocol.versions import LATEST_LEGACY, VERSIONS
 from fastrpc.schema import describe
-from fastrpc.versions import LATEST_LEGACY, VERSIONS
 
 TEXTS = st.one_of(
     st.text(st.characters(codec="utf-8"), max_size=40),

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastrpc.errors import DefinitionError
-from fastrpc.resources.uri_templates import Template, encoded
+from fastrpc.protocol.uri_template import Template, encoded
 
 NAMES = ["a", "b", "c", "d", "e"]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

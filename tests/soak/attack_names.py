@@ -20,7 +20,7 @@ import tempfile
 from base64 import b64encode
 from collections import Counter
 
-from fastrpc.checking_proxy import CheckingProxy
+from fastrpc.egress_proxy import CheckingProxy
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
 OUTSIDE = "127.0.0.2"

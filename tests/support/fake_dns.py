@@ -19,10 +19,10 @@ VARIABLE = "FAKE_DNS"
 
 def install(rules: dict[str, Any]) -> None:
     """Have the checking proxies of this process follow the rules of a test."""
-    from fastrpc import checking_proxy
+    from fastrpc import egress_proxy
 
     names = {name: [list(answer) for answer in answers] for name, answers in rules["names"].items()}
-    resolve, is_public, is_own = checking_proxy._resolve, checking_proxy.is_public, checking_proxy._is_own
+    resolve, is_public, is_own = egress_proxy._resolve, egress_proxy.is_public, egress_proxy._is_own
 
     async def resolve_by_rule(host: str, port: int) -> list[str]:
         answers = names.get(host)
@@ -30,10 +30,10 @@ def install(rules: dict[str, Any]) -> None:
             return await resolve(host, port)
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
-    checking_proxy._resolve = resolve_by_rule
-    checking_proxy.token_urlsafe = lambda size: rules["word"][::-1]
-    checking_proxy.is_public = lambda address: address in rules["public"] or is_public(address)
-    checking_proxy._is_own = lambda address: str(address) not in rules["public"] and is_own(address)
+    egress_proxy._resolve = resolve_by_rule
+    egress_proxy.token_urlsafe = lambda size: rules["word"][::-1]
+    egress_proxy.is_public = lambda address: address in rules["public"] or is_public(address)
+    egress_proxy._is_own = lambda address: str(address) not in rules["public"] and is_own(address)
 
 
 if __name__ == "__main__":

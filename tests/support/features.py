@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fastrpc import Context, Server
-from fastrpc.types import Audio, EmbeddedResource, Image, ResourceLink, Text
+from fastrpc.content import Audio, EmbeddedResource, Image, ResourceLink, Text
 
 app = Server(
     "features",

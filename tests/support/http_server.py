@@ -172,7 +172,7 @@ async def serve_tools():
                      drain_seconds=given["drain_seconds"], front=globals().get("front"),
                      on_ready=lambda: print(f"serving at 127.0.0.1:{port}", flush=True)).serve()
     print("ended in order", flush=True)
-    await leave(app.service)
+    await leave(app.runtime)
 
 run_in_loop(serve_tools())
 """

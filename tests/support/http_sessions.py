@@ -40,7 +40,8 @@ ASKED = [
 TOOLS = (
     r"""
 import asyncio, json, sys, time
-from fastrpc import Context, Server, asking
+from fastrpc import Context, Server
+from fastrpc.client_requests import pending
 
 app = Server("told")
 if given["behind"]:
@@ -113,7 +114,7 @@ async def ask(how: str, context: Context) -> str:
         return (await context.sample("Say hi", key="hi")).text
     if how == "roots":
         return str([root["uri"] for root in await context.roots(key="folders")])
-    return str(await context.ask(a=asking.Form("a", str), b=asking.Form("b", str)))
+    return str(await context.ask(a=pending.Form("a", str), b=pending.Form("b", str)))
 
 @app.tool(input_schema={"type": "object", "properties": {
     "region": {"type": "string", "x-mcp-header": "Region"},
@@ -169,11 +170,11 @@ def counts() -> str:
         ),
         "pooled": sum(len(session._idle) for session in sessions._sessions.values()),
         "kept": sessions._store.bytes,
-        "quota": app.service.quotas.used,
+        "quota": app.runtime.quotas.used,
         "running": len(http.running) + sum(len(session.running) for session in sessions._sessions.values()),
         "idle": sum(map(len, http._idle.values())),
         "sse": len(http._sse._sessions),
-        "dispatchers": len(app.service.dispatchers),
+        "dispatchers": len(app.runtime.dispatchers),
     })
 
 @app.resource("docs://{name}")

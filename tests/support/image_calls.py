@@ -13,8 +13,7 @@ import pytest
 from fastrpc.tools.agent.read_image import read_image
 from PIL import Image
 
-from fastrpc import ToolError, ToolResult, processes
-from fastrpc import types as content
+from fastrpc import ToolError, ToolResult, content, processes
 
 MIB = 1024 * 1024
 EDGE = 1568

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fastrpc import Server
+from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, VERSIONS
 from fastrpc.testing import Client, RemoteError
 from fastrpc.transports.memory import MemoryTransport
-from fastrpc.versions import LATEST_LEGACY, MODERN, VERSIONS
 
 SECONDS = 60.0  # a server behind may be a process that has to be started
 

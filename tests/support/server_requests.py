@@ -8,8 +8,8 @@ import json
 from typing import Any
 
 from fastrpc import Context, Server
+from fastrpc.protocol.versions import MODERN
 from fastrpc.testing import Client
-from fastrpc.versions import MODERN
 from support.in_memory import with_client
 from support.protocol import EVERYTHING
 
@@ -71,7 +71,7 @@ def with_raw(app: Server, conversation: Any, **options: Any) -> Any:
 
 def questions_of(app: Server) -> Any:
     """Return the table of the server's only connection."""
-    (dispatcher,) = app.service.dispatchers
+    (dispatcher,) = app.runtime.dispatchers
     return dispatcher.pending
 
 

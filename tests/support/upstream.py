@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from fastrpc.protocol.versions import MODERN
 from fastrpc.testing import Client, RemoteError
-from fastrpc.versions import MODERN
 
 UPSTREAM = '''
 import asyncio, os, sys

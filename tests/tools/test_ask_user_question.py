@@ -12,8 +12,8 @@ from support.in_memory import with_client
 from support.server_requests import Raw, modern
 
 from fastrpc import Server, ToolError
+from fastrpc.protocol.versions import ELICITATION, MODERN, VERSIONS
 from fastrpc.testing import CallResult, Client
-from fastrpc.versions import ELICITATION, MODERN, VERSIONS
 
 FORM = '{"questions":[{"text":"Which database?","options":["PostgreSQL","SQLite"]}]}'
 TWO = (

@@ -30,8 +30,8 @@ from support.callbacks import (
 )
 from support.state_folder import own_state
 
+from fastrpc.protocol.versions import VERSIONS
 from fastrpc.testing import Client
-from fastrpc.versions import VERSIONS
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,8 @@ from fastrpc.tools.agent.task_manager import task_manager
 from support.in_memory import with_client
 
 from fastrpc import Server, ToolError
+from fastrpc.protocol.versions import VERSIONS
 from fastrpc.testing import CallResult, Client
-from fastrpc.versions import VERSIONS
 
 
 @pytest.fixture(autouse=True)

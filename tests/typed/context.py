@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from typing_extensions import assert_type
 
 from fastrpc import Contents, Context, Image, Message, Meta
-from fastrpc.asking import ElicitResult, Form, Roots, Sample, Sampling, Visit
+from fastrpc.client_requests import ElicitResult, Form, Roots, Sample, Sampling, Visit
 
 
 @dataclass

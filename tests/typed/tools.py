@@ -22,7 +22,7 @@ from fastrpc import (
     tool,
 )
 from fastrpc import Sever  # error
-from fastrpc.resources import Entry
+from fastrpc.definitions.resource import Entry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

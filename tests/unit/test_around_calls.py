@@ -14,9 +14,9 @@ from support.stdio import MODERN_META, encode
 
 from fastrpc import Context, Server, ToolError, ToolResult
 from fastrpc._core.call_info import CallInfo
+from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, VERSIONS
 from fastrpc.testing import Client
 from fastrpc.transports.memory import MemoryTransport
-from fastrpc.versions import LEGACY_VERSIONS, MODERN, VERSIONS
 
 
 def various() -> Server:
@@ -224,7 +224,7 @@ def test_a_server_that_watches_nothing_does_not_import_it() -> None:
         "app = Server('t'); lines = []; wire = MemoryTransport(app.connect().connection, lines.append)\n"
         'wire.send(b\'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\')\n'
         'wire.send(b\'{"jsonrpc":"2.0","id":2,"method":"tools/list"}\')\n'
-        "assert len(lines) == 2; print('fastrpc.service.watching' in sys.modules)"
+        "assert len(lines) == 2; print('fastrpc.engine.monitor' in sys.modules)"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
     assert shown.stdout.strip() == "False", shown.stderr

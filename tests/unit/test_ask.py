@@ -13,11 +13,11 @@ from support.in_memory import with_client
 from support.server_requests import Raw, cancelled, with_raw
 
 from fastrpc import Context, Server
-from fastrpc import ask as ladder
-from fastrpc.ask import Choice, Outcome, ask_person, limit_seconds, listed
-from fastrpc.ask.screen import Keys, Menu, plain, width, wrapped
+from fastrpc import human_input as ladder
+from fastrpc.human_input import Choice, Outcome, ask_person, limit_seconds, listed
+from fastrpc.human_input.screen import Keys, Menu, plain, width, wrapped
+from fastrpc.protocol.versions import ELICITATION, LEGACY_VERSIONS, MODERN, VERSIONS
 from fastrpc.testing import Client, RemoteError
-from fastrpc.versions import ELICITATION, LEGACY_VERSIONS, MODERN, VERSIONS
 
 DATABASE = Choice("Which database?", ["PostgreSQL", "SQLite"])
 COLOUR = Choice("Which colour?", ["red", "green"], ["like a rose"])
@@ -174,7 +174,7 @@ def test_the_time_limit_is_a_setting(monkeypatch: pytest.MonkeyPatch, text: str,
 
 
 def test_the_longest_time_limit_ends_before_the_clients_own() -> None:
-    from fastrpc.asking import ANSWER_SECONDS
+    from fastrpc.client_requests import ANSWER_SECONDS
 
     assert ladder.LONGEST_SECONDS < ANSWER_SECONDS
 

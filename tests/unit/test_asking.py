@@ -14,12 +14,12 @@ from support.protocol import EVERYTHING
 from support.server_requests import Booking, one_question, text_of
 
 from fastrpc import Context, Server, ToolError
-from fastrpc.asking import ElicitResult, Form, Roots, Sample, Sampling, Visit
+from fastrpc.client_requests import ElicitResult, Form, Roots, Sample, Sampling, Visit
+from fastrpc.content import Audio
+from fastrpc.definitions.prompt import Message
 from fastrpc.errors import MissingRequiredClientCapability, ProtocolError
-from fastrpc.prompts import Message
+from fastrpc.protocol.versions import ELICITATION, LEGACY_VERSIONS, MODERN, RICH_QUESTIONS, VERSIONS
 from fastrpc.testing import Client, RemoteError
-from fastrpc.types import Audio
-from fastrpc.versions import ELICITATION, LEGACY_VERSIONS, MODERN, RICH_QUESTIONS, VERSIONS
 
 # --- one await, both eras -----------------------------------------------------------------------------
 
@@ -385,12 +385,12 @@ def test_the_value_of_a_form_that_was_not_accepted_is_an_error_for_the_model() -
 
 
 def test_the_former_name_of_a_result_still_works() -> None:
-    from fastrpc import asking
+    import fastrpc.client_requests
 
-    with pytest.warns(DeprecationWarning, match=r"fastrpc\.asking\.Answer is called ElicitResult"):
-        assert asking.Answer is ElicitResult
+    with pytest.warns(DeprecationWarning, match="Answer is called ElicitResult"):
+        assert fastrpc.client_requests.Answer is ElicitResult
     with pytest.raises(AttributeError, match="Answr"):
-        asking.Answr  # noqa: B018
+        fastrpc.client_requests.Answr  # noqa: B018
 
 
 def test_answers_and_samples_show_what_they_are() -> None:

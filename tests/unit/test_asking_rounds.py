@@ -23,11 +23,11 @@ from support.server_requests import (
     with_raw,
 )
 
-from fastrpc import Context, Server, ToolError, asking
-from fastrpc.asking import Form, Sampling
-from fastrpc.asking import state as asking_state
+from fastrpc import Context, Server, ToolError
+from fastrpc.client_requests import Form, Sampling, pending
+from fastrpc.client_requests import request_state as asking_state
+from fastrpc.protocol.versions import ELICITATION, MODERN, RICH_QUESTIONS, SERVER_KEY
 from fastrpc.testing import Client, RemoteError
-from fastrpc.versions import ELICITATION, MODERN, RICH_QUESTIONS, SERVER_KEY
 
 BOTH = "{'a': ElicitResult('accept', 'A'), 'b': ElicitResult('accept', 'B')}"
 
@@ -125,7 +125,7 @@ def test_one_refusal_ends_the_others_questions() -> None:
 
 
 def test_a_question_is_given_up_after_its_time_and_the_client_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(pending, "ANSWER_SECONDS", 0.05)
     app = one_question(lambda ctx: ctx.elicit("x"))
 
     async def conversation(client: Raw) -> None:
@@ -160,7 +160,7 @@ def test_questions_end_with_the_connection() -> None:
         client.begin("tools/call", {"name": "ask"})
         await client.question()
         questions = questions_of(app)
-        (dispatcher,) = app.service.dispatchers
+        (dispatcher,) = app.runtime.dispatchers
         waiting = asyncio.ensure_future(questions.put(dispatcher, {"a": {"method": "roots/list"}}))
         await client.question(2)
         dispatcher.close()
@@ -347,7 +347,7 @@ def test_a_state_is_good_for_its_own_request_only() -> None:
         return result["requestState"]
 
     state = modern(app, conversation)
-    assert str(app.service.secret) not in state
+    assert str(app.runtime.secret) not in state
 
     async def elsewhere(client: Raw) -> None:
         with pytest.raises(RemoteError, match="not one that this server gave"):

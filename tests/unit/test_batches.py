@@ -14,8 +14,9 @@ import pytest
 from support.http_server import InProcess, in_process
 from support.protocol import message
 
-from fastrpc import Server, batches
-from fastrpc.batches import Batch
+from fastrpc import Server
+from fastrpc.engine import batches
+from fastrpc.engine.batches import Batch
 from fastrpc.transports.memory import MemoryTransport
 
 VERSION = "2025-03-26"
@@ -226,7 +227,7 @@ def test_what_was_not_read_when_the_connection_closes_is_not_served() -> None:
 
 def test_a_batch_is_read_to_its_end_when_the_input_ends() -> None:
     program = (
-        "from fastrpc import Server, batches\n"
+        "from fastrpc import Server; from fastrpc.engine import batches\n"
         "batches.TURN_SECONDS = -1.0\n"
         "app = Server('t')\n"
         "@app.tool\n"

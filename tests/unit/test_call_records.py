@@ -12,7 +12,7 @@ from support.in_memory import ENVELOPE, RawConversation, in_loop
 from fastrpc import CallInfo, CallRecord, Context, Server, ToolError, ToolResult
 from fastrpc._core.recorder import OUTCOMES, Recorder
 from fastrpc.errors import InternalError
-from fastrpc.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 
 WAYS = ("inline", "context", "hooked", "coroutine", "waiting", "thread")
 

@@ -23,8 +23,8 @@ from support.stdio import serve
 from fastrpc import compat
 from fastrpc.compat import Context, FastMCP, NotOffered
 from fastrpc.errors import DefinitionError
+from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, VERSIONS
 from fastrpc.testing import Client
-from fastrpc.versions import LATEST_LEGACY, MODERN, VERSIONS
 
 FIXTURES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fixtures", "compat")
 ERAS = pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from fastrpc import Context, DefinitionError, Server, ToolError
-from fastrpc.completion import Completion, Completions, choices_of, matching
+from fastrpc.definitions.completion import Completion, Completions, choices_of, matching
+from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, SERVER_KEY, VERSIONS
 from fastrpc.testing import Client, RemoteError
-from fastrpc.versions import LEGACY_VERSIONS, MODERN, SERVER_KEY, VERSIONS
 
 
 class Colour(enum.Enum):
@@ -329,7 +329,7 @@ def test_a_server_with_nothing_to_complete_has_no_such_method(version: str) -> N
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_variables_of_a_template_complete_too(version: str) -> None:
-    pytest.importorskip("fastrpc.resources")
+    pytest.importorskip("fastrpc.definitions.resource")
     app = Server("unit")
     address = "docs://{language}/{path*}"
 

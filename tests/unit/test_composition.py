@@ -15,8 +15,8 @@ import pytest
 from support.in_memory import with_client
 
 from fastrpc import Context, DefinitionError, Server, ToolError, tool
+from fastrpc.protocol.versions import MODERN, VERSIONS
 from fastrpc.testing import Client, RemoteError
-from fastrpc.versions import MODERN, VERSIONS
 
 
 def run(conversation: Any) -> Any:
@@ -140,8 +140,8 @@ def test_a_name_that_is_taken_is_refused_and_nothing_is_mounted() -> None:
     with pytest.raises(DefinitionError, match="n_add"):
         app.mount(notes_server(), "n")
     assert len(app.tools) == 1
-    assert len(app.catalogue.prompts) == 0
-    assert len(app.catalogue.resources) == 0
+    assert len(app.registries.prompts) == 0
+    assert len(app.registries.resources) == 0
     app.prompt(lambda: "mine", name="p_review")
     with pytest.raises(DefinitionError, match="p_review"):
         app.mount(notes_server(), "p")
@@ -234,7 +234,7 @@ def test_tools_that_are_loaded_late_show_too() -> None:
     def loaded() -> str:
         return "loaded"
 
-    from fastrpc.registry import Tool
+    from fastrpc.definitions.tool import Tool
 
     other, app = Server("other"), Server("t")
     other.load_tools_later(lambda: [Tool(loaded)])
@@ -358,7 +358,7 @@ def test_a_mounted_tool_of_plain_parameters_keeps_its_compiled_plan() -> None:
 
     other.add_tool(plain, name="plain", run="inline")
     app.mount(other, "o")
-    plan = app.service.plans["o_plain"]
+    plan = app.runtime.plans["o_plain"]
     assert plan.inline
     assert plan.tool is app.tools.get("o_plain")
     assert with_client(app, lambda client: client.call("o_plain", text="a"), version=MODERN).text == "a"

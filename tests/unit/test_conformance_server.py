@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from support.in_memory import with_client
 
+from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 from fastrpc.testing import Client, RemoteError
-from fastrpc.versions import LATEST_LEGACY, MODERN
 
 PATH = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "conformance", "server.py")
 ERAS = pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])

@@ -12,8 +12,8 @@ import pytest
 from support.in_memory import ENVELOPE, RawConversation, in_loop
 
 from fastrpc import Context, Server, ToolError
-from fastrpc.dispatcher import Dispatcher
-from fastrpc.versions import LATEST_LEGACY, MODERN
+from fastrpc.engine.dispatcher import Dispatcher
+from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 
 VERSIONS = ["2025-03-26", LATEST_LEGACY, MODERN]
 WITH_TOKEN = {"progressToken": "p"}
@@ -201,10 +201,10 @@ def test_a_context_of_a_coroutine_that_waits_hears_of_the_cancellation() -> None
 
         peer = RawConversation(app, LATEST_LEGACY)
         peer.call(1, "waits", {})
-        assert (kept[0].cancelled, app.service.calls.count, peer.handed_on) == (False, 1, 0)
+        assert (kept[0].cancelled, app.runtime.calls.count, peer.handed_on) == (False, 1, 0)
         peer.say({"method": "notifications/cancelled", "params": {"requestId": 1}})
         assert kept[0].cancelled
-        while app.service.calls.count:
+        while app.runtime.calls.count:
             await asyncio.sleep(0)
         assert peer.answers == {}
         peer.close()

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 from fastrpc.testing import Client
-from fastrpc.versions import LATEST_LEGACY, MODERN
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLDER = os.path.join(REPOSITORY, "examples")

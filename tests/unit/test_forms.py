@@ -13,9 +13,9 @@ import pydantic
 import pytest
 
 from fastrpc import DefinitionError, Meta
-from fastrpc.questions.forms import fields_of
-from fastrpc.schema.shapes import Mismatch
-from fastrpc.versions import ELICITATION, RICH_QUESTIONS
+from fastrpc.client_requests.forms import fields_of
+from fastrpc.protocol.versions import ELICITATION, RICH_QUESTIONS
+from fastrpc.schema.converters import Mismatch
 
 
 class Color(enum.Enum):

@@ -10,7 +10,7 @@ from support.in_memory import ENVELOPE, RawConversation, in_loop
 
 from fastrpc import CallInfo, CallRecord, Contents, Context, Message, Server, Text, ToolError
 from fastrpc.errors import InvalidParams
-from fastrpc.versions import MODERN, VERSIONS
+from fastrpc.protocol.versions import MODERN, VERSIONS
 
 
 def app_of() -> Server:
@@ -196,7 +196,7 @@ def test_a_change_of_the_catalogue_is_seen_by_the_next_request() -> None:
         peer = RawConversation(app, "2025-11-25")
         for number in range(3):
             peer.say({"id": number, "method": "resources/read", "params": {"uri": "docs://text.md"}})
-        app.catalogue.resources.remove("docs://text.md")
+        app.registries.resources.remove("docs://text.md")
         await asyncio.sleep(0)
         peer.say({"id": 3, "method": "resources/read", "params": {"uri": "docs://text.md"}})
         assert (await peer.answer(3))["error"]["code"] == -32002

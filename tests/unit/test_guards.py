@@ -10,8 +10,8 @@ from support.in_memory import RawConversation, in_loop, with_client
 
 from fastrpc import CallInfo, Context, Server, ToolError
 from fastrpc.errors import InvalidParams
+from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 from fastrpc.testing import RemoteError
-from fastrpc.versions import LATEST_LEGACY, MODERN
 
 WAYS = ("inline", "context", "hooked", "coroutine", "waiting", "thread")
 

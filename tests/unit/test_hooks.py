@@ -14,8 +14,8 @@ from support.in_memory import with_client
 
 from fastrpc import Context, DefinitionError, Server, ToolError, ToolResult
 from fastrpc._core.call_info import CallInfo
+from fastrpc.protocol.versions import MODERN
 from fastrpc.testing import Client, RemoteError
-from fastrpc.versions import MODERN
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -234,7 +234,7 @@ def test_a_pattern_chooses_tools_and_the_others_keep_their_compiled_plan() -> No
         app.add_tool(tell, name=name)
     app.before(lambda call: call.arguments.update(text="seen"), tools="db_*")
     assert [call_once(app, name).text for name in ("db_read", "db_write", "ping")] == ["seen", "seen", ""]
-    plans = app.service.plans
+    plans = app.runtime.plans
     assert plans["ping"].around is None
     assert plans["db_read"].around is not None
 
@@ -246,8 +246,8 @@ app = fastrpc.Server("t")
 @app.tool
 def echo(text: str) -> str:
     return text
-app.service.plans
-late = ("hooks", "service.lifespan", "mounting", "proxy")
+app.runtime.plans
+late = ("engine.interceptors", "engine.lifespan", "mounting", "proxy")
 print([name for name in late if "fastrpc." + name in sys.modules])
 """
     run = [sys.executable, "-c", source]

@@ -15,7 +15,7 @@ import pytest
 
 from fastrpc.errors import ArgumentError, DefinitionError
 from fastrpc.schema import describe
-from fastrpc.schema.raw import Validator
+from fastrpc.schema.json_schema import Validator
 
 pytest.importorskip("jsonschema_rs", reason="the extra fastrpc-mcp[schema] is not installed")
 

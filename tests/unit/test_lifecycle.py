@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fastrpc import Server
-from fastrpc.errors import resembling
+from fastrpc.errors import suggest
+from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
 from fastrpc.transports.memory import MemoryTransport
-from fastrpc.versions import LEGACY_VERSIONS, MODERN
 
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -276,9 +276,9 @@ def test_an_unknown_tool_names_its_nearest() -> None:
 
 def test_names_that_were_meant_are_told_nearest_first_three_at_most_whatever_their_capitals() -> None:
     known = ["other", "list_dir", "list_of_files", "List_Files", "listfile"]
-    assert resembling("LIST_FILE", known) == ["List_Files", "listfile", "list_of_files"]
-    assert resembling("LIST_FILE", known, 1) == ["List_Files"]
-    assert resembling("nothing like it", known) == []
+    assert suggest("LIST_FILE", known) == ["List_Files", "listfile", "list_of_files"]
+    assert suggest("LIST_FILE", known, 1) == ["List_Files"]
+    assert suggest("nothing like it", known) == []
 
 
 @pytest.mark.parametrize(

@@ -72,13 +72,13 @@ def test_it_is_entered_once_before_the_first_call_and_left_with_the_last_client(
             assert [result.text for result in texts] == ["t", "t", "t"]
             assert life.events == ["enter t"]
         assert life.events == ["enter t", "leave"]
-        assert app.service.state is None
+        assert app.runtime.state is None
 
     run(conversation())
 
 
 def test_calls_wait_in_order_while_lists_and_handshakes_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastrpc.service.scope", None)  # a bridge of another test may stand there
+    monkeypatch.setattr("fastrpc.engine.runtime.scope", None)  # a bridge of another test may stand there
     life = Life()
     app = server_with(life)
 
@@ -96,11 +96,11 @@ def test_calls_wait_in_order_while_lists_and_handshakes_do_not(monkeypatch: pyte
             results = await asyncio.gather(*futures)
             assert [result["content"][0]["text"] for result in results] == ["0", "1", "2"]
             assert life.events == ["enter t", "MainThread", "MainThread", "MainThread"]
-            plan = app.service.plans["inline"]
+            plan = app.runtime.plans["inline"]
             assert plan.inline
-            assert app.service.calls.count == 0
+            assert app.runtime.calls.count == 0
             await client.call("inline", text="plans are made anew")
-            dispatcher = next(iter(app.service.dispatchers))
+            dispatcher = next(iter(app.runtime.dispatchers))
             dispatcher.begin = None  # from here on the connection calls it by itself
             assert (await client.call("inline", text="direct")).text == "direct"
 
@@ -120,7 +120,7 @@ def test_a_call_that_is_cancelled_while_it_waits_never_runs() -> None:
             life.gate.set()
             await client.call("waits")
             assert life.events == ["enter t"]
-            assert app.service.calls.count == 0
+            assert app.runtime.calls.count == 0
 
     run(conversation())
 
@@ -137,7 +137,7 @@ def test_a_failure_while_entering_fails_every_call_and_is_logged(caplog: pytest.
                 assert result.text == (
                     "the server could not start, its lifespan failed: ConnectionError: no database"
                 )
-            assert app.service.calls.count == 0
+            assert app.runtime.calls.count == 0
             assert len(await client.tools()) == 3
 
     run(conversation())

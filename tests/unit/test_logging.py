@@ -14,10 +14,10 @@ from support.in_memory import with_client
 
 from fastrpc import Context, Server, log_bridge
 from fastrpc.log_bridge import Bridge, bridge, level_of
-from fastrpc.session import LOG_LEVELS
+from fastrpc.protocol.lifecycle import LOG_LEVELS
+from fastrpc.protocol.versions import LEGACY_VERSIONS, LOG_KEY, MODERN, VERSIONS
 from fastrpc.testing import Client, RemoteError
 from fastrpc.transports.memory import MemoryTransport
-from fastrpc.versions import LEGACY_VERSIONS, LOG_KEY, MODERN, VERSIONS
 
 LEVELS = list(LOG_LEVELS)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastrpc._core.redaction import may_match
-from fastrpc.masking import PATTERNS, masked, masked_line
+from fastrpc.redaction import PATTERNS, masked, masked_line
 
 
 @pytest.mark.parametrize(

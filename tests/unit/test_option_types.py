@@ -14,16 +14,16 @@ import pytest
 
 import fastrpc
 from fastrpc import DefinitionError, Server, UsageError, options, tool
-from fastrpc.asking import ElicitResult, Form
-from fastrpc.catalogue.handlers import Handler
+from fastrpc.client_requests import ElicitResult, Form
+from fastrpc.client_requests.sampling import _OPTIONS as SAMPLING_OPTIONS
 from fastrpc.compat import FastMCP
-from fastrpc.prompts import Prompt
+from fastrpc.definitions.handler import Handler
+from fastrpc.definitions.prompt import Prompt
+from fastrpc.definitions.resource import CACHE_SCOPES, Provider, Resource, ResourceTemplate, _Readable
+from fastrpc.definitions.tool import EFFECTS, Tool
+from fastrpc.protocol.lifecycle import LOG_LEVELS
 from fastrpc.proxy.remote.address import Remote
 from fastrpc.proxy.targets import Command
-from fastrpc.questions import _OPTIONS as SAMPLING_OPTIONS
-from fastrpc.registry import EFFECTS, Tool
-from fastrpc.resources import CACHE_SCOPES, Provider, Resource, ResourceTemplate, _Readable
-from fastrpc.session import LOG_LEVELS
 from fastrpc.transports.http.app import LIMITS, PLACES
 from fastrpc.transports.http.settings import Settings
 
@@ -126,7 +126,8 @@ def test_what_is_asked_for_has_a_type_at_run_time() -> None:
 
 def test_the_types_cost_a_server_nothing() -> None:
     code = (
-        "import sys; from fastrpc import Context, Server, tool; import fastrpc.questions, fastrpc.types; "
+        "import sys; from fastrpc import Context, Server, tool; import fastrpc.content; "
+        "import fastrpc.client_requests.elicitation, fastrpc.client_requests.sampling; "
         "Server('x').tool(name='five', effect='read')(lambda: 5); "
         "print([name for name in ('typing', 'typing_extensions', 'fastrpc.options') if name in sys.modules])"
     )
@@ -145,16 +146,19 @@ def test_the_types_cost_a_server_nothing() -> None:
 PUBLIC = {
     "server.py": {"Server"},
     "context.py": {"Context", "Done"},
-    "registry.py": {"Tool", "tool"},
-    "prompts.py": {"Message", "Prompt"},
-    "completion.py": {"Completion", "Completions"},
-    "resources/__init__.py": {"Entry", "Resource", "ResourceTemplate", "Provider"},
-    "types.py": {
+    "definitions/tool.py": {"Tool", "tool"},
+    "definitions/prompt.py": {"Message", "Prompt"},
+    "definitions/completion.py": {"Completion", "Completions"},
+    "definitions/resource.py": {"Entry", "Resource", "ResourceTemplate", "Provider"},
+    "content.py": {
         *("Audio", "Content", "Contents", "EmbeddedResource", "Image", "ResourceLink", "Text", "ToolResult"),
     },
     "errors.py": {"ProtocolError", "ResourceNotFound", "ToolError"},
-    "questions/__init__.py": {"ElicitResult", "Form", "Question", "Roots", "Sample", "Sampling", "Visit"},
-    "ask/__init__.py": {"Choice", "Outcome", "ask_person"},
+    "client_requests/base.py": {"Question"},
+    "client_requests/elicitation.py": {"ElicitResult", "Form", "Visit"},
+    "client_requests/roots.py": {"Roots"},
+    "client_requests/sampling.py": {"Sample", "Sampling"},
+    "human_input/__init__.py": {"Choice", "Outcome", "ask_person"},
     "testing/__init__.py": {"Client"},
     "testing/results.py": {"CallResult", "CompletionResult", "PromptResult", "ReadResult", "RemoteError"},
     "testing/listening.py": {"Listening"},

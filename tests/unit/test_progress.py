@@ -16,9 +16,9 @@ from conftest import REPOSITORY
 from support.in_memory import with_client
 
 from fastrpc import Context, Server
-from fastrpc.calls.link import BURST
+from fastrpc.engine.outbound_channel import BURST
+from fastrpc.protocol.versions import LEGACY_VERSIONS, VERSIONS
 from fastrpc.testing import Client
-from fastrpc.versions import LEGACY_VERSIONS, VERSIONS
 
 EXAMPLE = os.path.join(REPOSITORY, "examples", "progress.py")
 

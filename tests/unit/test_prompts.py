@@ -13,11 +13,11 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from fastrpc import Context, DefinitionError, Image, Meta, ProtocolError, Server, Text, ToolError
+from fastrpc.content import Audio, EmbeddedResource, ResourceLink
+from fastrpc.definitions.prompt import Message, Prompt
 from fastrpc.errors import InvalidParams
-from fastrpc.prompts import Message, Prompt
+from fastrpc.protocol.versions import MODERN, SERVER_KEY, VERSIONS
 from fastrpc.testing import Client, RemoteError
-from fastrpc.types import Audio, EmbeddedResource, ResourceLink
-from fastrpc.versions import MODERN, SERVER_KEY, VERSIONS
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ICONS = [{"src": "https://example.com/a.png"}]

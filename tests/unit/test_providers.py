@@ -10,10 +10,10 @@ import pytest
 from support.in_memory import ask, every_version, read, refusal, with_client
 
 from fastrpc import Context, Server
+from fastrpc.definitions.resource import Entry
 from fastrpc.errors import DefinitionError
-from fastrpc.resources import Entry
+from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
 from fastrpc.testing import Client, RemoteError
-from fastrpc.versions import LEGACY_VERSIONS, MODERN
 
 THIRD = LEGACY_VERSIONS[2]
 
@@ -109,7 +109,7 @@ def test_a_cursor_of_a_provider_that_is_gone_is_refused() -> None:
     async def conversation(client: Client) -> None:
         cursor = (await client.request("resources/list"))["nextCursor"]
         assert "db://2" in str(await client.request("resources/list", {"cursor": cursor}))
-        app.catalogue.providers.remove("db")
+        app.registries.providers.remove("db")
         app.resources("logs")(Async)
         with pytest.raises(RemoteError, match="list again") as caught:
             await client.request("resources/list", {"cursor": cursor})

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fastrpc import Server
 from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded
+from fastrpc.protocol.lifecycle import Session
 from fastrpc.quotas import SESSION_BYTES, Quota, Quotas, size_of
-from fastrpc.session import Session
 from fastrpc.transports.memory import MemoryTransport
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
@@ -239,7 +239,7 @@ def test_what_a_stream_of_changes_keeps_is_bounded(id: Any, uris: list[str]) -> 
     transport.send(listen(id, uris))
     assert lines[-1]["error"]["code"] == -32602
     assert lines[-1]["error"]["message"].startswith("notifications")
-    assert app.service.quotas.used == 0
+    assert app.runtime.quotas.used == 0
     transport.send(listen(2, ["docs://a"]))
     assert lines[-1]["method"] == "notifications/subscriptions/acknowledged"
 
@@ -260,8 +260,8 @@ def test_streams_of_changes_are_bounded_together_and_free_what_they_kept() -> No
     app.resource_updated(uris[599])
     assert sum(line.get("method") == "notifications/resources/updated" for line in lines) == count - 1
     dispatcher.end_listening()
-    assert app.service.quotas.used == 0
+    assert app.runtime.quotas.used == 0
     transport.send(listen("last", uris))
-    assert app.service.quotas.used > 600_000
+    assert app.runtime.quotas.used > 600_000
     dispatcher.close()
-    assert app.service.quotas.used == 0
+    assert app.runtime.quotas.used == 0

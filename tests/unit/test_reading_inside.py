@@ -11,8 +11,8 @@ from typing import Any
 from support.in_memory import every_version, with_client
 
 from fastrpc import Context, Server, ToolError
+from fastrpc.protocol.versions import MODERN
 from fastrpc.testing import Client
-from fastrpc.versions import MODERN
 
 
 @every_version

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from fastrpc import Server
-from fastrpc.catalogue import Catalogue
-from fastrpc.catalogue.targets import collect, load_target
+from fastrpc.definitions.registry import Registries
+from fastrpc.definitions.tool import Tool, tool
+from fastrpc.engine.runtime import plan_of
 from fastrpc.errors import ArgumentError, DefinitionError, UsageError
-from fastrpc.registry import Tool, tool
-from fastrpc.service import plan_of
+from fastrpc.loader import collect, load_target
 
 SCHEMA = {
     "type": "object",
@@ -305,7 +305,7 @@ def test_a_registry_keeps_order_refuses_a_second_name_and_tells_of_changes():
         return ""
 
     changes = []
-    registry = Catalogue().tools
+    registry = Registries().tools
     registry.watchers.append(lambda kind: changes.append((kind, len(registry))))
     registry.add(first)
     registry.add(second, name="zweite", effect="read")
@@ -330,12 +330,12 @@ def test_a_method_marked_in_its_class_is_served_for_an_object():
             """Sell it."""
             return f"{self.name} sells {item}"
 
-    registry = Catalogue().tools
+    registry = Registries().tools
     added = registry.add(Shop("corner").sell)
     assert added.descriptor("2025-11-25")["title"] == "Sell"
     assert added.signature.call(added.function, added.signature.bind({"item": "tea"})) == "corner sells tea"
     with pytest.raises(DefinitionError, match=r"'self' is a method's own; add the method of an object"):
-        _ = Catalogue().tools.add(Shop.sell).signature
+        _ = Registries().tools.add(Shop.sell).signature
 
 
 def test_a_static_method_can_be_marked_on_either_side():
@@ -351,14 +351,14 @@ def test_a_static_method_can_be_marked_on_either_side():
             return f"{hour}"
 
     for function in (Shop.inside, Shop.outside):
-        mark = Catalogue().tools.add(function)
+        mark = Registries().tools.add(function)
         assert mark.signature.call(mark.function, mark.signature.bind({"hour": 8})) == "8"
 
 
 # --------------------------------------------------------------------------------- modules, targets
 
 TOOLS = """
-    from fastrpc.registry import tool
+    from fastrpc.definitions.tool import tool
 
     @tool
     def zebra() -> str:
@@ -404,11 +404,13 @@ def test_a_file_may_import_its_neighbours_and_serves_only_its_own_tools(folder):
 
 
 def test_a_package_gives_its_submodules_tools(folder):
-    folder("kit/__init__.py", "from fastrpc.registry import tool\n@tool\ndef base() -> str: return ''\n")
+    folder(
+        "kit/__init__.py", "from fastrpc.definitions.tool import tool\n@tool\ndef base() -> str: return ''\n"
+    )
     for name in ("b", "a", "_hidden"):
         folder(
             f"kit/{name}.py",
-            f"from fastrpc.registry import tool\n@tool\ndef from_{name}() -> str: return ''\n",
+            f"from fastrpc.definitions.tool import tool\n@tool\ndef from_{name}() -> str: return ''\n",
         )
     folder("kit/data/readme.txt", "no module")
     assert names_of(load_target("kit")) == ["base", "from_a", "from_b"]
@@ -457,7 +459,7 @@ def test_a_target_that_cannot_be_served_is_one_line(folder, target, said):
     folder("broken.py", "def f():\n    # a comment\n    1 / 0\nf()\n")
     folder("crooked.py", "def f(:\n")
     folder("lacking.py", "import no_such_library\n")
-    folder("unfit.py", "from fastrpc.registry import tool\n\n@tool\ndef f(x): ...\n")
+    folder("unfit.py", "from fastrpc.definitions.tool import tool\n\n@tool\ndef f(x): ...\n")
     folder("empty.py", "x = 1\n")
     with pytest.raises(UsageError) as caught:
         load_target(target)

@@ -11,13 +11,13 @@ import pytest
 from support.special_files import KINDS, at_most, make
 
 from fastrpc import Image, regular_files, settings
-from fastrpc.catalogue.targets import load_target
 from fastrpc.cli import _client_files, bridge, serve
 from fastrpc.compat.values import File
+from fastrpc.definitions.resource import opened
 from fastrpc.errors import DefinitionError, UsageError
+from fastrpc.loader import load_target
 from fastrpc.processes import OutputFile
 from fastrpc.proxy.remote.address import Remote
-from fastrpc.resources import opened
 from fastrpc.transports.http.auth import TokenFile
 from fastrpc.transports.http.settings import Settings as HttpSettings
 from fastrpc.transports.trace import Trace

@@ -15,11 +15,12 @@ import pytest
 from support.in_memory import ask, every_version, read, refusal, with_client
 
 from fastrpc import Context, Image, Server, Text, ToolError
+from fastrpc.content import Contents, EmbeddedResource, ResourceLink
+from fastrpc.definitions.resource import guessed_type
 from fastrpc.errors import DefinitionError, ResourceNotFound
-from fastrpc.resources import Contents, guessed_type, uri_templates
+from fastrpc.protocol import uri_template
+from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
 from fastrpc.testing import Client, RemoteError
-from fastrpc.types import EmbeddedResource, ResourceLink
-from fastrpc.versions import LEGACY_VERSIONS, MODERN
 
 _, _, THIRD, FOURTH = LEGACY_VERSIONS
 
@@ -400,21 +401,21 @@ def test_the_length_of_a_uri_is_looked_at_before_anything_else(
     app = serving(lambda: "", "docs://guide")
     for number in range(3):
         app.resource(f"docs{number}://{{id}}")(lambda_of("id", "id"))
-    normal = uri_templates.encoded
+    normal = uri_template.encoded
 
     def encoded(text: str, allowed: frozenset[str]) -> str:
-        assert len(text) <= uri_templates.LONGEST
+        assert len(text) <= uri_template.LONGEST
         return normal(text, allowed)
 
-    monkeypatch.setattr(uri_templates, "encoded", encoded)
+    monkeypatch.setattr(uri_template, "encoded", encoded)
     methods = ["resources/read"]
     if version != MODERN:
         methods += ["resources/subscribe", "resources/unsubscribe"]
     for method in methods:
-        error = refusal(app, method, {"uri": "docs0://" + "ü" * uri_templates.LONGEST}, version)
+        error = refusal(app, method, {"uri": "docs0://" + "ü" * uri_template.LONGEST}, version)
         assert (error.code, error.message) == (-32602, "uri: expected at most 16384 characters, got 16392")
-    template = uri_templates.Template("docs://{id}")
-    assert template.match("docs://" + "ü" * uri_templates.LONGEST) is None
+    template = uri_template.Template("docs://{id}")
+    assert template.match("docs://" + "ü" * uri_template.LONGEST) is None
 
 
 def test_a_uri_is_encoded_once_whatever_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -422,13 +423,13 @@ def test_a_uri_is_encoded_once_whatever_there_is(monkeypatch: pytest.MonkeyPatch
     for number in range(20):
         app.resource(f"docs://{number}/{{id}}")(lambda_of("id", "id"))
     encoded: list[str] = []
-    normal = uri_templates._escaped
+    normal = uri_template._escaped
 
     def escaped(text: str, allowed: frozenset[str]) -> str:
         encoded.append(text)
         return normal(text, allowed)
 
-    monkeypatch.setattr(uri_templates, "_escaped", escaped)
+    monkeypatch.setattr(uri_template, "_escaped", escaped)
     uri = "docs://ü/" + "ü" * 300
     error = refusal(app, "resources/read", {"uri": uri})
     assert encoded == [uri]
@@ -585,7 +586,7 @@ def test_a_session_keeps_what_was_subscribed(version: str) -> None:
     app.resource("db://{id}")(one_text)
 
     async def conversation(client: Client) -> None:
-        [dispatcher] = app.service.dispatchers
+        [dispatcher] = app.runtime.dispatchers
         for uri in ("docs://thing", "db://5", "db://5", "db://ü"):
             assert await client.request("resources/subscribe", {"uri": uri}) == {}
         assert dispatcher.session.subscriptions == {"docs://thing", "db://5", "db://%C3%BC"}
@@ -638,7 +639,7 @@ EXAMPLE = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "resou
 
 @every_version
 def test_the_examples_files_are_those_of_its_folder(version: str) -> None:
-    from fastrpc.catalogue.targets import load_target
+    from fastrpc.loader import load_target
 
     app = load_target(EXAMPLE)
     assert "Serve with" in read(app, "source://resources.py", version)[0]["text"]

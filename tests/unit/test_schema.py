@@ -17,9 +17,9 @@ import pytest
 from msgspec import Meta
 from typing_extensions import TypeAliasType
 
+from fastrpc.content import Image, Text, ToolResult
 from fastrpc.errors import ArgumentError
 from fastrpc.schema import describe
-from fastrpc.types import Image, Text, ToolResult
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

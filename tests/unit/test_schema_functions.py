@@ -176,8 +176,8 @@ def test_plain_tools_are_described_without_importing_what_start_up_cannot_afford
         import sys
         sys.path.insert(0, {ROOT!r})
         before = set(sys.modules)
-        from fastrpc.catalogue import Catalogue
-        from fastrpc.registry import tool
+        from fastrpc.definitions.registry import Registries
+        from fastrpc.definitions.tool import tool
 
         @tool(effect="read")
         def echo(text: str, times: int = 1, loud: bool = False, factor: float = 1.0) -> str:
@@ -188,7 +188,7 @@ def test_plain_tools_are_described_without_importing_what_start_up_cannot_afford
         def gather(names: list[str], table: dict[str, int], limit: int | None = None) -> dict:
             return {{}}
 
-        registry = Catalogue().tools
+        registry = Registries().tools
         registry.add(echo)
         registry.add(gather)
         for each in registry:

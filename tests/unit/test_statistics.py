@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastrpc import log
+from fastrpc import diagnostics
 from fastrpc.telemetry.observers import Observers
 from fastrpc.telemetry.statistics import (
     MOST_NAMES,
@@ -141,11 +141,11 @@ def test_text_goes_to_standard_error_and_waits_for_a_reader_only_so_long(
 ) -> None:
     import os
 
-    monkeypatch.setattr(log, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(diagnostics, "WAIT_SECONDS", 0.05)
     read, write = os.pipe()
     with open(read, "rb"), open(write, "w") as pipe:
         monkeypatch.setattr("sys.stderr", pipe)
-        assert log.write_text("one µs\n")
+        assert diagnostics.write_text("one µs\n")
         assert os.read(read, 100) == "one µs\n".encode()
         os.set_blocking(write, False)
         try:
@@ -154,7 +154,7 @@ def test_text_goes_to_standard_error_and_waits_for_a_reader_only_so_long(
         except BlockingIOError:
             pass
         os.set_blocking(write, True)
-        assert not log.write_text("nobody reads this\n")
+        assert not diagnostics.write_text("nobody reads this\n")
 
 
 def test_draining_hands_over_what_there_is_though_more_keeps_coming() -> None:

@@ -16,9 +16,9 @@ from support.in_memory import with_client
 from support.stdio import MODERN_META, serve
 
 from fastrpc import Server
+from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, SUBSCRIPTION_KEY, VERSIONS
 from fastrpc.testing import Client, RemoteError
 from fastrpc.transports.memory import MemoryTransport
-from fastrpc.versions import LEGACY_VERSIONS, MODERN, SUBSCRIPTION_KEY, VERSIONS
 
 TOOLS = "notifications/tools/list_changed"
 RESOURCES = "notifications/resources/list_changed"

@@ -11,8 +11,8 @@ import pytest
 
 from fastrpc import Context, Server, ToolError
 from fastrpc.errors import FastrpcError
+from fastrpc.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS, MODERN, VERSIONS
 from fastrpc.testing import Client, RemoteError
-from fastrpc.versions import LATEST_LEGACY, LEGACY_VERSIONS, MODERN, VERSIONS
 
 OLDEST, SECOND, THIRD, FOURTH = LEGACY_VERSIONS
 
@@ -212,7 +212,7 @@ def test_a_stream_that_the_server_ends_is_at_its_end() -> None:
 
     async def conversation(client: Client) -> None:
         async with client.listen(tools=True) as changes:
-            for dispatcher in list(app.service.dispatchers):
+            for dispatcher in list(app.runtime.dispatchers):
                 dispatcher.end_listening()
             assert [change async for change in changes] == []
             assert changes.end is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fastrpc import log
+from fastrpc import diagnostics
 from fastrpc.transports.http.auth import TokenFile
 from fastrpc.transports.http.guard import Refused
 
@@ -33,7 +33,7 @@ class Watched:
         self.path = path
         self.logged: list[tuple[str, str]] = []
         self.clock = Clock()
-        monkeypatch.setattr(log, "write", lambda level, message: self.logged.append((level, message)))
+        monkeypatch.setattr(diagnostics, "write", lambda level, message: self.logged.append((level, message)))
         self.write(TOKEN)
         self.file = TokenFile(str(path), self.clock)
 

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from fastrpc import DefinitionError, Server, ToolResult
-from fastrpc.testing import Client
-from fastrpc.types import (
+from fastrpc.content import (
     Audio,
     Content,
     EmbeddedResource,
@@ -26,7 +25,8 @@ from fastrpc.types import (
     checked_extensions,
     checked_meta,
 )
-from fastrpc.versions import MODERN, VERSIONS, knows_content
+from fastrpc.protocol.versions import MODERN, VERSIONS, knows_content
+from fastrpc.testing import Client
 
 jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="needs the extra 'schema'")
 from support.schema_recorder import Schema  # noqa: E402

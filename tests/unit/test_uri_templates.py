@@ -7,7 +7,7 @@ import time
 import pytest
 
 from fastrpc.errors import DefinitionError
-from fastrpc.resources.uri_templates import LONGEST, Template
+from fastrpc.protocol.uri_template import LONGEST, Template
 
 # The variables and the examples of levels 1 to 3 of RFC 6570, sections 1.2 and 3.2, as (template, URI).
 VALUES = {

@@ -12,8 +12,7 @@ from support.in_memory import refusal
 
 from fastrpc import DefinitionError, Server
 from fastrpc.methods import METHODS, NOTIFICATIONS
-from fastrpc.testing import Client
-from fastrpc.versions import (
+from fastrpc.protocol.versions import (
     CONTENT_SINCE,
     MODERN,
     SERVER_KEY,
@@ -23,6 +22,7 @@ from fastrpc.versions import (
     known,
     knows_content,
 )
+from fastrpc.testing import Client
 
 # Members that exist and are never sent, with the reason.
 UNSERVED = {

@@ -45,7 +45,7 @@ async def load(
     """
     if networks is None:
         return await _load(address, deadline, limit, None)
-    from fastrpc.checking_proxy import CheckingProxy
+    from fastrpc.egress_proxy import CheckingProxy
 
     async with CheckingProxy(allow=networks, connections=CONNECTIONS) as proxy:
         try:

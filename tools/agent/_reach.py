@@ -2,7 +2,7 @@
 
 Who calls over standard input and output runs the server and may reach what it reaches. Over HTTP callers
 are others: what they name, and what the pages that they name load, must not be this machine or its network.
-The setting FASTRPC_REACH says otherwise. The rule is `fastrpc.checking_proxy`'s; nothing is looked up here.
+The setting FASTRPC_REACH says otherwise. The rule is `fastrpc.egress_proxy`'s; nothing is looked up here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tool AskUserQuestion: has the person choose, and returns what they chose or that they did not.
 
-How they are asked is the affair of `fastrpc.ask`. Here the questions are read, strictly in what they
+How they are asked is the affair of `fastrpc.human_input`. Here the questions are read, strictly in what they
 mean and leniently in how models write them, and the outcome is written.
 """
 
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from fastrpc.ask import Choice
+    from fastrpc.human_input import Choice
 
 FORM = '{"questions":[{"text":"Which database?","options":["PostgreSQL","SQLite"]}]}'
 
@@ -33,7 +33,7 @@ async def ask_user_question(
     questions_json: Annotated[str, "JSON string with questions and options"], ctx: Context
 ) -> ToolResult:
     """Ask interactive multiple-choice questions via TUI"""
-    from fastrpc.ask import ask_person, listed
+    from fastrpc.human_input import ask_person, listed
 
     choices = choices_of(questions_json)
     outcome = await ask_person(ctx, choices)
@@ -90,7 +90,7 @@ def _parsed(text: str) -> Any:
 
 
 def _choice_of(question: Any, place: str) -> Choice:
-    from fastrpc.ask import Choice
+    from fastrpc.human_input import Choice
 
     if not isinstance(question, dict):
         _refuse(f"{place}: expected an object with text and options, got {_shown(question)}")

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from fastrpc.errors import DefinitionError
-from fastrpc.masking import MASK, SHORTEST
-from fastrpc.versions import VERSIONS
+from fastrpc.protocol.versions import VERSIONS
+from fastrpc.redaction import MASK, SHORTEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 
-from fastrpc import log
+from fastrpc import diagnostics
+from fastrpc.engine.json_encoding import to_json
 from fastrpc.errors import ToolError
 from fastrpc.proxy.remote.events import Events
 from fastrpc.proxy.remote.transport import PAUSES, SILENT_SECONDS, STEADY_SECONDS, check_answers, parsed
 from fastrpc.proxy.remote.wire import JSON, LONGEST_BODY, STREAM, Refused, Unreachable, WireError
 from fastrpc.proxy.requests import RemoteError, SessionGone
-from fastrpc.results import to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class SessionTransport:
         except (ToolError, RemoteError) as error:
             self._client.fail(pending, error)
         except Exception as error:  # the caller must not hang
-            log.write("error", f"{pending.method} failed on the way to the server behind", error)
+            diagnostics.write("error", f"{pending.method} failed on the way to the server behind", error)
             self._client.fail(pending, WireError(f"the request could not be sent: {error!r:.200}"))
 
     async def _post(self, pending: PendingRequest, message: dict[str, Any]) -> None:
@@ -135,7 +135,7 @@ class SessionTransport:
                 if error.status < 500 and error.status != 429:
                     raise
             except WireError as error:
-                log.write("info", f"an answer is still on its way: {error}")
+                diagnostics.write("info", f"an answer is still on its way: {error}")
             attempts = 0 if events.last_id != last_id else attempts + 1
 
     @staticmethod
@@ -191,7 +191,7 @@ class SessionTransport:
                             return  # the server offers no stream
                         events = Events(LONGEST_BODY)
             except WireError as error:
-                log.write("info", f"the stream of what comes unasked broke: {error}")
+                diagnostics.write("info", f"the stream of what comes unasked broke: {error}")
             if self._client.loop.time() - began > STEADY_SECONDS:
                 attempts = 0
             await asyncio.sleep(self._pause(events, attempts))

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 from urllib.parse import urljoin, urlsplit
 
-from fastrpc import log
+from fastrpc import diagnostics
+from fastrpc.engine.json_encoding import to_json
 from fastrpc.errors import ToolError
 from fastrpc.proxy.remote.events import Events
 from fastrpc.proxy.remote.transport import parsed
 from fastrpc.proxy.remote.wire import JSON, LONGEST_BODY, STREAM, WireError
-from fastrpc.results import to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class SseTransport:
         except WireError as error:
             reason = str(error)
         except Exception as error:  # the caller must not hang
-            log.write("error", "the stream of the server behind cannot be read", error)
+            diagnostics.write("error", "the stream of the server behind cannot be read", error)
             reason = f"its stream cannot be read: {error!r:.200}"
         self._set_endpoint(None)
         self._client.end(reason)

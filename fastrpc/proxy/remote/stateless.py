@@ -10,16 +10,16 @@ from __future__ import annotations
 import asyncio
 from base64 import b64encode
 
-from fastrpc import log
+from fastrpc import diagnostics
+from fastrpc.engine.json_encoding import to_json
 from fastrpc.errors import ToolError
+from fastrpc.protocol.versions import CAPABILITIES_KEY, CLIENT_KEY, LOG_KEY, MODERN, SERVER_KEY, VERSION_KEY
 from fastrpc.proxy.remote.address import is_header_name
 from fastrpc.proxy.remote.events import Events
 from fastrpc.proxy.remote.transport import PAUSES, SILENT_SECONDS, STEADY_SECONDS, check_answers, parsed
 from fastrpc.proxy.remote.wire import JSON, LONGEST_BODY, STREAM, Refused, WireError
 from fastrpc.proxy.requests import RemoteError
-from fastrpc.results import to_json
 from fastrpc.transports.http.headers import NAMED, parameter_headers
-from fastrpc.versions import CAPABILITIES_KEY, CLIENT_KEY, LOG_KEY, MODERN, SERVER_KEY, VERSION_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class StatelessTransport:
         except (ToolError, RemoteError) as error:
             self._client.fail(pending, error)
         except Exception as error:  # the caller must not hang
-            log.write("error", f"{pending.method} failed on the way to the server behind", error)
+            diagnostics.write("error", f"{pending.method} failed on the way to the server behind", error)
             self._client.fail(pending, WireError(f"the request could not be sent: {error!r:.200}"))
 
     async def _read(self, answer: Answer, pending: PendingRequest) -> None:
@@ -149,7 +149,7 @@ class StatelessTransport:
         try:
             await asyncio.wait_for(acknowledged.wait(), ACKNOWLEDGED_SECONDS)
         except asyncio.TimeoutError:
-            log.write("warning", "the server behind has not agreed to tell of its changes yet")
+            diagnostics.write("warning", "the server behind has not agreed to tell of its changes yet")
         if before is not None:
             before.cancel()
 
@@ -160,16 +160,16 @@ class StatelessTransport:
             try:
                 await self._read_stream(wanted, acknowledged)
             except RemoteError as error:
-                log.write("info", f"the server behind tells of no changes: {error}")
+                diagnostics.write("info", f"the server behind tells of no changes: {error}")
                 acknowledged.set()
                 return
             except Refused as error:
                 if error.status < 500 and error.status != 429:
-                    log.write("info", f"the server behind tells of no changes: {error}")
+                    diagnostics.write("info", f"the server behind tells of no changes: {error}")
                     acknowledged.set()
                     return
             except WireError as error:
-                log.write("info", f"the stream of changes broke: {error}")
+                diagnostics.write("info", f"the stream of changes broke: {error}")
             if self._client.loop.time() - began > STEADY_SECONDS:
                 attempts = 0
             await asyncio.sleep(PAUSES[min(attempts, len(PAUSES) - 1)])

@@ -21,6 +21,7 @@ from fastrpc.errors import (
     ProtocolError,
     UsageError,
 )
+from fastrpc.protocol.versions import BATCHES, CAPABILITIES_KEY, LEGACY_VERSIONS, MODERN, VERSION_KEY
 from fastrpc.transports.http.auth import WELL_KNOWN, authenticator_from
 from fastrpc.transports.http.exchange import ANSWER, ENDS, PAUSED, SILENT, STOPPED, Exchange
 from fastrpc.transports.http.guard import Guard, Refused, preflight_headers
@@ -35,7 +36,6 @@ from fastrpc.transports.http.request import BEGUN_KEY, Request, modern_status
 from fastrpc.transports.http.sessions import Session, Sessions
 from fastrpc.transports.http.sse import SseEndpoint
 from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
-from fastrpc.versions import BATCHES, CAPABILITIES_KEY, LEGACY_VERSIONS, MODERN, VERSION_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class HttpApp:
         self._sse = sse
         self._idle: dict[str | None, list[Exchange]] = {None: []}  # by the version without a session
         self._message = Message()
-        self._service: Any = None
+        self._runtime: Any = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         kind = scope["type"]
@@ -167,13 +167,13 @@ class HttpApp:
         for idle in self._idle.values():
             while idle:
                 idle.pop().close()
-        if self._service is not None:
-            await self._service.leave()
+        if self._runtime is not None:
+            await self._runtime.leave()
 
     def new_exchange(self) -> Exchange:
         """Return an exchange with a main connection of its own."""
         dispatcher = self.connect()
-        self._service = dispatcher.service
+        self._runtime = dispatcher.runtime
         return Exchange(dispatcher, asyncio.get_running_loop())
 
     # --- routes -------------------------------------------------------------------------------------------
@@ -479,7 +479,7 @@ class HttpApp:
         session = self.sessions.open(request.principal, asyncio.get_running_loop())
         if session is None:
             raise Refused(429, "Too many sessions are open", headers=[(b"retry-after", b"60")])
-        self._service = session.dispatcher.service
+        self._runtime = session.dispatcher.runtime
         exchange = session.exchange()
         answer = exchange.receive(body)
         if answer is None:  # a server behind this one is asked first

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 
-from fastrpc import log
+from fastrpc import diagnostics
 from fastrpc.transports.http.app import GRACE_SECONDS, HttpApp
 
 TYPE_CHECKING = False
@@ -79,4 +79,4 @@ def _forget(app: HttpApp) -> None:
     try:
         app.sessions.end_all("The server has ended")
     except RuntimeError as error:  # of something that still wanted to tell the loop
-        log.write("debug", f"sessions of a closed loop: {error}")
+        diagnostics.write("debug", f"sessions of a closed loop: {error}")

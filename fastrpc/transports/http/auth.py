@@ -14,9 +14,9 @@ from hashlib import sha256
 from hmac import compare_digest
 from time import monotonic
 
-from fastrpc import log
+from fastrpc import diagnostics
 from fastrpc.errors import FAILURES, UsageError
-from fastrpc.masking import hide
+from fastrpc.redaction import hide
 from fastrpc.regular_files import open_regular
 from fastrpc.transports.http.guard import Admission, Refused
 from fastrpc.transports.http.token_source import InsufficientScope, InvalidToken
@@ -225,7 +225,7 @@ class TokenFile(Tokens):
             self._note_trouble(str(error), self._right_at + FILE_GRACE_SECONDS - now)
         else:
             if self._trouble:
-                log.write("warning", f"--token-file: {self._path} is right again")
+                diagnostics.write("warning", f"--token-file: {self._path} is right again")
             self._trouble, self._is_shut, self._right_at = "", False, now
 
     def _note_trouble(self, trouble: str, seconds_left: float) -> None:
@@ -234,7 +234,7 @@ class TokenFile(Tokens):
             what = f"its tokens stay good for {seconds_left:.0f} s, then they open nothing"
             if is_shut:
                 what = "its tokens open nothing until it is right again"
-            log.write("error", f"{trouble}; {what}")
+            diagnostics.write("error", f"{trouble}; {what}")
         self._trouble, self._is_shut = trouble, is_shut
 
     def _read(self) -> None:
@@ -283,7 +283,7 @@ class AskedTokens:
             if isawaitable(principal):
                 principal = await principal
         except FAILURES as error:  # whose words may well be the token: KeyError's are
-            log.write("error", f"token=: the function has raised {type(error).__name__}")
+            diagnostics.write("error", f"token=: the function has raised {type(error).__name__}")
             raise Refused(500, "Internal error; see the server's log", -32603) from None
         if principal is None:
             return None

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from time import monotonic
 
+from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
 from fastrpc.transports.http.guard import Refused, Unsettled
 from fastrpc.transports.http.headers import HeaderMismatch, decoded, parameter_headers
 from fastrpc.transports.http.request import Request
-from fastrpc.versions import LEGACY_VERSIONS, MODERN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

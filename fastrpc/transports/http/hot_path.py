@@ -18,7 +18,7 @@ from __future__ import annotations
 from contextvars import copy_context
 from time import monotonic
 
-from fastrpc import forks, log
+from fastrpc import diagnostics, forks
 from fastrpc.errors import FAILURES, InternalError
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.begun import Begun
@@ -88,7 +88,7 @@ class HotPath:
             for shared in self._shared_in_sessions.values():
                 shared.dispatcher.quiet()
         except FAILURES as error:
-            log.write("error", "the tools cannot be planned", error)
+            diagnostics.write("error", "the tools cannot be planned", error)
             return False
         self._plans = self._shared.connection.plans
         return True

@@ -14,7 +14,7 @@ import asyncio
 from hashlib import sha256
 from time import monotonic, time
 
-from fastrpc import log
+from fastrpc import diagnostics
 from fastrpc.errors import UsageError
 from fastrpc.transports.http.guard import HOST, Admission, Refused, is_loopback
 from fastrpc.transports.http.token_source import InsufficientScope, InvalidToken
@@ -232,7 +232,7 @@ class Issuer:
                 keys = await asyncio.wait_for(self._keys_from(client), ALL_FETCHES_SECONDS)
         except Exception as error:  # whatever another server sends
             words = str(error) if isinstance(error, Unavailable) else f"({type(error).__name__})"
-            log.write("error", f"{self.address}: its keys cannot be fetched: {words}")
+            diagnostics.write("error", f"{self.address}: its keys cannot be fetched: {words}")
             self._trouble = True
         else:
             self._keys = [key for key in keys[:MOST_KEYS] if isinstance(key, dict)]

@@ -7,7 +7,7 @@ long is for each connection to say (`protocol.Protocol.look`).
 
 from __future__ import annotations
 
-from fastrpc import log
+from fastrpc import diagnostics
 from fastrpc.transports.http.connections import Connections
 
 TYPE_CHECKING = False
@@ -45,5 +45,5 @@ class Monitor:
             try:
                 connection.look(self.now)
             except Exception as error:
-                log.write("error", "a connection could not be looked at", error)
+                diagnostics.write("error", "a connection could not be looked at", error)
                 connection.transport.abort()

@@ -47,18 +47,18 @@ def serve(
     on_ready: Callable[[], object],
     group: WorkerGroup | None = None,
 ) -> Any:
-    """Serve in this process until a signal comes; return the service. `server` is a `fastrpc.Server`."""
-    service = server.service
-    service.secret = settings.secret
+    """Serve in this process until a signal comes; return the runtime. `server` is a `fastrpc.Server`."""
+    runtime = server.runtime
+    runtime.secret = settings.secret
     application = server.asgi(**settings.application)
     report = server.print_statistics() if settings.stats else None
     try:
-        run_in_loop(_serve(application, service, settings, sockets, on_ready, group))
+        run_in_loop(_serve(application, runtime, settings, sockets, on_ready, group))
     finally:
         server.drain_observers()
         if report is not None:
             report.end()
-    return service
+    return runtime
 
 
 def run_in_loop(serving: Any) -> None:
@@ -68,7 +68,7 @@ def run_in_loop(serving: Any) -> None:
 
 async def _serve(
     application: Any,
-    service: Any,
+    runtime: Any,
     settings: Settings,
     sockets: list[socket.socket],
     on_ready: Callable[[], object],
@@ -81,8 +81,8 @@ async def _serve(
     if group is not None:
         from fastrpc.transports.http.relay import Relay
 
-        relay = Relay(app, group.folder, group.number, group.count, service.tell_of_update)
-        service.share_update = relay.tell
+        relay = Relay(app, group.folder, group.number, group.count, runtime.tell_of_update)
+        runtime.share_update = relay.tell
         await relay.begin()
     http = HttpServer(
         app,
@@ -104,7 +104,7 @@ async def _serve(
         forks.forget(http.let_go)
     if relay is not None:
         await relay.close()
-    await leave(service)
+    await leave(runtime)
 
 
 def _traced(front: Any, settings: Settings, group: WorkerGroup | None) -> Any:
@@ -134,11 +134,11 @@ def _on_parent(loop: asyncio.AbstractEventLoop, http: Any, channel: socket.socke
         http.end()
 
 
-async def leave(service: Any) -> None:
+async def leave(runtime: Any) -> None:
     """Leave what was entered for calls, and end what is left of them. Bounded in time."""
-    for dispatcher in list(service.dispatchers):
+    for dispatcher in list(runtime.dispatchers):
         dispatcher.close()
-    await service.leave()
+    await runtime.leave()
     rest = {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
     for task in rest:
         task.cancel()

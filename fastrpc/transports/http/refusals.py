@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from time import monotonic
 
-from fastrpc import log
+from fastrpc import diagnostics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Count:
     def close(self) -> None:
         """Say how many were left out, if any were, and begin anew."""
         if self.left_out:
-            log.write("info", f"{self.status}: {self.left_out} more within {SECONDS:g} s")
+            diagnostics.write("info", f"{self.status}: {self.left_out} more within {SECONDS:g} s")
         self.lines = self.left_out = 0
         self.ends_at = 0.0
 
@@ -71,14 +71,14 @@ def note(status: int, reason: str | bytes, *, method: str = "", path: str = "", 
     `reason` is what the client was told: the words, or the JSON-RPC error that has them. `client` is ASGI's:
     address and port, or None.
     """
-    if log.level() > log.LEVELS["info"]:
+    if diagnostics.level() > diagnostics.LEVELS["info"]:
         return
     count = _counts.get(status)
     if count is None:
         count = _counts[status] = Count(status)
     if count.admits():
         what = f" {method:.20} {path.replace(' ', '%20'):.200}" if method else ""
-        log.write("info", f"{status}{what}{_from(client)}: {_words(reason):.400}")
+        diagnostics.write("info", f"{status}{what}{_from(client)}: {_words(reason):.400}")
 
 
 def flush() -> None:

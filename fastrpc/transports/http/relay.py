@@ -13,12 +13,12 @@ import asyncio
 import json
 import os
 
-from fastrpc import log
+from fastrpc import diagnostics
 from fastrpc.errors import ProtocolError
+from fastrpc.protocol.versions import MODERN
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.request import error_line
 from fastrpc.transports.http.session_ids import worker_of
-from fastrpc.versions import MODERN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class Relay:
             await asyncio.wait_for(writer.drain(), NEWS_SECONDS)
             writer.close()
         except (OSError, asyncio.TimeoutError) as error:
-            log.write("info", f"worker {other} was not told of {uri:.200}: {type(error).__name__}")
+            diagnostics.write("info", f"worker {other} was not told of {uri:.200}: {type(error).__name__}")
 
     def _path(self, number: int) -> str:
         return os.path.join(self._folder, str(number))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from fastrpc import log
+from fastrpc import diagnostics
 from fastrpc._core.encode import dumps
 from fastrpc.errors import FAILURES, InternalError, ProtocolError
 from fastrpc.transports.http import refusals
@@ -81,9 +81,9 @@ class Request:
         except ProtocolError as error:
             await self.refuse(ERROR_STATUS.get(error.code, 400), error)
         except Stalled:
-            log.write("info", f"{self.method} {self.path:.200}: the client reads no more")
+            diagnostics.write("info", f"{self.method} {self.path:.200}: the client reads no more")
         except FAILURES as error:
-            log.write("error", f"{self.method} {self.path:.200} failed inside fastrpc", error)
+            diagnostics.write("error", f"{self.method} {self.path:.200} failed inside fastrpc", error)
             if not self.begun:
                 await self.refuse(500, InternalError("Internal error; see the server's log"))
         finally:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from fastrpc.log import write_line
+from fastrpc.diagnostics import write_line
 from fastrpc.transports.http.process import serve
 from fastrpc.transports.http.settings import Settings
 from fastrpc.transports.http.sockets import listen, place_of
@@ -31,10 +31,10 @@ def run(make: Callable[[], Any], settings: Settings) -> None:
     url = _url(settings, sockets[0])
     if settings.application.get("auth_servers"):
         settings.application.setdefault("resource", url)
-    service: Any = None
+    runtime: Any = None
     try:
         if settings.workers == 1:
-            service = serve(make(), settings, sockets[0], lambda: announce(url))
+            runtime = serve(make(), settings, sockets[0], lambda: announce(url))
         else:
             from fastrpc.transports.http.workers import Workers
 
@@ -45,8 +45,8 @@ def run(make: Callable[[], Any], settings: Settings) -> None:
             found.close()
         if path is not None and place_of(path) == place:  # not the next server's, which has begun meanwhile
             os.unlink(path)
-    if service is not None:
-        service.leave_threads_behind()
+    if runtime is not None:
+        runtime.leave_threads_behind()
 
 
 def _url(settings: Settings, sockets: list[socket.socket]) -> str:

@@ -13,12 +13,12 @@ from functools import partial
 from time import monotonic
 
 from fastrpc.errors import InternalError
+from fastrpc.protocol.versions import LATEST_LEGACY
 from fastrpc.quotas import Quota
 from fastrpc.transports.http import streams
 from fastrpc.transports.http.exchange import ENDS, MESSAGE, PAUSED, Exchange
 from fastrpc.transports.http.session_ids import new_id
 from fastrpc.transports.http.streams import Reader, Store, Stream, priming
-from fastrpc.versions import LATEST_LEGACY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class Sessions:
         if self._is_full(principal) and not self._end_idle_one(principal):
             return None
         session = Session(principal, self._connect, loop, self._store, self._idle_exchanges)
-        of_caller = session.dispatcher.service.quotas.of(principal)
+        of_caller = session.dispatcher.runtime.quotas.of(principal)
         if of_caller.make_room is None:
             of_caller.make_room = partial(self._end_idle_one, principal, but_last=True)
         session.dispatcher.session.quota.outer = of_caller

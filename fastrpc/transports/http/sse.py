@@ -67,7 +67,7 @@ class SseEndpoint:
         self._sessions[session.id] = session
         dispatcher = session.exchange.dispatcher
         dispatcher.principal = request.principal
-        dispatcher.session.quota.outer = dispatcher.service.quotas.of(request.principal)
+        dispatcher.session.quota.outer = dispatcher.runtime.quotas.of(request.principal)
         request.watch(session.exchange.bell.ring)
         try:
             await request.begin()

@@ -16,7 +16,7 @@ import socket
 import sys
 from time import monotonic
 
-from fastrpc import log
+from fastrpc import diagnostics
 from fastrpc.errors import DefinitionError, UsageError
 from fastrpc.transports.http.process import WorkerGroup, receive_byte, serve
 from fastrpc.transports.http.signals import Signals
@@ -156,9 +156,9 @@ class Workers:
         except SystemExit as leaving:
             code = leaving.code if isinstance(leaving.code, int) else 1
         except BaseException as error:
-            log.write("error", f"worker {worker.number} failed", error)
+            diagnostics.write("error", f"worker {worker.number} failed", error)
         finally:
-            log.finish()
+            diagnostics.finish()
             for stream in (sys.stdout, sys.stderr):
                 try:
                     stream.flush()
@@ -236,17 +236,19 @@ class Workers:
         if not self._announced and not worker.ready:
             self._exit_code = code if code > 0 else 1
             if code <= 0:
-                log.write("error", f"worker {worker.number} (process {pid}) ended {how} before it was ready")
+                diagnostics.write(
+                    "error", f"worker {worker.number} (process {pid}) ended {how} before it was ready"
+                )
             self._end()
         elif worker.young_deaths >= len(PAUSES):
-            log.write(
+            diagnostics.write(
                 "error", f"worker {worker.number} has died {worker.young_deaths} times in a row; all is ended"
             )
             self._exit_code = 1
             self._end()
         else:
             pause = PAUSES[worker.young_deaths]
-            log.write(
+            diagnostics.write(
                 "error", f"worker {worker.number} (process {pid}) ended {how}; another one takes its place"
             )
             worker.begins_at = monotonic() + pause

@@ -177,13 +177,13 @@ def went_to(address: str) -> str:
 
 def unreached(address: str, reason: str) -> str:
     """Return the sentence about an address that the checking proxy did not reach, for the reason it gave."""
-    from fastrpc import checking_proxy
+    from fastrpc import egress_proxy
 
-    if reason == checking_proxy.NOT_PUBLIC:
+    if reason == egress_proxy.NOT_PUBLIC:
         why = "is not a public address, and only those may be read here (FASTRPC_REACH)"
-    elif reason == checking_proxy.NOT_A_WEB_PORT:
+    elif reason == egress_proxy.NOT_A_WEB_PORT:
         why = "has a port that is not for web pages; 80, 443 and those from 1024 up may be read here"
-    elif reason == checking_proxy.NOT_RESOLVED:
+    elif reason == egress_proxy.NOT_RESOLVED:
         why = "is a host that is not known"
     else:
         why = "cannot be reached"

@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from fastrpc.checking_proxy import CheckingProxy
+    from fastrpc.egress_proxy import CheckingProxy
 
 SOCKET = "s"
 FOLDER = os.getcwd()
@@ -85,7 +85,7 @@ class Worker:
         from playwright.async_api import Error, async_playwright
 
         if head["networks"] is not None:
-            from fastrpc.checking_proxy import CheckingProxy
+            from fastrpc.egress_proxy import CheckingProxy
 
             self._proxy = await CheckingProxy(allow=head["networks"]).start()
         self._playwright = await async_playwright().start()

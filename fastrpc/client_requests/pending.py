@@ -1,0 +1,260 @@
+"""Sends requests to the client while a request of its own is pending: elicitation, sampling, roots.
+
+A handler needs one ``await`` for all protocol versions. Up to 2025-11-25 the server sends requests, and the
+function waits for the responses (`PendingRequests`). From 2026-07-28 on servers send no requests: `ask`
+raises `InputRequired` through the function, the client receives an InputRequiredResult, and it repeats its
+request with the answers. The function then runs again from its start, and `fastrpc.client_requests.request_state`
+restores what it already knows. Imported by the first question.
+"""
+
+from __future__ import annotations
+
+from fastrpc.client_requests.base import BadAnswer, Question
+from fastrpc.client_requests.request_state import memory_of, state_of
+from fastrpc.client_requests.request_state import once as once_of
+from fastrpc.engine.call import InputRequired
+from fastrpc.engine.json_encoding import to_json
+from fastrpc.errors import MissingRequiredClientCapability, ToolError, excerpt
+from fastrpc.protocol.lifecycle import READY
+from fastrpc.protocol.versions import MODERN, SERVER_KEY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc.engine.interfaces import Dispatcher
+    from fastrpc.engine.outbound_channel import RequestChannel
+    from fastrpc.engine.request import Request
+
+ANSWER_SECONDS = 600.0
+"""Seconds that a client may take to answer; usually a person has to decide."""
+
+ASKING_METHODS = ("tools/call", "prompts/get", "resources/read")
+"""Methods whose result may be an InputRequiredResult (MCP 2026-07-28)."""
+
+
+async def ask(channel: RequestChannel, questions: dict[str, Question[Any]]) -> dict[str, Any]:
+    """Send questions to the client, all at once, and return the answers by the same keys.
+
+    A question that the client does not support is skipped and answered with None. An empty key is replaced by
+    a generated one. Raises ToolError if the client supports none of the questions, refuses one, or does not
+    answer in time; InputRequired in 2026-07-28; TypeError for what is not a Question.
+    """
+    request = channel.request
+    memory = memory_of(request)
+    askable: dict[str, Question[Any]] = {}
+    keys: dict[str, str] = {}
+    unnamed = set()
+    for name, question in questions.items():
+        if not isinstance(question, Question):
+            raise TypeError(f"ask: {name}: expected a question, got a {type(question).__name__}")
+        key = keys[name] = name or memory.next_key()
+        if not name:
+            unnamed.add(key)
+        if question.obstacle(request.version, request.client_capabilities) is None:
+            askable[key] = question
+    if questions and not askable:
+        raise _refusal(request, list(questions.values()))
+    if request.version == MODERN:
+        answers = _answers_in_request(channel, askable, unnamed)
+    else:
+        answers = await _request_answers(channel, askable)
+    return {name: answers.get(key) for name, key in keys.items()}
+
+
+def _refusal(request: Request, questions: list[Question[Any]]) -> ToolError:
+    """Return the error for a client that supports none of these questions."""
+    obstacles = [question.obstacle(request.version, request.client_capabilities) for question in questions]
+    message = "; ".join(dict.fromkeys(obstacle for obstacle in obstacles if obstacle))
+    if request.version != MODERN:
+        return ToolError(message)
+    needed: dict[str, Any] = {}
+    for question in questions:
+        for name, modes in question.needs.items():
+            needed[name] = {**needed.get(name, {}), **modes}
+    return MissingRequiredClientCapability(message, {"requiredCapabilities": needed})
+
+
+def once(channel: RequestChannel, key: str, function: Callable[[], Any]) -> Any:
+    """Call `function` once for all repetitions of the request; see `fastrpc.Context.once`."""
+    return once_of(channel.request, key, function)
+
+
+# ------------------------------------------------------ from 2026-07-28 on: answers in the request
+
+
+def _answers_in_request(
+    channel: RequestChannel, questions: dict[str, Question[Any]], unnamed: set[str]
+) -> dict[str, Any]:
+    """Return the answers that the request contains. Raises InputRequired if some are missing."""
+    request = channel.request
+    if request.method not in ASKING_METHODS:
+        raise ToolError(f"{request.method} cannot ask the client")
+    memory = memory_of(request)
+    missing: dict[str, dict[str, Any]] = {}
+    answers = {}
+    for key, question in questions.items():
+        put = {"method": question.method, "params": question.params(request.version)}
+        result = memory.answer_to(key, put, key not in unnamed)
+        try:
+            answers[key] = question.read(result, request)
+        except BadAnswer:
+            missing[key] = put
+        else:
+            memory.answers[key] = result
+    if missing:
+        raise InputRequired(missing)
+    return answers
+
+
+def input_required(request: Request, questions: dict[str, dict[str, Any]]) -> bytes:
+    """Return the encoded result that asks the client for input (MCP 2026-07-28: InputRequiredResult)."""
+    return to_json(
+        {
+            "resultType": "input_required",
+            "inputRequests": questions,
+            "requestState": state_of(request),
+            "_meta": {SERVER_KEY: request.dispatcher.runtime.server_info_of(MODERN)},
+        }
+    )
+
+
+# -------------------------------------------------------- up to 2025-11-25: requests to the client
+
+
+async def _request_answers(channel: RequestChannel, questions: dict[str, Question[Any]]) -> dict[str, Any]:
+    request = channel.request
+    dispatcher = request.dispatcher
+    if dispatcher.session.state != READY:
+        raise ToolError("the client cannot be asked before it has sent notifications/initialized")
+    answers = {}
+    put = {}
+    for key, question in questions.items():
+        known = question.known(request)
+        if known is not None:
+            answers[key] = known
+        else:
+            put[key] = {"method": question.method, "params": question.params(request.version)}
+    pending: PendingRequests = request.dispatcher.pending
+    results = await pending.put(dispatcher, put) if put else {}
+    for key, result in results.items():
+        try:
+            answers[key] = questions[key].read(result, request)
+        except BadAnswer as problem:
+            raise ToolError(f"the client's answer to {questions[key].method} is no use: {problem}") from None
+    return answers
+
+
+class PendingRequests:
+    """The requests to one client that are pending.
+
+    The table belongs to the thread of the session; the handler that waits may run in another.
+    """
+
+    def __init__(self) -> None:
+        self._pending: dict[int, tuple[_RequestGroup, str]] = {}
+        self._last_id = 0
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    async def put(
+        self, dispatcher: Dispatcher, requests: dict[str, dict[str, Any]]
+    ) -> dict[str, dict[str, Any]]:
+        """Send requests over the connection of the calling request; return the results by key.
+
+        Raises ToolError if the client answers one with an error, disconnects, or takes too long. Requests
+        that are then still pending are cancelled, and so are those of a cancelled caller.
+        """
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        pending = _RequestGroup(dispatcher, loop, requests)
+        timer = loop.call_later(
+            ANSWER_SECONDS, pending.fail, f"the client did not answer within {ANSWER_SECONDS:g} s"
+        )
+        dispatcher.post(lambda: self._send(pending))
+        try:
+            return await pending.future
+        finally:
+            timer.cancel()
+            dispatcher.post(lambda: self._withdraw(pending))
+
+    def _send(self, pending: _RequestGroup) -> None:
+        if self._closed:
+            pending.fail_threadsafe("the client is gone")
+            return
+        for key, request in pending.requests.items():
+            self._last_id += 1
+            self._pending[self._last_id] = pending, key
+            pending.dispatcher.send({"jsonrpc": "2.0", "id": self._last_id, **request})
+
+    def answered(self, message: dict[str, Any]) -> None:
+        """Handle a response of the client, whose id is a string or an integer. An unknown id is ignored."""
+        pending, key = self._pending.pop(message["id"], (None, ""))
+        if pending is None:
+            return
+        result = message.get("result")
+        if isinstance(result, dict):
+            pending.set_result_threadsafe(key, result)
+        else:
+            pending.fail_threadsafe(f"the client refused {pending.requests[key]['method']}{_reason(message)}")
+
+    def _withdraw(self, pending: _RequestGroup) -> None:
+        """Cancel the requests that are still pending (MCP, utilities: cancellation)."""
+        for id in [id for id, (other, _) in self._pending.items() if other is pending]:
+            del self._pending[id]
+            params = {"requestId": id, "reason": "the answer is no longer waited for"}
+            pending.dispatcher.notify("notifications/cancelled", params)
+
+    def close(self) -> None:
+        """The connection has ended: fail all pending requests."""
+        self._closed = True
+        pending_requests, self._pending = self._pending, {}
+        for pending, _ in pending_requests.values():
+            pending.fail_threadsafe("the client is gone")
+
+
+class _RequestGroup:
+    """Requests that were sent together. The future has all results."""
+
+    def __init__(
+        self, dispatcher: Dispatcher, loop: AbstractEventLoop, requests: dict[str, dict[str, Any]]
+    ) -> None:
+        self.dispatcher = dispatcher
+        self.loop = loop
+        self.requests = requests
+        self.results: dict[str, dict[str, Any]] = {}
+        self.future: Future[dict[str, dict[str, Any]]] = loop.create_future()
+
+    def set_result_threadsafe(self, key: str, result: dict[str, Any]) -> None:
+        self._call_threadsafe(self._set_result, key, result)
+
+    def fail_threadsafe(self, problem: str) -> None:
+        self._call_threadsafe(self.fail, problem)
+
+    def _call_threadsafe(self, function: Callable[..., object], *values: Any) -> None:
+        """Call a function in the loop of the waiting handler, which may belong to another thread."""
+        try:
+            self.loop.call_soon_threadsafe(function, *values)
+        except RuntimeError:  # that loop is closed: nobody waits
+            pass
+
+    def _set_result(self, key: str, result: dict[str, Any]) -> None:
+        self.results[key] = result
+        if len(self.results) == len(self.requests) and not self.future.done():
+            self.future.set_result(self.results)
+
+    def fail(self, problem: str) -> None:
+        if not self.future.done():
+            self.future.set_exception(ToolError(problem))
+
+
+def _reason(message: dict[str, Any]) -> str:
+    error = message.get("error")
+    if not isinstance(error, dict):
+        return ": its answer has no result"
+    return f": {excerpt(str(error.get('message')))} ({excerpt(str(error.get('code')))})"

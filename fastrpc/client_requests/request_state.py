@@ -1,0 +1,204 @@
+"""State of a multi round-trip request, and how it travels (MCP 2026-07-28: requestState).
+
+From 2026-07-28 on a server keeps nothing between a request and its repetition with the answers: the client
+carries the state. Answers that were accepted, and values of `Context.once`, are sent to the client as a text
+that it can read but not change. The text is signed, valid for an hour, and only for the same request of the
+same authenticated principal. The key is ``FASTRPC_SECRET``, which several processes must share, or random.
+Requests that neither ask nor bring answers pay nothing.
+"""
+
+from __future__ import annotations
+
+from fastrpc._core.encode import dumps
+from fastrpc.errors import InvalidParams
+from fastrpc.protocol.versions import MODERN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.engine.interfaces import Runtime
+    from fastrpc.engine.request import Request
+
+STATE_SECONDS = 3600
+"""Seconds for which a requestState is valid."""
+
+SECRET_VARIABLE = "FASTRPC_SECRET"
+
+
+class Memory:
+    """The state of one request: what earlier runs of its handler learned.
+
+    `answers` are accepted results by question key; `responses` are those of this request. `digests` identify
+    the questions without a key of their own.
+    """
+
+    __slots__ = ("answers", "count", "digests", "done", "responses")
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Any] = {}
+        self.responses: dict[str, Any] = {}
+        self.digests: dict[str, str] = {}
+        self.done: dict[str, tuple[Any, bool]] = {}  # of `once`; True: a coroutine's
+        self.count = 0
+
+    def next_key(self) -> str:
+        """Return the generated key of a question: its number in this run."""
+        self.count += 1
+        return str(self.count)
+
+    def answer_to(self, key: str, question: dict[str, Any], named: bool) -> Any:
+        """Return the client's result for a question, or None.
+
+        A question with a generated key must equal the one of the earlier run: otherwise the answer belongs to
+        another question that had the same number, and is dropped.
+        """
+        if not named:
+            digest = _digest(question)
+            if self.digests.setdefault(key, digest) != digest:
+                self.digests[key] = digest
+                self.answers.pop(key, None)
+                return None
+        found = self.answers.get(key)
+        return self.responses.get(key) if found is None else found
+
+
+def memory_of(request: Request) -> Memory:
+    """Return the state of a request. Raises InvalidParams for a requestState that is forged, expired, or
+    belongs to another request."""
+    memory: Memory | None = request.asking
+    if memory is None:
+        memory = Memory()
+        if request.version == MODERN:
+            _restore(request, memory)
+        request.asking = memory
+    return memory
+
+
+def _restore(request: Request, memory: Memory) -> None:
+    responses = request.params.get("inputResponses", {})
+    if not isinstance(responses, dict):
+        raise InvalidParams("inputResponses: expected an object")
+    memory.responses = responses
+    if "requestState" in request.params:
+        state = _verified(request, request.params["requestState"])
+        memory.answers = state["answers"]
+        memory.digests = state["asked"]
+        memory.done = {key: (value, is_async) for key, (value, is_async) in state["done"].items()}
+
+
+# ---------------------------------------------------------------------------------------- the text
+
+
+def state_of(request: Request) -> str:
+    """Return the state of a request as signed text."""
+    import json
+    import time
+    from base64 import urlsafe_b64encode
+
+    memory = memory_of(request)
+    state = {
+        "until": int(time.time()) + STATE_SECONDS,
+        "request": _binding(request),
+        "answers": memory.answers,
+        "asked": memory.digests,
+        "done": memory.done,
+    }
+    payload = urlsafe_b64encode(json.dumps(state, separators=(",", ":")).encode()).decode()
+    return f"{payload}.{_signature(request, payload)}"
+
+
+def _verified(request: Request, text: Any) -> dict[str, Any]:
+    import json
+    import time
+    from base64 import urlsafe_b64decode
+    from hmac import compare_digest
+
+    if not isinstance(text, str):
+        raise InvalidParams("requestState: expected a string")
+    payload, _, signature = text.rpartition(".")
+    expected = _signature(request, payload)
+    if not compare_digest(signature.encode("utf-8", "backslashreplace"), expected.encode()):
+        raise InvalidParams("requestState: not one that this server gave")
+    state: dict[str, Any] = json.loads(urlsafe_b64decode(payload))
+    if state["request"] != _binding(request):
+        raise InvalidParams("requestState: given for another request")
+    if state["until"] < time.time():
+        raise InvalidParams("requestState: too old; send the request again without it")
+    return state
+
+
+def _signature(request: Request, payload: str) -> str:
+    """Return the signature, which covers the principal: another principal's state is not distinguishable from
+    a forged one."""
+    import hmac
+
+    dispatcher = request.dispatcher
+    message = f"requestState {_digest(dispatcher.principal)} {payload}".encode("utf-8", "backslashreplace")
+    return hmac.new(secret_of(dispatcher.runtime), message, "sha256").hexdigest()
+
+
+def _binding(request: Request) -> str:
+    """Return a digest of server, method, name and arguments, which ties the state to the request."""
+    params = request.params
+    server = request.dispatcher.runtime.server_info.get("name")
+    return _digest(
+        [server, request.method, params.get("name"), params.get("uri"), params.get("arguments") or {}]
+    )
+
+
+def _digest(value: Any) -> str:
+    import hashlib
+    import json
+
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def secret_of(runtime: Runtime) -> bytes:
+    """Return the signing key: from the environment, or random and kept as long as the server runs."""
+    if runtime.secret is None:
+        import os
+
+        text = os.environ.get(SECRET_VARIABLE, "").strip()
+        runtime.secret = text.encode("utf-8", "surrogateescape") if text else os.urandom(32)
+    return runtime.secret
+
+
+# -------------------------------------------------------------------------------------------- once
+
+
+def once(request: Request, key: str, function: Any) -> Any:
+    """Call `function`, or return its stored value; see `fastrpc.Context.once`. Raises TypeError for a value
+    that is not JSON."""
+    memory = memory_of(request)
+    if key in memory.done:
+        value, is_async = memory.done[key]
+        return _completed(value) if is_async else value
+    value = function()
+    if hasattr(value, "__await__"):
+        return _store_awaited(request, memory, key, value)
+    value = _json_value(request, key, value)
+    memory.done[key] = value, False
+    return value
+
+
+async def _store_awaited(request: Request, memory: Memory, key: str, awaitable: Any) -> Any:
+    value = _json_value(request, key, await awaitable)
+    memory.done[key] = value, True
+    return value
+
+
+async def _completed(value: Any) -> Any:
+    return value
+
+
+def _json_value(request: Request, key: str, value: Any) -> Any:
+    """Return a value as it is after a JSON round trip. Raises TypeError if it is not JSON."""
+    if request.version != MODERN:
+        return value
+    import json
+
+    try:
+        return json.loads(dumps(value))
+    except (TypeError, UnicodeEncodeError) as error:
+        raise TypeError(f"once({key!r}): the value must be JSON ({error})") from None

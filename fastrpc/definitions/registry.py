@@ -1,0 +1,115 @@
+"""The registries of a server: its tools, resources, templates, prompts and completions, in the order added.
+
+A `Registry` holds the entries of one kind, a `Registries` the five registries. Watchers are called on each
+change, so that they can rebuild lists and plans. This module knows only the key of an entry; each kind of
+entry has its own module.
+"""
+
+from __future__ import annotations
+
+from fastrpc.definitions.handler import place_of
+from fastrpc.errors import DefinitionError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+
+class Registry:
+    """The entries of one kind, with unique keys, in the order they were added.
+
+    `make` turns what is added, with its options, into an entry. An entry has a `key`.
+    """
+
+    __slots__ = ("_entries", "_make", "kind", "watchers")
+
+    def __init__(self, kind: str, make: Callable[[Any, dict[str, Any]], Any]) -> None:
+        self.kind = kind
+        self.watchers: list[Callable[[str], object]] = []
+        """Functions that are called with the kind after each change."""
+        self._make = make
+        self._entries: dict[str, Any] = {}
+
+    def add(self, thing: Any, **options: Any) -> Any:
+        """Add an entry, a marked function, or a function with options; return the entry.
+
+        Raises `DefinitionError` for invalid definitions, and for a key that is taken.
+        """
+        added = self._make(thing, options)
+        present = self._entries.get(added.key)
+        if present is not None:
+            place = place_of(present.function)
+            cure = "; give name=" if self.kind in ("tool", "prompt") else ""
+            raise DefinitionError(f"{added.key}: there is a {self.kind} of this name already ({place}){cure}")
+        self._entries[added.key] = added
+        try:
+            self.changed()
+        except DefinitionError:  # the name is taken in a server where this one is mounted
+            del self._entries[added.key]
+            self.changed()
+            raise
+        return added
+
+    def replace(self, gone: Iterable[str], new: Iterable[Any]) -> None:
+        """Remove the entries with the keys `gone`, if they exist, and add the entries `new`. Watchers are
+        called once.
+
+        Raises DefinitionError for a key that is taken, before anything changes.
+        """
+        gone, new = set(gone), list(new)
+        for entry in new:
+            if entry.key in self._entries and entry.key not in gone:
+                place = place_of(self._entries[entry.key].function)
+                raise DefinitionError(f"{entry.key}: there is a {self.kind} of this name already ({place})")
+        for key in gone:
+            self._entries.pop(key, None)
+        self._entries.update((entry.key, entry) for entry in new)
+        self.changed()
+
+    def remove(self, key: str) -> None:
+        """Remove an entry. Raises KeyError if the key does not exist."""
+        del self._entries[key]
+        self.changed()
+
+    def get(self, key: str) -> Any:
+        return self._entries.get(key)
+
+    def changed(self) -> None:
+        for watcher in self.watchers:
+            watcher(self.kind)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(list(self._entries.values()))  # another thread may add an entry meanwhile
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._entries
+
+
+def _made_by(module: str, factory: str) -> Callable[[Any, dict[str, Any]], Any]:
+    """Return a registry's `make` from a module that is imported for the first entry."""
+
+    def make(thing: Any, options: dict[str, Any]) -> Any:
+        return getattr(__import__(module, fromlist=[factory]), factory)(thing, options)
+
+    return make
+
+
+class Registries:
+    """The five registries of one server."""
+
+    __slots__ = ("completions", "prompts", "providers", "resources", "templates", "tools")
+
+    def __init__(self) -> None:
+        self.tools = Registry("tool", _made_by("fastrpc.definitions.tool", "tool_of"))
+        self.resources = Registry("resource", _made_by("fastrpc.definitions.resource", "resource_of"))
+        self.templates = Registry("template", _made_by("fastrpc.definitions.resource", "template_of"))
+        self.providers = Registry("provider", _made_by("fastrpc.definitions.resource", "provider_of"))
+        self.prompts = Registry("prompt", _made_by("fastrpc.definitions.prompt", "prompt_of"))
+        self.completions = Registry("completion", _made_by("fastrpc.definitions.completion", "completion_of"))
+
+    def __iter__(self) -> Iterator[Registry]:
+        return (getattr(self, name) for name in self.__slots__)

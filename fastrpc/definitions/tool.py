@@ -1,0 +1,234 @@
+"""Definitions of tools: what ``@tool`` creates.
+
+`tool` marks a function and returns it unchanged. A `Tool` is validated when it is decorated, so that its
+author sees mistakes at once. Tools with plain types cost no imports. Finding the marked functions of a module
+or a command-line target is left to `fastrpc.loader`, calling tools to the dispatcher. No tool is
+named here.
+"""
+
+from __future__ import annotations
+
+from fastrpc.definitions.handler import Handler, clean_docstring, docstring_of, made
+from fastrpc.errors import DefinitionError
+from fastrpc.protocol.versions import known
+from fastrpc.schema import describe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeVar, overload
+
+    from typing_extensions import Unpack
+
+    from fastrpc.options import Effect, Icon, Run, ToolAnnotations, ToolOptions
+    from fastrpc.schema import Signature
+
+    Function = TypeVar("Function", bound=Callable[..., Any])
+
+MARK = "__fastrpc_tool__"
+
+EFFECTS: dict[str, ToolAnnotations] = {
+    "read": {"readOnlyHint": True},
+    "network": {"readOnlyHint": True, "openWorldHint": True},
+    "write": {"readOnlyHint": False, "destructiveHint": False},
+    "exec": {"destructiveHint": True, "openWorldHint": True},
+}
+"""The MCP annotations for each effect (MCP, tools: ToolAnnotations)."""
+
+_HINTS: dict[str, type] = {
+    "title": str,
+    "readOnlyHint": bool,
+    "destructiveHint": bool,
+    "idempotentHint": bool,
+    "openWorldHint": bool,
+}
+_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
+_NAME_LIMIT = 128
+
+
+class Tool(Handler):
+    """A function and its options as a tool. Raises `DefinitionError` for an invalid definition."""
+
+    __slots__ = (
+        "_documents",
+        "_input_schema",
+        "_schema_extra",
+        "_structured",
+        "annotations",
+        "description",
+        "effect",
+        "icons",
+        "meta",
+        "title",
+    )
+
+    kind = "tool"
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        title: str | None = None,
+        effect: Effect | None = None,
+        run: Run = "auto",
+        timeout_seconds: float | None = None,
+        max_running: int | None = None,
+        input_schema: dict[str, Any] | None = None,
+        documents: Mapping[str, Any] | None = None,
+        json_schema_extra: dict[str, Any] | None = None,
+        annotations: ToolAnnotations | None = None,
+        icons: list[Icon] | None = None,
+        meta: dict[str, Any] | None = None,
+        structured: bool = True,
+    ) -> None:
+        super().__init__(
+            function, name=name, run=run, timeout_seconds=timeout_seconds, max_running=max_running
+        )
+        function = self.function
+        self.description = clean_docstring(docstring_of(function) if description is None else description)
+        self.title = title
+        self.effect: Effect | None = effect
+        self.annotations: ToolAnnotations = {**EFFECTS.get(effect or "", {}), **(annotations or {})}
+        self.icons = icons
+        self.meta = meta
+        self._input_schema = input_schema
+        self._documents = documents
+        self._schema_extra = json_schema_extra
+        self._structured = structured
+        self._check_options()
+        self.describe_early()
+
+    def _check_options(self) -> None:
+        name = self.name
+        if not isinstance(name, str) or not 0 < len(name) <= _NAME_LIMIT or not _NAME.issuperset(name):
+            allowed = f"1 to {_NAME_LIMIT} of the characters A-Z a-z 0-9 _ . -"
+            raise self.error(f"cannot be a tool's name, which has {allowed}; give name=")
+        if self.effect is not None and self.effect not in EFFECTS:
+            raise self.error(f"effect={self.effect!r} is none of {', '.join(EFFECTS)}")
+        for hint, value in self.annotations.items():
+            if hint in _HINTS and not isinstance(value, _HINTS[hint]):
+                raise self.error(f"annotations: {hint}={value!r:.80} is no {_HINTS[hint].__name__}")
+        for icon in self.icons or ():
+            if not isinstance(icon, dict) or not isinstance(icon.get("src"), str):
+                raise self.error(f'icons: expected objects like {{"src": "https://…"}}, got {icon!r:.80}')
+        if self.meta:
+            from fastrpc.content import checked_meta
+
+            try:
+                checked_meta(self.meta)
+            except ValueError as error:
+                raise self.error(str(error)) from None
+
+    def describe(self) -> Signature:
+        signature = describe(
+            self.function,
+            input_schema=self._input_schema,
+            documents=self._documents,
+            structured=self._structured,
+        )
+        if self._schema_extra is not None:
+            signature.input_schema = merged(signature.input_schema, self._schema_extra)
+        return signature
+
+    def descriptor(self, version: str) -> dict[str, Any]:
+        """Return the tool's entry in ``tools/list``, with the members that a protocol version has.
+
+        Versions without titles carry the title in the annotations.
+        """
+        signature = self.signature
+        entry: dict[str, Any] = {
+            "name": self.name,
+            "title": self.title,
+            "description": self.description or None,
+            "inputSchema": signature.input_schema,
+            "outputSchema": signature.output_schema,
+            "annotations": self.annotations or None,
+            "icons": self.icons,
+            "_meta": self.meta or None,
+        }
+        if self.title is not None and "title" not in known("Tool", entry, version):
+            entry["annotations"] = {"title": self.title, **self.annotations}
+        return known("Tool", entry, version)
+
+    def bound_to(self, function: Callable[..., Any]) -> Tool:
+        """Return this tool for a method bound to an object: in a class body, `@tool` can only mark
+        functions."""
+        return Tool(
+            function,
+            name=self.name,
+            description=self.description or "",
+            title=self.title,
+            effect=self.effect,
+            run=self.run,
+            timeout_seconds=self.timeout_seconds,
+            max_running=self.max_running,
+            input_schema=self._input_schema,
+            documents=self._documents,
+            json_schema_extra=self._schema_extra,
+            annotations=self.annotations,
+            icons=self.icons,
+            meta=self.meta,
+            structured=self._structured,
+        )
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def tool(function: Function, /) -> Function: ...
+    @overload
+    def tool(function: None = None, /, **options: Unpack[ToolOptions]) -> Callable[[Function], Function]: ...
+
+
+def tool(function: Any = None, /, **options: Any) -> Any:
+    """Mark a function as a tool: ``@tool`` or ``@tool(effect="read", …)``. Returns the function unchanged.
+
+    `name`, `description`, `title`: what clients show; by default the function's name and docstring. `effect`:
+    ``read``, ``write``, ``network`` or ``exec``; sets the MCP annotations, to which `annotations` can add.
+    `run`: where a synchronous function runs, ``auto``, ``inline`` or ``thread``. `timeout_seconds` and
+    `max_running` limit its calls. `input_schema`: a JSON Schema instead of annotations, with the `documents`
+    (URI to schema) that it refers to. `json_schema_extra`: members that are added to the published schema, or
+    replace members of it; they do not change which arguments are accepted. `icons`: objects with a ``src``
+    (MCP 2025-11-25: Icon). `meta`: the descriptor's ``_meta``. `structured=False`: results are text only.
+    Raises `DefinitionError`.
+    """
+    if function is None:
+        return lambda function: tool_with(function, options)
+    return tool_with(function, options)
+
+
+def merged(schema: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema with additional members; objects are merged, any other member is replaced."""
+    found = dict(schema)
+    for key, value in extra.items():
+        present = found.get(key)
+        found[key] = (
+            merged(present, value) if isinstance(value, dict) and isinstance(present, dict) else value
+        )
+    return found
+
+
+def tool_with(function: Any, options: dict[str, Any]) -> Any:
+    mark = made(Tool, function, options)
+    try:
+        setattr(function, MARK, mark)
+    except AttributeError:
+        cure = "add it to a server instead, server.add_tool(…)"
+        raise DefinitionError(f"{mark.name}: a {type(function).__name__} cannot be marked; {cure}") from None
+    return function
+
+
+def tool_of(tool: Any, options: dict[str, Any]) -> Tool:
+    """Return the `Tool` of a `Tool`, a marked function, or a function with the options of `tool`. Raises
+    `DefinitionError`."""
+    if isinstance(tool, Tool):
+        if options:
+            raise DefinitionError(f"{tool.name}: a Tool has its options already; add the function instead")
+        return tool
+    mark = getattr(tool, MARK, None)
+    if options or mark is None:
+        return made(Tool, tool, options)
+    found: Tool = mark
+    return found.bound_to(tool) if hasattr(tool, "__self__") else found

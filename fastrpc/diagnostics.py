@@ -1,0 +1,302 @@
+"""Writes log records and plain lines to standard error; records go through Python's `logging`.
+
+The level is ``FASTRPC_LOG_LEVEL`` (default ``warning``). ``FASTRPC_LOG_FILE`` names a file to append to
+instead; it is reopened when it has been moved (logrotate). `logging` is imported by the first record, so a
+server without records never pays for it. Secrets are masked, in tracebacks too. Characters that are not
+printable are escaped, so that a message with a line break cannot forge a record. A program that has
+configured logging keeps its own handlers. `write_line` writes a line for a person at a terminal, unchanged.
+
+A traceback begins at the first frame outside fastrpc, asyncio and threads. If nobody reads standard error, a
+record waits at most `WAIT_SECONDS` and is then dropped. Failures of handlers are written by the thread of
+`fastrpc.tracebacks`, so that no answer waits for them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import logging
+    from collections.abc import Callable
+    from io import TextIOWrapper
+    from traceback import TracebackException
+    from types import TracebackType
+    from typing import Any
+
+LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+FILE_VARIABLE = "FASTRPC_LOG_FILE"
+WAIT_SECONDS = 1.0
+ATOMIC = 512  # bytes that a pipe accepts at once if it accepts any (POSIX: PIPE_BUF)
+PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+OWN = (PACKAGE, "fastrpc/_core/")  # the file names in compiled modules
+TOOLS = PACKAGE + "tools" + os.sep  # toolsets count as user code
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
+CALLERS = tuple(
+    _LIBRARY + name for name in ("asyncio" + os.sep, "concurrent" + os.sep, "threading.py", "contextlib.py")
+)
+"""Modules of the standard library whose frames precede a handler's."""
+_logger: logging.Logger | None = None
+_endings: list[Callable[[], object]] = []
+
+
+def level() -> int:
+    """Return the lowest level that is written, as a number of `logging`."""
+    return LEVELS.get(os.environ.get("FASTRPC_LOG_LEVEL", "").lower(), LEVELS["warning"])
+
+
+def write(at: str, message: str, error: BaseException | None = None) -> None:
+    """Write a record, followed by the traceback of `error`. `at` is a key of `LEVELS`; raises KeyError for
+    any other."""
+    number = LEVELS[at]
+    if number >= level():
+        message = message if message.isprintable() else _escaped(message)
+        _prepare().log(number, message, exc_info=_shown(error))
+
+
+def write_line(text: str) -> None:
+    """Write a line to stderr, if there is one. (`print` would fall back to stdout, which carries the
+    protocol.)"""
+    if sys.stderr is not None:
+        try:
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
+        except OSError:
+            pass
+
+
+def write_text(text: str) -> bool:
+    """Write lines to stderr, if there is one, for at most `WAIT_SECONDS`; False if nothing reads them for so
+    long.
+
+    The lines are the caller's: what others have named stands in them as `shown` gives it.
+    """
+    descriptor = _descriptor_of(sys.stderr)
+    if descriptor is None:
+        write_line(text.removesuffix("\n"))
+        return True
+    try:
+        if _is_writable(descriptor, 0):
+            sys.stderr.flush()  # what was printed before comes first
+        return _send(descriptor, text.encode("utf-8", "backslashreplace"), WAIT_SECONDS)
+    except OSError:
+        return False  # the reader is gone
+
+
+def shown(name: str, longest: int) -> str:
+    """Return a name that others have chosen as it stands in what is written: secrets masked, what is not
+    printable escaped, and cut to so many characters."""
+    from fastrpc.redaction import masked
+
+    name = masked(name)
+    name = name if name.isprintable() else _escaped(name)
+    return name if len(name) <= longest else name[: longest - 1] + "…"
+
+
+def on_finish(function: Callable[[], object]) -> None:
+    """Register a function that `finish` calls."""
+    _endings.append(function)
+
+
+def finish() -> None:
+    """The server ends: call the functions of `on_finish`, which write pending counts."""
+    for function in _endings:
+        function()
+
+
+def can_write(seconds: float) -> bool:
+    """Return whether standard error accepts a record now, or within so many seconds.
+
+    True if there is no standard error, or the log goes to a file.
+    """
+    descriptor = None if os.environ.get(FILE_VARIABLE) else _descriptor_of(sys.stderr)
+    return True if descriptor is None else _is_writable(descriptor, seconds)
+
+
+# --- tracebacks -------------------------------------------------------------------------------------------
+
+
+def is_own(file_name: str) -> bool:
+    """Return whether a file belongs to fastrpc."""
+    return file_name.startswith(OWN) and not file_name.startswith(TOOLS)
+
+
+def _is_internal(file_name: str) -> bool:
+    return is_own(file_name) or file_name.startswith(CALLERS) or file_name.startswith("uvloop/")
+
+
+def _shown(
+    error: BaseException | None,
+) -> tuple[type[BaseException], BaseException, TracebackType | None] | None:
+    """Return `exc_info` for logging, with a traceback that begins at the first frame of user code."""
+    if error is None:
+        return None
+    traceback = error.__traceback__
+    while traceback is not None and _is_internal(traceback.tb_frame.f_code.co_filename):
+        traceback = traceback.tb_next
+    return type(error), error, traceback or error.__traceback__
+
+
+def _cut(found: TracebackException) -> None:
+    """Remove the frames before user code, also from chained exceptions and members of groups."""
+    waiting, seen = [found], set()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        stack = one.stack
+        ours = 0
+        while ours < len(stack) and _is_internal(stack[ours].filename):
+            ours += 1
+        if ours < len(stack):
+            del stack[:ours]
+        members = getattr(one, "exceptions", None) or ()  # of a group; Python 3.10 has none
+        waiting += [each for each in (one.__cause__, one.__context__, *members) if each is not None]
+
+
+# --- logging ----------------------------------------------------------------------------------------------
+
+
+def _escaped(text: str) -> str:
+    """Return a text with line breaks, control characters and bidirectional controls escaped."""
+    return "".join(
+        [char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text]
+    )
+
+
+def _prepare() -> logging.Logger:
+    global _logger
+    if _logger is None:
+        import logging
+
+        _logger = logging.getLogger("fastrpc")
+        _logger.setLevel(level())
+        handler = _handler(_logger)
+        if handler is not None:
+            handler.setFormatter(_formatter())
+            _logger.addHandler(handler)
+    return _logger
+
+
+def _handler(logger: logging.Logger) -> logging.Handler | None:
+    """Return the handler for records: the log file, else stderr, unless the program has configured
+    logging."""
+    path = os.environ.get(FILE_VARIABLE)
+    if path:
+        try:
+            return _file_handler(path)
+        except OSError as error:
+            write_line(f"fastrpc: {FILE_VARIABLE}: {path}: {error.strerror}; the log is written here")
+    return None if logger.hasHandlers() else _stderr_handler()
+
+
+def _stderr_handler() -> logging.Handler:
+    """Return a handler that writes to standard error, and waits only a limited time for its reader."""
+    import logging
+
+    class Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # subscribed from 3.11 on
+        left_out = 0
+
+        def emit(self, record: logging.LogRecord) -> None:
+            descriptor = _descriptor_of(self.stream)
+            if descriptor is None:  # none, or an in-memory stream
+                if self.stream is not None:
+                    super().emit(record)
+                return
+            try:
+                text = self.format(record) + "\n"
+                if self.left_out:
+                    text = f"fastrpc: {self.left_out} records were left out: nobody read them\n{text}"
+                data = text.encode("utf-8", "backslashreplace")
+                if _is_writable(descriptor, 0):
+                    self.stream.flush()  # of what others have printed
+                if _send(descriptor, data, 0 if self.left_out else WAIT_SECONDS):
+                    self.left_out = 0
+                else:
+                    self.left_out += 1
+            except OSError:
+                pass  # the reader has closed it
+            except Exception:
+                self.handleError(record)
+
+    return Stderr(sys.stderr)
+
+
+def _descriptor_of(stream: Any) -> int | None:
+    """Return the descriptor of a stream; None if there is none, or the stream is closed."""
+    try:
+        found: int = stream.fileno()
+    except (AttributeError, OSError, ValueError):
+        return None
+    return found
+
+
+def _is_writable(descriptor: int, seconds: float) -> bool:
+    """Return whether a descriptor is writable, now or within so many seconds."""
+    import select
+
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return bool(poll.poll(round(seconds * 1000)))
+
+
+def _send(descriptor: int, data: bytes, seconds: float) -> bool:
+    """Write all of `data`; return False if that took longer than so many seconds. Raises OSError."""
+    from time import monotonic
+
+    until = monotonic() + seconds
+    view = memoryview(data)
+    while view:
+        if not _is_writable(descriptor, max(0.0, until - monotonic())):
+            return False
+        try:
+            view = view[os.write(descriptor, view[:ATOMIC]) :]
+        except BlockingIOError:
+            if monotonic() >= until:
+                return False
+    return True
+
+
+def _file_handler(path: str) -> logging.Handler:
+    """Return a handler that appends records to a file. Raises OSError."""
+    from logging.handlers import WatchedFileHandler
+
+    from fastrpc.regular_files import open_regular
+
+    class LogFile(WatchedFileHandler):
+        def _open(self) -> TextIOWrapper:
+            file = open_regular(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            return os.fdopen(file, "a", encoding="utf-8", errors="backslashreplace")
+
+        def emit(self, record: logging.LogRecord) -> None:
+            try:
+                super().emit(record)
+            except OSError:  # moved, and it cannot be created again
+                self.handleError(record)
+
+        def handleError(self, record: logging.LogRecord) -> None:
+            """The disk is full, or the folder was removed: write the record to stderr instead."""
+            write_line(self.format(record))
+
+    return LogFile(path)
+
+
+def _formatter() -> logging.Formatter:
+    import logging
+
+    from fastrpc.redaction import masked
+
+    class Masking(logging.Formatter):
+        def formatException(self, ei: Any) -> str:
+            from traceback import TracebackException
+
+            found = TracebackException(*ei)
+            _cut(found)
+            return "".join(found.format()).rstrip("\n")
+
+        def format(self, record: logging.LogRecord) -> str:
+            return masked(super().format(record))
+
+    return Masking("%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -1,0 +1,354 @@
+"""How a call of a handler runs: inline, as a coroutine, or on a worker thread; and how it ends.
+
+The connection has served the likely call before anything here is reached. A call ends exactly once:
+by its result, its failure, its time limit or its cancellation, whichever comes first; what comes later
+is dropped. Starting a coroutine or a thread needs the event loop, which the first such call may have
+to wait for. Who may call, and under which id, is the dispatcher's affair.
+"""
+
+from __future__ import annotations
+
+from _thread import get_ident
+from time import perf_counter_ns
+
+from fastrpc import forks
+from fastrpc._core.call_info import CallInfo
+from fastrpc._core.recorder import ticks
+from fastrpc.content import ToolResult
+from fastrpc.engine.json_encoding import UnencodableResult
+from fastrpc.engine.request import ENDED, RUNNING, WAITING
+from fastrpc.errors import ArgumentError, CallTimeout, FastrpcError, ToolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, TimerHandle
+    from collections.abc import Awaitable, Callable
+    from typing import Any
+
+    from fastrpc._core.plan import Plan
+    from fastrpc._core.task import CallTask
+    from fastrpc.context import Context
+    from fastrpc.engine.interfaces import Dispatcher
+    from fastrpc.engine.request import Request
+
+
+class InputRequired(BaseException):
+    """The handler cannot go on before its client has answered (MCP 2026-07-28: InputRequiredResult).
+
+    Raised through the handler's code, which runs again from its start with the answers at hand; no
+    Exception, so that a handler that catches those lets it through. `questions` are the input requests by
+    key.
+    """
+
+    def __init__(self, questions: dict[str, dict[str, Any]]) -> None:
+        super().__init__(f"waiting for {', '.join(questions)}")
+        self.questions = questions
+
+
+def questions_of(error: BaseException) -> dict[str, dict[str, Any]] | None:
+    """Return the questions that an error stands for, those of a TaskGroup together; None: a failure."""
+    if isinstance(error, InputRequired):
+        return error.questions
+    members = getattr(error, "exceptions", None)  # of a BaseExceptionGroup, which 3.10 does not have
+    if isinstance(error, Exception) or not members:
+        return None
+    found: dict[str, dict[str, Any]] = {}
+    for member in members:
+        questions = questions_of(member)
+        if questions is None:
+            return None
+        found.update(questions)
+    return found
+
+
+class Exited(Exception):
+    """Stands for the SystemExit or KeyboardInterrupt of a coroutine, which its task would let out of the
+    event loop. `error` is the exception itself."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(repr(error))
+        self.error = error
+
+
+async def contained(function: Callable[[], Any]) -> Any:
+    """Await what a function returns, in a task. Raises Exited in the place of what would end the loop."""
+    generation = forks.generation
+    try:
+        result = await function()
+    except BaseException as error:
+        if generation != forks.generation:
+            forks.leave(error)
+        if isinstance(error, (SystemExit, KeyboardInterrupt)):
+            raise Exited(error) from None
+        raise
+    if generation != forks.generation:
+        forks.leave()
+    return result
+
+
+class Call:
+    """One call of a handler: of a tool, or of what reads a resource, makes a prompt, completes a word.
+
+    It has two ends that mostly fall together: it is over for the client when it is answered or
+    cancelled, and over for the server when its function has returned, which a thread may do later.
+    """
+
+    __slots__ = (
+        "_info",
+        "arguments",
+        "context",
+        "dispatcher",
+        "loop",
+        "plan",
+        "request",
+        "state",
+        "task",
+        "thread",
+        "timer",
+    )
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        request: Request,
+        plan: Plan,
+        arguments: list[Any] | dict[str, Any],
+        context: Context | None = None,
+    ) -> None:
+        self.dispatcher = dispatcher
+        self.request = request
+        self.plan = plan
+        self.arguments = arguments
+        self.context = context
+        self.state = WAITING
+        self.loop: AbstractEventLoop | None = None
+        self.thread = 0
+        self.task: CallTask | None = None
+        self.timer: TimerHandle | None = None
+        request.call = self
+        self._info: CallInfo | None = None
+        if context is None and plan.needs_context:
+            from fastrpc.engine.outbound_channel import context_of
+
+            self.context = context_of(request)
+
+    @property
+    def info(self) -> CallInfo:
+        """The call, as its guard and its hooks see it."""
+        if self._info is None:
+            request, kind = self.request, self.plan.tool.kind
+            if kind in ("template", "provider"):
+                kind = "resource"
+            self._info = CallInfo(
+                self.plan, request.target, self.dispatcher.principal, self.arguments, self.context, kind
+            )
+        return self._info
+
+    def invoke(self) -> Any:
+        """Call the function, unless the call has ended; what comes back may be a coroutine."""
+        return None if self.state == ENDED else self.call_function()
+
+    def call_function(self) -> Any:
+        if self.plan.around is not None:
+            return self.plan.around(self.info)
+        handler = self.plan.tool
+        return handler.signature.call(handler.function, self.arguments, self.context)
+
+    # --- the beginning ------------------------------------------------------------------------------
+
+    def run_inline(self) -> Any:
+        """Call the function on this thread, now, and return what it returns."""
+        self.thread = get_ident()
+        self.state = RUNNING
+        began = perf_counter_ns()
+        try:
+            return self.invoke()
+        finally:
+            self.left()
+            self.plan.note(perf_counter_ns() - began)
+
+    def left(self) -> None:
+        """The function has returned or raised, on the thread that answers now."""
+        self.say_the_last()
+        self.state = ENDED
+        self.request.call = self.request.link = None  # as in end()
+
+    def await_decision(self, decision: Awaitable[Any]) -> None:
+        """Have the guard decide, on the event loop's thread, and begin then; the call is in flight."""
+        import asyncio
+
+        from fastrpc._core.task import task_of
+
+        if self.state == ENDED:  # cancelled meanwhile
+            self.dispatcher.runtime.calls.count -= 1
+            return
+        self.thread = get_ident()
+        self.task = task_of(decision, asyncio.get_running_loop(), self._decided)
+        self.task.begin()
+
+    def _decided(self, task: CallTask) -> None:
+        """The guard has allowed the call, or refused it."""
+        from fastrpc.engine.guards import check_decision
+
+        runtime = self.dispatcher.runtime
+        self.task = None
+        error: BaseException | None = None
+        try:
+            check_decision(task.result())
+        except BaseException as refusal:
+            error = ToolError("the call was cancelled") if task.cancelled() else refusal
+        if self.state == ENDED or error is not None:
+            runtime.calls.count -= 1
+            if error is not None:
+                self.request.outcome = self.request.outcome or "refused"
+                self.failed(error)
+            return
+        if runtime.recorder is not None:
+            self.request.allowed = ticks()
+        runtime.place(self)
+
+    def start(self) -> None:
+        """Begin, on the event loop's thread; a call that ended while it waited does not."""
+        import asyncio
+
+        if self.state == ENDED:
+            self.dispatcher.runtime.release(self)
+            return
+        self.state = RUNNING
+        self.thread = get_ident()
+        handler = self.plan.tool
+        loop = self.loop = asyncio.get_running_loop()
+        if handler.timeout_seconds is not None:
+            self.timer = loop.call_later(handler.timeout_seconds, self.expire)
+        if self.plan.is_async:
+            self.step(loop)
+        elif self.plan.inline:  # it has waited for a lifespan
+            self.run_late()
+        else:
+            self.dispatcher.runtime.thread_pool.run(loop, self.invoke, self.thread_done)
+
+    def step(self, loop: AbstractEventLoop) -> None:
+        """Begin the coroutine, now: it becomes a task of the loop where it waits."""
+        from fastrpc._core.task import task_of
+
+        try:
+            coroutine = self.call_function()
+        except BaseException as error:
+            self.function_ended(None, error)
+            return
+        self.task = task_of(coroutine, loop, self.task_done)
+        self.task.begin()
+        self.dispatcher.leave_if_forked(None)  # no loop goes on in a child that waits
+
+    def go_on(self, task: CallTask, loop: AbstractEventLoop, seconds: float) -> None:
+        """Take over a coroutine that was begun so many seconds ago and waits."""
+        self.state = RUNNING
+        self.thread = get_ident()
+        self.loop = loop
+        self.task = task
+        task.on_done = self.task_done
+        limit = self.plan.tool.timeout_seconds
+        if limit is not None:
+            self.timer = loop.call_later(max(limit - seconds, 0), self.expire)
+
+    def run_late(self) -> None:
+        """Call the function on this thread, now, though the request has been put in flight."""
+        began = perf_counter_ns()
+        try:
+            result, error = self.invoke(), None
+        except BaseException as failure:
+            result, error = None, failure
+        self.thread_done(result, error, perf_counter_ns() - began)
+
+    # --- the ends -------------------------------------------------------------------------------------
+
+    def task_done(self, task: CallTask) -> None:
+        if task.cancelled():
+            self.function_ended(None, ToolError("the call was cancelled"))
+        elif (error := task.exception()) is not None:
+            self.function_ended(None, error)
+        else:
+            self.function_ended(task.result(), None)
+
+    def thread_done(self, result: Any, error: BaseException | None, nanoseconds: int) -> None:
+        self.plan.note(nanoseconds)
+        self.function_ended(result, error)
+
+    def function_ended(self, result: Any, error: BaseException | None) -> None:
+        """The function has returned or raised: free its place, and answer unless that has been done."""
+        self.dispatcher.leave_if_forked(error)
+        self.dispatcher.runtime.release(self)
+        if error is not None:
+            self.failed(error)
+        else:
+            self.returned(result)
+
+    def returned(self, result: Any) -> None:
+        self.say_the_last()
+        if self.end():
+            self.dispatcher.call_returned(self, result)
+
+    def failed(self, error: BaseException) -> None:
+        self.say_the_last()
+        if self.end():
+            self.dispatcher.call_raised(self, error)
+
+    def say_the_last(self) -> None:
+        """Send a progress report that is held back: what is said last must arrive."""
+        if self.request.link is not None and self.state == RUNNING:
+            self.request.link.flush()
+
+    def expire(self) -> None:
+        """The time limit has passed: answer now, and stop the work as far as it can be stopped."""
+        seconds = self.plan.tool.timeout_seconds
+        self.failed(CallTimeout(f"{self.plan.name} did not end within {seconds:g} s and was stopped"))
+        self.stop()
+
+    def cancel(self) -> None:
+        """The client has cancelled, or is gone: stop the work and answer nothing."""
+        if self.end():
+            self.dispatcher.call_dropped(self)
+        self.stop()
+
+    def stop(self) -> None:
+        if self.context is not None:
+            self.context.cancelled = True
+        if self.task is not None and not self.task.done():
+            self.task.cancel()
+
+    def end(self) -> bool:
+        """Note the end for the client; False if the call has ended before."""
+        if self.state == ENDED:
+            return False
+        if self.state == WAITING:
+            self.dispatcher.runtime.withdraw(self)
+        self.state = ENDED
+        # Or they would hold each other, and the arguments, until a collection.
+        self.request.call = self.request.link = None
+        if self.timer is not None:
+            self.timer.cancel()
+        return True
+
+
+def outcome_of(error: BaseException) -> str:
+    """Return what the record of a call says that has failed with an error."""
+    if isinstance(error, FastrpcError):
+        return error.outcome
+    return "tool_error" if questions_of(error) is None else "input_required"
+
+
+def outcome_of_value(value: Any) -> str:
+    """Return what the record of a tool's call says that has returned a value."""
+    return "tool_error" if isinstance(value, ToolResult) and value.is_error else "ok"
+
+
+def complaint_of(handler: Any, error: BaseException) -> str:
+    """Return what the other side is told of a failure; log the traceback of one that is not a refusal."""
+    if isinstance(error, (ArgumentError, ToolError, UnencodableResult)):
+        return str(error)
+    from fastrpc import tracebacks
+    from fastrpc.redaction import masked
+
+    tracebacks.report(handler, error)
+    text = masked(str(error))
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,717 @@
+"""Decides what happens with each message that the connection did not answer by itself.
+
+One dispatcher serves one connection: it keeps the session's state and the requests in flight, looks
+methods up in one table, and is the one place where an error becomes an answer. What all connections
+of a server share is in `Runtime`; how a tool runs, in `Call`. No I/O.
+"""
+
+from __future__ import annotations
+
+from fastrpc import forks
+from fastrpc._core.encode import TEXT_FORM
+from fastrpc._core.plan import FramedPlan
+from fastrpc._core.recorder import ticks
+from fastrpc.engine.call import Call, outcome_of, questions_of
+from fastrpc.engine.messages import key_of
+from fastrpc.engine.outbound import OutboundMessages
+from fastrpc.engine.request import RUNNING, WAITING, Request
+from fastrpc.engine.results import error_object
+from fastrpc.errors import (
+    LONGEST_EXCERPT,
+    BatchTooLarge,
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    Overloaded,
+    ParseError,
+    ProtocolError,
+    UnknownName,
+    excerpt,
+    suggestion,
+)
+from fastrpc.protocol.lifecycle import NEW, READY, Session
+from fastrpc.protocol.versions import BATCHES, MODERN, STRUCTURED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any
+
+    from fastrpc._core.call_info import CallInfo
+    from fastrpc._core.connection import Connection
+    from fastrpc._core.message import Message
+    from fastrpc._core.plan import Plan
+    from fastrpc._core.task import CallTask
+    from fastrpc.context import Context
+    from fastrpc.engine.batches import Batch
+    from fastrpc.engine.ports import Method, PendingRequests, ResultEncoder
+    from fastrpc.engine.runtime import Runtime
+
+RECORDED = {"tools/call": "tool", "resources/read": "resource", "prompts/get": "prompt"}
+"""The methods that call what users wrote, and what they call."""
+CALLED_BY = {kind: method for method, kind in RECORDED.items()}
+UNKNOWN_KEPT = 64
+
+
+class Dispatcher(OutboundMessages):
+    """Serves one connection. The connection calls what is public here; see each method.
+
+    A session may have several connections (MCP: Streamable HTTP has one for each POST): the dispatchers of
+    the others are given the `main` one, which hears of what belongs to no request, and share what it knows.
+    """
+
+    def __init__(self, runtime: Runtime, connection: Connection, main: Dispatcher | None = None) -> None:
+        super().__init__(runtime, connection)
+        self.runtime: Runtime = runtime
+        self._main = main
+        self.session: Session = Session() if main is None else main.session
+        if main is not None:
+            connection.in_flight = main.in_flight
+            connection.principal = main.principal
+        connection.calls = runtime.calls
+        self.in_flight: dict[bytes, Any] = connection.in_flight
+        self.on_idle: Callable[[], object] | None = None
+        """Called when nothing is being worked on any more: see `busy`."""
+        self.on_dropped: Callable[[], object] | None = None
+        """Called when a call has been cancelled, which is not answered."""
+        self.on_paused: Callable[[], object] | None = None
+        """Called when a call wants its client to come back later for the rest (MCP 2025-11-25: polling)."""
+        self.on_batch_read: Callable[[], object] | None = None
+        """Called when a batch has been read that took more than one turn."""
+        self.batches: set[Batch] = set() if main is None else main.batches
+        """The session's batches that are still being read."""
+        self.listening: dict[bytes, Any] = connection.listening
+        """Requests whose answer is a stream of changes (MCP 2026-07-28: subscriptions/listen), by key."""
+        self.untold: dict[str, None] = {}
+        """Names of lists that have changed, of which the client has not been told yet."""
+        self._pending: PendingRequests | None = None
+        connection.dispatcher = self
+        if main is None:
+            runtime.dispatchers.add(self)
+
+    @property
+    def main(self) -> Dispatcher:
+        """The session's main dispatcher: this one, if it has no other."""
+        return self._main or self
+
+    @property
+    def principal(self) -> str:
+        """The authenticated principal, as the transport names it. A handle that one principal was given is
+        not valid for another."""
+        return self.connection.principal
+
+    @principal.setter
+    def principal(self, principal: str) -> None:
+        self.connection.principal = principal
+
+    # --- what the connection calls ------------------------------------------------------------------
+
+    def line_too_long(self) -> None:
+        self._answer_error(b"null", ParseError("Parse error: a line longer than the limit"), None)
+
+    def call_ended(self, id: bytes, plan: Plan, result: Any, modern: bool) -> str:
+        """A call has returned something that is more than a plain value; return its outcome."""
+        request = self._request_of_plan(id, plan, modern)
+        try:
+            encoded = plan.encoder.encode(request, plan.tool, result)
+        except BaseException as error:
+            return self._answer_failure(id, request, plan, error)
+        self._answer(id, encoded, None)
+        return request.outcome or "ok"
+
+    def binding_failed(self, error: BaseException) -> ProtocolError:
+        """A type's own reading of an argument has failed; return what the client is told."""
+        self.leave_if_forked(error)
+        return own_fault("tools/call", error)
+
+    def call_failed(
+        self, id: bytes, plan: Plan, error: BaseException, modern: bool, context: Context | None = None
+    ) -> str:
+        """An inline call has raised; a `context` is given if it was used. Return the call's outcome."""
+        self.leave_if_forked(error)
+        request = self._request_of_plan(id, plan, modern) if context is None else _request_of(context)
+        return self._answer_failure(id, request, plan, error)
+
+    def _answer_failure(self, id: bytes, request: Request, plan: Plan, error: BaseException) -> str:
+        """Answer a call of the connection's with the result, or the error, that tells of a failure."""
+        try:
+            result = self._failure(request, plan.tool, error)
+        except ProtocolError as problem:
+            self._answer_error(id, problem, None)
+            return request.outcome if request.outcome == "refused" else problem.outcome
+        except BaseException as problem:  # str(error) has raised
+            self._answer_error(id, own_fault(request.method, problem), None)
+            return InternalError.outcome
+        self._answer(id, result, None)
+        return request.outcome
+
+    def _request_of_plan(self, id: bytes, plan: Plan, modern: bool) -> Request:
+        """Return a request for a call that the connection has made by itself, as encoders need it."""
+        member = "uri" if plan.kind == "resource" else "name"
+        request = Request(self, id, CALLED_BY[plan.kind], {member: plan.target}, None)
+        request.version = self._version_of(modern)
+        request.encoder = plan.encoder
+        return request
+
+    def keep_plan(self, request: Request, plan: Plan) -> None:
+        """Have the connection serve such requests for a resource or a prompt by itself from now on, unless
+        this is the first: a connection may have one request only."""
+        plans = self.connection.resources if plan.kind == "resource" else self.connection.prompts
+        target = plan.target
+        if not plan.is_bindable or plans.get(target) is not None:
+            return
+        if target not in plans:
+            plans[target] = None
+            return
+        head, text, tail = plan.encoder.encode(request, plan.tool, "").partition(b'"text":""')
+        modern = request.version == MODERN
+        assert text, "the encoder writes a text as one"
+        plans[target] = FramedPlan(plan, b',"result":' + head + text[:-2], tail + b"}\n", modern)
+
+    @staticmethod
+    def key_of(id: bytes) -> bytes:
+        """Return the key of an id with escapes, among the requests in flight."""
+        return key_of(id)
+
+    def coroutine_entry(self) -> Any:
+        """Return what the connection begins coroutines with: the first one is about to be called."""
+        from fastrpc._core.pending import begin_call
+
+        return begin_call
+
+    def call_waits(
+        self, id: bytes, plan: Plan, task: CallTask, modern: bool, began: int, context: Context
+    ) -> None:
+        """A coroutine with a Context waits, begun at the tick `began`: its call is in flight now."""
+        call = _request_of(context).call
+        call.request.began = call.request.allowed = began
+        self._put_in_flight(call.request)
+        self.runtime.calls.count += 1
+        assert self.loop is not None
+        call.go_on(task, self.loop, self.connection.seconds_since(began))
+
+    def call_deferred(
+        self, id: bytes, plan: Plan, info: CallInfo, decision: Awaitable[Any], modern: bool, began: int
+    ) -> None:
+        """The guard decides later about a call that the connection would have made."""
+        call = _request_of(info.context).call
+        call.arguments = info.bound_values() or []
+        call.state = WAITING
+        call.request.began = began
+        try:
+            self._defer(call, decision)
+        except Overloaded as error:
+            self._refuse(call.request, error)
+        except BaseException as error:
+            self._put_in_flight(call.request)
+            call.request.outcome = "refused"
+            call.failed(error)
+
+    def open_call(self, context: Context, line: bytes, plan: Plan) -> None:
+        """Fill in the context of a call that the connection makes, which has been asked for more."""
+        from fastrpc._core.message import Message
+        from fastrpc.engine.outbound_channel import fill
+
+        message = Message()
+        message.read(line)
+        request = Request.of(self, message, None)
+        request.version = self.session.version_of(request.method, request.params)
+        request.encoder = plan.encoder
+        call = Call(self, request, plan, [], context)
+        call.thread = self.thread
+        call.state = RUNNING
+        fill(context, request)
+        if context.ended:
+            call.left()
+
+    def call_left(self, context: Context) -> None:
+        """A function has returned that has used its context, before its call is answered."""
+        _request_of(context).call.left()
+
+    def quiet(self) -> bool:
+        """The client has paused: get ready, and say whether the loop will be needed."""
+        if self.connection.plans is not self.runtime.plans:
+            self.connection.take_plans(self.runtime.plans)
+        return self.runtime.needs_loop()
+
+    def assume(self, version: str) -> None:
+        """Serve requests of a version without a handshake, for clients of which nothing is known: each
+        request may be another's.
+        """
+        self.session.lasting = False
+        self.session.agree({"protocolVersion": version})
+        self.session.ready()
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Take over what the session has agreed on and what there is to call.
+
+        Only a session's main dispatcher hears of changes.
+        """
+        connection = self.connection
+        connection.open = self.session.version is not None
+        connection.structured = self.session.version in STRUCTURED
+        connection.resources.clear()  # what is kept is of one version
+        connection.prompts.clear()
+        if connection.plans is not self.runtime.plans:
+            connection.take_plans(self.runtime.plans)
+
+    # --- messages -------------------------------------------------------------------------------------
+
+    def dispatch(self, message: Message, batch: Batch | None = None) -> None:
+        """Take a message that the connection did not answer, or one of a batch. Never raises."""
+        kind = message.kind
+        if kind == "request":
+            self._take_request(message, batch)
+        elif kind == "notification":
+            self._take_notification(message)
+        elif kind == "response":
+            self._take_response(message)
+        elif kind == "batch":
+            self._take_batch(message, batch)
+        elif kind == "broken":
+            self._answer_error(b"null", ParseError(f"Parse error: {message.error}"), batch)
+        elif kind == "invalid":
+            error: ProtocolError = InvalidRequest(f"Invalid request: {message.error}")
+            if message.error_code == InvalidParams.code:
+                error = InvalidParams(f"Invalid params: {message.error}")
+            self._answer_error(message.id or b"null", error, batch)
+
+    def _take_request(self, message: Message, batch: Batch | None) -> None:
+        request = Request.of(self, message, batch)
+        if self.runtime.recorder is not None:
+            request.began = ticks()
+        if batch is None or self._is_wanted(request, batch):
+            self._handle(request)
+
+    def _handle(self, request: Request) -> None:
+        """Serve a request, and answer it unless it is answered later."""
+        try:
+            result = self._serve(request)
+        except ProtocolError as error:
+            self._refuse(request, error)
+        except BaseException as error:  # of what users write, too: a type's own reading of an argument
+            self.leave_if_forked(error)
+            self._refuse(request, own_fault(request.method, error))
+        else:
+            if result is not None:
+                self.answer(request, result)
+
+    def _serve(self, request: Request) -> bytes | None:
+        """Return a request's result, or None if it comes later."""
+        if request.key in self.in_flight or request.key in self.listening:
+            raise InvalidRequest("id: a request with this id is in flight")
+        request.version = self.session.version_of(request.method, request.params)
+        method = self.runtime.features.METHODS.get(request.method)
+        if self.runtime.has_upstreams and method is not None and self.runtime.defers(self, request):
+            return None
+        if (
+            method is None
+            or request.version not in method.versions
+            or (method.needs and not getattr(self.runtime, method.needs))
+        ):
+            raise self._no_method(request, method)
+        if request.method == "initialize" and request.batch is not None:
+            raise InvalidRequest("initialize: not allowed in a batch")
+        return method.serve(self, request)
+
+    def _no_method(self, request: Request, method: Method | None) -> MethodNotFound:
+        """Say why there is no such method: for this server, this version, or at all."""
+        version, runtime = request.version, self.runtime
+        if method is None:
+            served = [
+                name
+                for name, each in runtime.features.METHODS.items()
+                if version in each.versions and (not each.needs or getattr(runtime, each.needs))
+            ]
+            why = suggestion(request.method, served)
+        elif version not in method.versions:
+            why = f" (protocol version {version} has no {request.method})"
+        else:
+            why = f" (this server has no {method.needs.removeprefix('has_')})"
+        return MethodNotFound(f"Method not found: {excerpt(request.method)}{why}")
+
+    def _take_notification(self, message: Message) -> None:
+        """Notifications are never answered, whatever is wrong with them (JSON-RPC 2.0, section 4.1)."""
+        serve = self.runtime.features.NOTIFICATIONS.get(message.method or "")
+        if serve is not None:
+            serve(self, message.params or {})
+
+    def _take_response(self, message: Message) -> None:
+        """The client has answered a question of ours; an answer to nothing is dropped."""
+        if self.main._pending is not None:
+            self.main._pending.answered(message.value)
+
+    def _take_batch(self, message: Message, outer: Batch | None) -> None:
+        """A batch is read element by element; its answers go out together (MCP 2025-03-26)."""
+        if outer is not None or self.session.version not in BATCHES:
+            error = InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
+            self._answer_error(b"null", error, outer)
+            return
+        if message.batch_size > self.runtime.max_batch:
+            self._answer_error(b"null", BatchTooLarge(message.batch_size, self.runtime.max_batch), None)
+            return
+        from fastrpc.engine.batches import Batch
+
+        batch = Batch(self, message.elements())
+        self.batches.add(batch)
+        batch.read()
+
+    def _is_wanted(self, request: Request, batch: Batch) -> bool:
+        """Whether a request of a batch is to be served: not if it was cancelled, or the batch stopped."""
+        if batch.refusal is not None:
+            self._answer_error(request.id, batch.refusal, batch)
+            return False
+        return not batch.is_cancelled(request.key)
+
+    def batch_read(self, batch: Batch, late: bool) -> None:
+        """A batch has been read to its end, `late` if that took more than one turn."""
+        self.batches.discard(batch)
+        self._settle(batch)
+        if late and self.on_batch_read is not None:
+            self.on_batch_read()
+        self._look_whether_idle()
+
+    def _settle(self, batch: Batch) -> None:
+        """One thing that a batch waited for has come."""
+        batch.owed -= 1
+        if batch.owed == 0 and batch.answers:
+            self.connection.output.line(b"[" + b",".join(batch.answers) + b"]")
+            self.connection.wrote()
+
+    # --- answers --------------------------------------------------------------------------------------
+
+    def answer(self, request: Request, result: bytes) -> None:
+        """Answer a request with its result, as JSON text."""
+        before = self._written(request.batch)
+        self._answer(request.id, result, request.batch)
+        self._record(request, before)
+
+    def _refuse(self, request: Request, error: ProtocolError) -> None:
+        """Answer a request with an error."""
+        before = self._written(request.batch)
+        self._answer_error(request.id, error, request.batch)
+        request.outcome = request.outcome or error.outcome
+        self._record(request, before)
+
+    def _record(self, request: Request, before: int) -> None:
+        """Record a call that is over for its client; so many bytes had been written before its answer."""
+        recorder = self.runtime.recorder
+        kind = RECORDED.get(request.method)
+        if recorder is not None and kind is not None:
+            recorder.write(
+                kind,
+                request.target,
+                request.id,
+                self.principal,
+                request.outcome or "ok",
+                request.began,
+                request.bound,
+                request.allowed,
+                request.returned or (ticks() if request.allowed else 0),
+                self._written(request.batch) - before,
+            )
+
+    def _written(self, batch: Batch | None) -> int:
+        """Return how many bytes of answers have been written so far, those that a batch holds among them."""
+        if batch is None or self.runtime.recorder is None:
+            return self.connection.output.total
+        return sum(map(len, batch.answers))
+
+    def _answer(self, id: bytes, result: bytes, batch: Batch | None) -> None:
+        if batch is not None:
+            batch.answers.append(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, result))
+            return
+        self.connection.output.answer(id, result)
+        self.connection.wrote()
+
+    def _answer_error(self, id: bytes, error: ProtocolError, batch: Batch | None) -> None:
+        body = error_object(error.code, error.message, error.data)
+        if batch is not None:
+            batch.answers.append(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, body))
+            return
+        self.connection.output.error(id, body)
+        self.connection.wrote()
+
+    def _version_of(self, modern: bool) -> str:
+        return MODERN if modern else self.session.version or ""
+
+    def plan_of_tool(self, name: str) -> Plan:
+        """Return the plan of a tool. Raises InvalidParams for an unknown one."""
+        plans = self.runtime.plans
+        if self.connection.plans is not plans:
+            self.connection.take_plans(plans)
+        plan = plans.get(name)
+        if plan is None:
+            error = UnknownName(f"Unknown tool: {excerpt(name)}{suggestion(name, plans)}")
+            self._remember_unknown(name, error)
+            raise error
+        return plan
+
+    def _remember_unknown(self, name: str, error: UnknownName) -> None:
+        """Have the connection answer by itself when this tool is called again: agents repeat a wrong name,
+        and looking for what may have been meant takes long."""
+        if self.runtime.recorder is None and not self.runtime.has_upstreams and len(name) <= LONGEST_EXCERPT:
+            unknown = self.connection.unknown
+            if len(unknown) >= UNKNOWN_KEPT:
+                unknown.clear()
+            unknown[name] = error_object(error.code, error.message)
+
+    # --- handlers -----------------------------------------------------------------------------------------
+
+    def begin(
+        self,
+        request: Request,
+        plan: Plan,
+        arguments: list[Any] | dict[str, Any],
+        encoder: ResultEncoder,
+    ) -> bytes | None:
+        """Call a handler: answer at once, or put the request in flight and return None.
+
+        `arguments` are bound; those that do not fit are a dict, for the hooks of the plan. `encoder` makes
+        the result, and the result or error that tells of a failure.
+        """
+        request.encoder = encoder
+        call = Call(self, request, plan, arguments)
+        if self.runtime.recorder is not None:
+            request.bound = request.allowed = ticks()
+        if plan.guard is not None:
+            try:
+                decision = plan.guard(call.info)
+                if decision is not None:
+                    self._defer(call, decision)
+                    return None
+            except Overloaded:
+                raise
+            except BaseException as error:
+                return self._refusal(call, error)
+            request.allowed = ticks()
+        if plan.inline and not plan.is_async and self.runtime.pending_lifespan(plan.tool) is None:
+            return self._call_inline(call)
+        self._put_in_flight(request)
+        try:
+            self.runtime.admit(call)  # a coroutine that does not wait has ended behind this
+        except Overloaded:
+            self._take_from_flight(request)
+            raise
+        return None
+
+    def _refusal(self, call: Call, error: BaseException) -> bytes:
+        """The guard has refused a call, or failed. Return its result, or raise the ProtocolError."""
+        call.left()
+        call.request.outcome = "refused"
+        return self._failure(call.request, call.plan.tool, error)
+
+    def _defer(self, call: Call, decision: Awaitable[Any]) -> None:
+        """Have a call wait in flight for the decision of its guard. Raises Overloaded."""
+        from fastrpc.engine.guards import check_awaitable
+
+        check_awaitable(decision)
+        self.runtime.count_in()
+        self._put_in_flight(call.request)
+        self.connection.call_in_loop(lambda: call.await_decision(decision))
+
+    def _call_inline(self, call: Call) -> bytes:
+        request, handler = call.request, call.plan.tool
+        try:
+            result = call.run_inline()
+            if self.runtime.recorder is not None:
+                request.returned = ticks()
+            return request.encoder.encode(request, handler, result)
+        except BaseException as error:
+            self.leave_if_forked(error)
+            return self._failure(request, handler, error)
+
+    def _failure(self, request: Request, handler: Any, error: BaseException) -> bytes:
+        """Return the result that tells of an error. Raises ProtocolError where it is to be none."""
+        request.outcome = request.outcome or outcome_of(error)
+        if isinstance(error, ProtocolError):
+            raise error
+        questions = questions_of(error)
+        if questions is not None:
+            return self.runtime.features.input_required(request, questions)
+        return request.encoder.failure(request, handler, error)
+
+    def defer(self, request: Request, held: Any) -> None:
+        """Put a request in flight that is to be served later; `held` has a ``cancel()``, as calls have."""
+        request.call = held
+        self._put_in_flight(request)
+
+    def _put_in_flight(self, request: Request) -> None:
+        """Note that a request is answered later, by its batch too."""
+        self.in_flight[request.key] = request
+        if request.batch is not None:
+            request.batch.owed += 1
+
+    def _take_from_flight(self, request: Request) -> None:
+        """It is answered now after all."""
+        del self.in_flight[request.key]
+        if request.batch is not None:
+            request.batch.owed -= 1
+
+    def resume(self, request: Request) -> None:
+        """Serve a request that was put off."""
+        del self.in_flight[request.key]
+        request.call = None
+        ready = self.session.state == READY
+        self._handle(request)
+        if ready and request.method == "initialize":  # which has agreed once more
+            self.session.ready()
+        self._over(request)
+
+    # --- what calls say -------------------------------------------------------------------------------
+
+    def call_returned(self, call: Call, result: Any) -> None:
+        request = call.request
+        if self.runtime.recorder is not None:
+            request.returned = ticks()
+        if (
+            type(result) is str
+            and request.batch is None
+            and request.encoder.is_text
+            and call.plan.form == TEXT_FORM
+        ):
+            try:
+                before = self._written(None)
+                self.connection.answer_text(request.id, result, request.version == MODERN)
+            except UnicodeEncodeError:
+                pass  # said by the long way
+            else:
+                self._record(request, before)
+                self._forget(request)
+                return
+        try:
+            encoded = request.encoder.encode(request, call.plan.tool, result)
+        except BaseException as error:
+            self.call_raised(call, error)
+        else:
+            self.answer(request, encoded)
+            self._forget(request)
+
+    def call_raised(self, call: Call, error: BaseException) -> None:
+        request = call.request
+        try:
+            result = self._failure(request, call.plan.tool, error)
+        except ProtocolError as problem:
+            self._refuse(request, problem)
+        except BaseException as problem:
+            self._refuse(request, own_fault(request.method, problem))
+        else:
+            self.answer(request, result)
+        self._forget(request)
+
+    def call_dropped(self, call: Call) -> None:
+        """A cancelled request is not answered; a batch does not wait for it."""
+        call.request.outcome = "cancelled"
+        self._record(call.request, self._written(call.request.batch))
+        self._forget(call.request)
+        self.dropped()
+
+    def pending_over(self) -> None:
+        """A call that the connection kept in flight by itself is over."""
+        self._look_whether_idle()
+
+    def dropped(self) -> None:
+        """A call has been cancelled that will not be answered."""
+        if self.on_dropped is not None:
+            self.on_dropped()
+
+    def _forget(self, request: Request) -> None:
+        del self.in_flight[request.key]
+        self._over(request)
+
+    def _over(self, request: Request) -> None:
+        """A request has left those in flight: who waited for it?"""
+        if request.batch is not None:
+            self._settle(request.batch)
+        self._look_whether_idle()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request of the session is being worked on, or a batch read."""
+        return bool(self.in_flight or self.batches)
+
+    def _look_whether_idle(self) -> None:
+        if self.on_idle is not None and not self.busy:
+            self.on_idle()
+
+    @property
+    def pending(self) -> Any:
+        """What the server has asked this client and not been answered yet (`Features.pending_requests`)."""
+        main = self.main
+        if main._pending is None:
+            main._pending = self.runtime.features.pending_requests()
+        return main._pending
+
+    # --- ends -----------------------------------------------------------------------------------------
+
+    def leave_if_forked(self, error: BaseException | None) -> None:
+        """End this process if it is a child that was forked in the call that has ended, or raised `error`."""
+        generation = self.connection.generation
+        if generation is not None and generation != forks.generation:
+            forks.leave(error)
+
+    def cancel(self, key: bytes) -> None:
+        """Stop the request with this key, if it is in flight (MCP, utilities: cancellation)."""
+        request = self.in_flight.get(key)
+        if request is not None and request.call is not None:
+            request.call.cancel()
+        for batch in self.batches:
+            batch.cancel(key)
+        self.stop_listening(key)
+
+    def cancel_all(self) -> None:
+        """Stop everything in flight; nothing of it is answered, nor what batches still hold."""
+        while self.batches:
+            self.batches.pop().abandon()
+        for key in list(self.in_flight):
+            self.cancel(key)
+
+    def stop_listening(self, key: bytes) -> None:
+        """Forget the stream of changes with this key, if there is one."""
+        request = self.listening.pop(key, None)
+        if request is not None and request.quota is not None:
+            request.quota.close()
+
+    def end_listening(self) -> None:
+        """Tell those who listen for changes that there will be none (MCP 2026-07-28: subscriptions)."""
+        if self.listening:
+            for request in list(self.listening.values()):
+                self.runtime.features.end_stream(self, request)
+
+    def list_changed(self, kind: str) -> None:
+        """Tell the client, if it may know, that a list is another now; from whatever thread."""
+        if self.listening or self.session.state != NEW:
+            self.post(lambda: self.runtime.features.list_changed(self, kind))
+
+    def resource_updated(self, uri: str) -> None:
+        """Tell the client, if it has subscribed, that a resource has changed; from whatever thread."""
+        if self.listening or self.session.subscriptions:
+            self.post(lambda: self.runtime.features.resource_updated(self, uri))
+
+    def close(self) -> None:
+        """The connection is over: stop what is in flight and be forgotten."""
+        self.cancel_all()
+        for key in list(self.listening):
+            self.stop_listening(key)
+        self.session.quota.close()
+        if self._pending is not None:
+            self._pending.close()
+        self.runtime.dispatchers.discard(self)
+        if self.loop is not None:
+            self.runtime.watch_no_longer_in(self.loop)
+
+
+def _request_of(context: Context) -> Any:
+    """Return the request of a context that has been filled in."""
+    link: Any = context._link
+    return link.request
+
+
+def own_fault(method: str, error: BaseException) -> InternalError:
+    """Return what a client is told of a failure inside fastrpc; the log has the rest."""
+    from fastrpc import tracebacks
+
+    tracebacks.report(f"{method} failed inside fastrpc", error)
+    return InternalError("Internal error; see the server's log")

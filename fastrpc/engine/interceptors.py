@@ -1,0 +1,171 @@
+"""Hooks: functions that see the calls of tools, may change them, refuse them, and mend what fails.
+
+``@app.before`` gets each call before it runs, a `CallInfo`: it may change its arguments, which are bound
+again then, or refuse by raising. ``@app.after`` gets the result too, and may return another.
+``@app.on_error`` gets what was raised, and may return a result instead, or another error. A call whose
+arguments do not fit comes to the hooks with those that the client sent. `around` makes what the plan of a
+tool has in its slot: a tool that no hook matches pays nothing. Who may call a tool is for `Server.guard` to
+decide, before any hook runs.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fastrpc.definitions.handler import is_async, name_of
+from fastrpc.errors import FAILURES, DefinitionError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from fastrpc._core.call_info import CallInfo, HookChain
+    from fastrpc.definitions.tool import Tool
+
+PARAMETERS = {"before": "(call)", "after": "(call, result)", "on_error": "(call, error)"}
+_VARIADIC = 0x04
+
+
+class Hook:
+    """A function, when it is called (``before``, ``after``, ``on_error``), and for which tools.
+
+    `tools` is a pattern of names as the shell has them: ``*``, ``db_*``, ``[ab]*``. Raises
+    DefinitionError.
+    """
+
+    __slots__ = ("function", "is_async", "tools", "when")
+
+    def __init__(self, when: str, function: Callable[..., Any], tools: str = "*") -> None:
+        if not callable(function):
+            raise DefinitionError(f"{when}: {function!r:.60} is not callable; decorate a function")
+        if not isinstance(tools, str):
+            raise DefinitionError(f"{when}: {name_of(function)}: tools={tools!r:.60} is no pattern of names")
+        if not _takes(function, PARAMETERS[when].count(",") + 1):
+            raise DefinitionError(f"{when}: {name_of(function)} is called with {PARAMETERS[when]}")
+        self.when = when
+        self.function = function
+        self.tools = tools
+        self.is_async = is_async(function)
+
+    def matches(self, name: str) -> bool:
+        if self.tools == "*":
+            return True
+        from fnmatch import fnmatchcase
+
+        return fnmatchcase(name, self.tools)
+
+
+def _takes(function: Any, count: int) -> bool:
+    """Whether a function can be called with so many values; yes where that is hard to tell."""
+    code = getattr(function, "__code__", None)
+    if code is None or hasattr(function, "__wrapped__"):
+        return True
+    own = 1 if hasattr(function, "__self__") else 0
+    most = code.co_argcount - own
+    least = most - len(function.__defaults__ or ())
+    return least <= count and (count <= most or bool(code.co_flags & _VARIADIC))
+
+
+def around(tool: Tool, hooks: Sequence[Hook]) -> HookChain | AsyncHooks | None:
+    """Return what calls a tool with those hooks before and behind it that match its name; None if none do.
+
+    A mounted tool has the hooks of its own server around it first, by the names it has there.
+    """
+    names = [tool.name, *(name for _, name in tool.origin)]
+    layers = [hooks, *(server.runtime.hooks for server, _ in tool.origin)]
+    found: HookChain | AsyncHooks | None = None
+    for name, layer in zip(reversed(names), reversed(layers), strict=True):
+        matching = [hook for hook in layer if hook.matches(name)]
+        if matching:
+            found = _chain_of(tool, name, matching, found)
+    return found
+
+
+def _chain_of(
+    tool: Tool, name: str, hooks: list[Hook], inner: HookChain | AsyncHooks | None
+) -> HookChain | AsyncHooks:
+    if tool.is_async or any(hook.is_async for hook in hooks) or (inner is not None and inner.is_async):
+        return AsyncHooks(tool, name, hooks, inner)
+    from fastrpc._core.call_info import HookChain
+
+    before, after, on_error = (
+        tuple(hook.function for hook in hooks if hook.when == when) for when in PARAMETERS
+    )
+    return HookChain(name, before, after, on_error, inner)
+
+
+class AsyncHooks:
+    """Calls a tool's function between its hooks where one of them, or the tool, is a coroutine function.
+
+    `inner` are the hooks of the server that the tool was mounted from; None: there are none.
+    """
+
+    __slots__ = ("after", "before", "inner", "name", "on_error", "tool")
+
+    is_async = True
+
+    def __init__(self, tool: Tool, name: str, hooks: list[Hook], inner: Any) -> None:
+        self.tool = tool
+        self.name = name
+        self.inner = inner
+        self.before, self.after, self.on_error = (
+            [hook for hook in hooks if hook.when == when] for when in PARAMETERS
+        )
+
+    async def __call__(self, call: CallInfo) -> Any:
+        try:
+            for hook in self.before:
+                await _answer(hook, call)
+            result = await self._enter(call)
+            for hook in self.after:
+                call.name = self.name
+                changed = await _answer(hook, call, result)
+                if changed is not None:
+                    result = changed
+            return result
+        except FAILURES as error:
+            return await self._mend(call, error)
+
+    async def _enter(self, call: CallInfo) -> Any:
+        """Call what is within these hooks; it knows the call by its own name."""
+        function = call.invoke
+        if self.inner is not None:
+            call.name = self.inner.name
+            function = partial(self.inner, call)
+        if self.tool.is_async or (self.inner is not None and self.inner.is_async):
+            return await function()
+        if self.tool.run == "inline":
+            return function()
+        return await call.context._reach().in_thread(function)
+
+    async def _mend(self, call: CallInfo, error: BaseException) -> Any:
+        """Ask the hooks for errors, until one has a result. Raises the error that is left."""
+        call.name = self.name
+        for hook in self.on_error:
+            try:
+                answer = await _answer(hook, call, error)
+            except FAILURES as other:
+                error = other
+                continue
+            if isinstance(answer, BaseException):
+                error = answer
+            elif answer is not None:
+                return answer
+        raise error
+
+
+async def _answer(hook: Hook, *values: Any) -> Any:
+    answer = hook.function(*values)
+    return await answer if hook.is_async else answer
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ToolCall":
+        from warnings import warn
+
+        from fastrpc._core.call_info import CallInfo
+
+        warn("fastrpc.engine.interceptors.ToolCall is fastrpc.CallInfo now", DeprecationWarning, stacklevel=2)
+        return CallInfo
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

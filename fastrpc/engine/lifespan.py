@@ -1,0 +1,141 @@
+"""The life of a server: an async context manager that is entered before the first call, left at the end.
+
+One task enters it, waits, and leaves it, as task groups and pools demand. No call runs before it has been
+entered: calls wait here, in order; lists and handshakes do not. If entering fails every call is told so,
+and the log says why. It is left when the transport ends, or the last client in memory, and may be entered
+again after that. A server without a lifespan imports nothing of this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastrpc import diagnostics, tracebacks
+from fastrpc.engine.request import ENDED
+from fastrpc.errors import FAILURES, ToolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc.engine.call import Call
+    from fastrpc.engine.interfaces import Runtime
+
+LEAVE_SECONDS = 1.0
+"""How long leaving may take; then it is cancelled."""
+LAST_SECONDS = 0.1
+"""How long a cancelled one may take to clean up."""
+
+
+class Lifespan:
+    """The context manager that `make` returns, entered once for all connections of a server.
+
+    `entered`: calls may run. `watchers` are called, once each, when it has been entered.
+    """
+
+    def __init__(self, make: Callable[[], Any], runtime: Runtime) -> None:
+        self.entered = False
+        self.watchers: set[Callable[[], object]] = set()
+        self._make = make
+        self._runtime = runtime
+        self._held: list[Call] = []
+        self._task: asyncio.Task[None] | None = None
+        self._leaving: asyncio.Event | None = None
+        self._asked = False
+        self._failure: str | None = None
+
+    @property
+    def live(self) -> bool:
+        """Whether there is something to leave."""
+        return self._task is not None
+
+    def hold(self, call: Call) -> None:
+        """Keep a call until the lifespan has been entered, which the first call asks for."""
+        self._held.append(call)
+        if not self._asked:
+            self._asked = True
+            call.dispatcher.connection.call_in_loop(self._begin)
+        elif self._failure is not None:
+            call.dispatcher.connection.call_in_loop(self._refuse_soon)
+
+    def _begin(self) -> None:
+        self._leaving = asyncio.Event()
+        self._task = asyncio.get_running_loop().create_task(self._live(self._leaving))
+
+    async def _live(self, leaving: asyncio.Event) -> None:
+        """Enter, wait for the end, leave."""
+        try:
+            manager = self._make()
+            if not hasattr(manager, "__aenter__"):
+                raise TypeError(
+                    f"lifespan: expected an async context manager, got {type(manager).__name__}; "
+                    "decorate the function with contextlib.asynccontextmanager"
+                )
+            async with manager as value:
+                self._open(value)
+                await leaving.wait()
+        except FAILURES as error:
+            if self.entered:
+                tracebacks.report("the lifespan failed while it was left", error)
+            else:
+                tracebacks.report("the lifespan failed while it was entered; no call can run", error)
+                text = str(error)
+                self._failure = f"{type(error).__name__}: {text}" if text else type(error).__name__
+                self._refuse()
+        finally:
+            if self.entered:
+                self._close()
+
+    def _open(self, value: Any) -> None:
+        """It has been entered: begin the calls that have waited."""
+        self.entered = True
+        self._runtime.state = value
+        self._tell()
+        held, self._held = self._held, []
+        for call in held:
+            runtime = call.dispatcher.runtime
+            if call.state == ENDED:
+                runtime.calls.count -= 1
+            else:
+                runtime.place(call)
+
+    def _close(self) -> None:
+        """It has been left: the next call enters it anew."""
+        self.entered = self._asked = False
+        self._task = None
+        self._runtime.state = None
+        self._tell()
+
+    def _tell(self) -> None:
+        self._runtime.forget_plans()
+        watchers, self.watchers = self.watchers, set()
+        for watcher in watchers:
+            watcher()
+
+    def _refuse_soon(self) -> None:
+        asyncio.get_running_loop().call_soon(self._refuse)  # the request is not in flight yet
+
+    def _refuse(self) -> None:
+        held, self._held = self._held, []
+        for call in held:
+            call.dispatcher.runtime.calls.count -= 1
+            call.failed(ToolError(f"the server could not start, its lifespan failed: {self._failure}"))
+
+    async def leave(self) -> None:
+        """Leave it; what takes longer than a second is cancelled. It may be entered again afterwards."""
+        task = self._task
+        if task is not None and self._leaving is not None and task.get_loop() is asyncio.get_running_loop():
+            self._leaving.set()
+            done, _ = await asyncio.wait({task}, timeout=LEAVE_SECONDS)
+            if not done:
+                diagnostics.write(
+                    "warning", f"the lifespan was not left within {LEAVE_SECONDS:g} s and is cancelled"
+                )
+                task.cancel()
+                await asyncio.wait({task}, timeout=LAST_SECONDS)
+        self._task = self._failure = None
+        self._asked = False
+        held, self._held = self._held, []  # cancelled while they waited
+        for call in held:
+            call.dispatcher.runtime.calls.count -= 1

@@ -1,0 +1,200 @@
+"""Judges whether a tool's value keeps the promise of its output schema (MCP, tools: output schema).
+
+Imported by the first result of a tool that has such a schema and whose value the connection does not write
+by itself. Plain types are compared, arrays and objects of one plain type without a step of Python for each
+element; msgspec and pydantic judge their own types. A value of other types than JSON's is judged by the
+JSON that it becomes.
+"""
+
+from __future__ import annotations
+
+from fastrpc._core.encode import is_plain
+from fastrpc.engine.json_encoding import UnencodableResult, to_json
+from fastrpc.errors import FAILURES
+from fastrpc.schema.converters import (
+    AnyConverter,
+    ArrayConverter,
+    BooleanConverter,
+    ChoiceConverter,
+    DescribedConverter,
+    IntegerConverter,
+    Mismatch,
+    NullConverter,
+    NumberConverter,
+    ObjectConverter,
+    StringConverter,
+    UnionConverter,
+    expected,
+    step_to,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc.schema import Signature
+    from fastrpc.schema.converters import Converter
+
+_EXACT: dict[str, frozenset[type]] = {
+    "str": frozenset((str,)),
+    "int": frozenset((int,)),
+    "float": frozenset((float, int)),
+    "bool": frozenset((bool,)),
+}
+"""What the elements of an array may be so that none of them has to be looked at."""
+
+
+_PLAIN = (dict, list, tuple, int, float, bool)
+
+
+class OutputMismatch(UnencodableResult):
+    """A tool returned something else than its output schema says. The message names the member."""
+
+
+def conforming(signature: Signature, value: Any) -> Any:
+    """Return a result as a JSON value that keeps what the output schema says. Raises OutputMismatch."""
+    converter = signature.result_converter
+    try:
+        if hasattr(converter, "adapter"):  # pydantic's: it mends what it can, and instances are made already
+            return converter.to_json(converter.accept(value, False))
+        if _judged_itself(converter, value):
+            return converter.to_json(value)
+        return _checked(converter, converter.to_json(value))
+    except Mismatch as mismatch:
+        raise _broken(mismatch) from None
+
+
+def check_structured(signature: Signature, structured: Any) -> None:
+    """Check structured content that a tool made by itself. Raises OutputMismatch."""
+    if signature.wraps_result:
+        if not isinstance(structured, dict) or "result" not in structured:
+            raise OutputMismatch('structured: expected {"result": …}, as the output schema says')
+        structured = structured["result"]
+    try:
+        if hasattr(signature.result_converter, "adapter"):
+            signature.result_converter.accept(structured, False)
+        else:
+            _checked(signature.result_converter, structured)
+    except Mismatch as mismatch:
+        raise _broken(mismatch) from None
+
+
+def _judged_itself(converter: Converter, value: Any) -> bool:
+    """Whether a value is of the promised class, and that looks at what it is made of.
+
+    To judge such a value here would be to make another, and to run its ``__post_init__`` again.
+    """
+    kind = type(value)
+    return hasattr(kind, "__post_init__") and getattr(converter, "annotation", None) in kind.__mro__
+
+
+def plain_check(converter: Converter) -> Callable[[Any], bool]:
+    """Return a function that tells whether a value is plainly what was promised; it never raises."""
+    check = _CHECKS.get(type(converter))
+
+    def keeps(value: Any) -> bool:
+        if type(value) not in _PLAIN:
+            return False
+        try:
+            if check is None:
+                converter.accept(value, False)
+            else:
+                check(converter, value)
+        except FAILURES:  # judged again, and said, by `conforming`
+            return False
+        return True
+
+    return keeps
+
+
+def _broken(mismatch: Mismatch) -> OutputMismatch:
+    problem = mismatch.of("result")
+    return OutputMismatch(f"the tool returned something else than its annotation says: {problem}")
+
+
+def _checked(converter: Converter, value: Any) -> Any:
+    try:
+        _check(converter, value)
+        return value
+    except Mismatch:
+        if is_plain(value):
+            raise
+    import json
+
+    value = json.loads(to_json(value))  # a subclass, a set, a model inside: what counts is its JSON
+    _check(converter, value)
+    return value
+
+
+def _check(converter: Converter, value: Any) -> None:
+    check = _CHECKS.get(type(converter))
+    if check is None:
+        converter.accept(value, False)
+    else:
+        check(converter, value)
+
+
+def _integer(converter: Converter, value: Any) -> None:
+    if type(value) is not int and not (type(value) is float and value.is_integer()):
+        raise expected("integer", value)
+
+
+def _number(converter: Converter, value: Any) -> None:
+    if type(value) not in (float, int):
+        raise expected("number", value)
+
+
+def _array(converter: Any, value: Any) -> None:
+    if not isinstance(value, (list, tuple)):
+        raise expected("array", value)
+    items = converter.items
+    if items.kind == "json" or _EXACT.get(items.kind, frozenset()).issuperset(map(type, value)):
+        return
+    for index, item in enumerate(value):
+        try:
+            _check(items, item)
+        except Mismatch as mismatch:
+            raise mismatch.within(f"[{index}]") from None
+
+
+def _object(converter: Any, value: Any) -> None:
+    if not isinstance(value, dict):
+        raise expected("object", value)
+    values = converter.values
+    if values.kind == "json" or _EXACT.get(values.kind, frozenset()).issuperset(map(type, value.values())):
+        return
+    for name, item in value.items():
+        try:
+            _check(values, item)
+        except Mismatch as mismatch:
+            raise mismatch.within(step_to(str(name))) from None
+
+
+def _union(converter: Any, value: Any) -> None:
+    for member in converter.members:
+        try:
+            _check(member, value)
+        except Mismatch:
+            continue
+        return
+    raise expected(converter.noun, value)
+
+
+def _exact(converter: Converter, value: Any) -> None:
+    converter.accept(value, False)
+
+
+_CHECKS: dict[type[Converter], Callable[[Any, Any], None]] = {
+    AnyConverter: _exact,
+    NullConverter: _exact,
+    StringConverter: _exact,
+    BooleanConverter: _exact,
+    ChoiceConverter: _exact,
+    IntegerConverter: _integer,
+    NumberConverter: _number,
+    ArrayConverter: _array,
+    ObjectConverter: _object,
+    UnionConverter: _union,
+    DescribedConverter: lambda converter, value: _check(converter.inner, value),
+}

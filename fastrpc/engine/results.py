@@ -1,0 +1,238 @@
+"""Makes the JSON of a tool's result: content blocks, structured content, errors; each version's own form.
+
+`str` is the likely result and mostly never comes here: the connection escapes it straight into the
+output. The JSON of all other values is written by `fastrpc.engine.json_encoding`. Whether a value conforms to
+its tool's output schema is checked by `fastrpc.engine.output_validation`, imported by the first that has one.
+"""
+
+from __future__ import annotations
+
+from fastrpc._core.encode import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, dumps, quoted, result_of
+from fastrpc.content import Content, ToolResult, block_of
+from fastrpc.engine.json_encoding import UnencodableResult, to_json
+from fastrpc.protocol.versions import ANY_STRUCTURED, MODERN, SERVER_KEY, STRUCTURED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from fastrpc.definitions.tool import Tool
+    from fastrpc.schema import Signature
+
+__all__ = [
+    "Results",
+    "UnencodableResult",
+    "check_structured",
+    "conforming",
+    "error_object",
+    "exact_type_of",
+    "form_of",
+    "keeps_plain_values",
+    "plain_check_of",
+    "to_json",
+]
+
+WRAP_MARK = {"fastmcp": {"wrap_result": True}}
+SIGNATURE_MEMBERS = ("name", "version", "title")
+"""What every 2026-07-28 result says of its server; the rest of it is told by server/discover, once."""
+GLANCED_AT = {"object": dict, "array": list, "int": int, "float": float, "bool": bool}
+"""Kinds of converters whose values the connection writes at a glance, if they are of exactly that type."""
+
+
+class Results:
+    """Encodes results; knows what a 2026-07-28 result says of the server that gave it."""
+
+    def __init__(self, server_info: dict[str, Any]) -> None:
+        said = {name: server_info[name] for name in SIGNATURE_MEMBERS if name in server_info}
+        self._server_meta = {SERVER_KEY: said}
+        self._modern_ending = b',"resultType":"complete","_meta":' + dumps(self._server_meta) + b"}"
+        self._tails: dict[str, tuple[bytes, ...]] = {}
+        self.notes: Sequence[Callable[[], list[str]]] = ()
+        """Called with each result: the texts that they give follow its content (`Server.set_note`)."""
+
+    def tails(self, version: str) -> tuple[bytes, ...]:
+        """Return what follows a plain value's text, the text's own end included, by the result's form."""
+        tails = self._tails.get(version)
+        if tails is None:
+            usual = b'"}]' + self.tail(version)
+            wrapped = b'"}]' + self.tail(version, meta=WRAP_MARK)
+            tails = self._tails[version] = (usual, usual, wrapped if version in STRUCTURED else usual)
+        return tails
+
+    def endings(self, version: str) -> tuple[bytes, ...]:
+        """Return tails(), and that of an error, with the end of the answer behind each: what the connection
+        puts there itself."""
+        error = b'"}]' + self.tail(version, is_error=True)
+        return tuple(tail + b"}\n" for tail in (*self.tails(version), error))
+
+    def tail(self, version: str, *, is_error: bool = False, meta: dict[str, Any] | None = None) -> bytes:
+        """Return all that follows the content of a result, closing brace included."""
+        text = b',"isError":true' if is_error else b',"isError":false'
+        return text + self.ending(version, meta)
+
+    def ending(self, version: str, meta: dict[str, Any] | None = None) -> bytes:
+        """Return what every result of a version ends with, closing brace included."""
+        if version == MODERN:
+            if not meta:
+                return self._modern_ending
+            return b',"resultType":"complete","_meta":' + to_json({**meta, **self._server_meta}) + b"}"
+        return b',"_meta":' + to_json(meta) + b"}" if meta else b"}"
+
+    def failure(self, message: str, version: str) -> bytes:
+        """Return a result that tells the model what went wrong."""
+        encoded = quoted(message.encode("utf-8", "backslashreplace").decode())
+        result = b'{"content":[{"type":"text","text":' + encoded + b"}]" + self.tail(version, is_error=True)
+        return self._noted(result) if self.notes else result
+
+    def of(self, tool: Tool, value: Any, version: str) -> bytes:
+        """Return the result that `tool`'s return value makes. Raises UnencodableResult."""
+        try:
+            result = self._of(tool, value, version)
+        except UnicodeEncodeError:
+            raise UnencodableResult("the result holds half a surrogate pair, which is no text") from None
+        return self._noted(result) if self.notes else result
+
+    def _noted(self, result: bytes) -> bytes:
+        """Return a result with the texts behind its content that somebody wants to add."""
+        texts = [text for note in self.notes for text in note()]
+        if not texts:
+            return result
+        from json import loads
+
+        members = loads(result)
+        members["content"] += [{"type": "text", "text": text} for text in texts]
+        return to_json(members)
+
+    def _of(self, tool: Tool, value: Any, version: str) -> bytes:
+        promised = tool.signature.output_schema is not None
+        if isinstance(value, ToolResult):
+            if promised and not value.is_error:
+                check_structured(tool.signature, value.structured)
+            return self._full(value, version)
+        if promised:
+            return self._value(tool, conforming(tool.signature, value), version)
+        if isinstance(value, str):
+            return _texts([value]) + self.tail(version)
+        if value is None:
+            return b'{"content":[]' + self.tail(version)
+        if isinstance(value, Content):
+            return _blocks([value], version) + self.tail(version)
+        if isinstance(value, (list, tuple)) and _holds_content(value):
+            return _blocks(value, version) + self.tail(version)
+        return self._value(tool, tool.signature.to_json(value), version)
+
+    def _full(self, result: ToolResult, version: str) -> bytes:
+        content, structured, meta = result.content, result.structured, result.meta
+        encoded = b"" if structured is None else to_json(structured)
+        parts: Sequence[Any]
+        if content is None:
+            parts = [encoded.decode()] if encoded else []
+        elif isinstance(content, (str, Content)):
+            parts = [content]
+        else:
+            parts = content
+        text = _blocks(parts, version)
+        if encoded and version in STRUCTURED:
+            if version not in ANY_STRUCTURED and not encoded.startswith(b"{"):
+                encoded = b'{"result":' + encoded + b"}"
+                meta = {**WRAP_MARK, **(meta or {})}
+            text += b',"structuredContent":' + encoded
+        return text + self.tail(version, is_error=result.is_error, meta=meta)
+
+    def _value(self, tool: Tool, value: Any, version: str) -> bytes:
+        """Any other value: its JSON as a text, and as structured content where there is a schema for it."""
+        form = form_of(tool.signature) if version in STRUCTURED else TEXT_FORM
+        result = result_of(value, form, self.tails(version)[form])
+        return result if result is not None else self._unlikely_value(value, form, version)
+
+    def _unlikely_value(self, value: Any, form: int, version: str) -> bytes:
+        """The same for what the compiled writer has refused."""
+        encoded = to_json(value)
+        text = b'{"content":[{"type":"text","text":' + quoted(encoded.decode())[:-1]
+        end = self.tails(version)[form]
+        if form == WRAPPED_FORM:
+            end = b'"}],"structuredContent":{"result":' + encoded + b"}" + end[3:]
+        elif form == OBJECT_FORM and encoded.startswith(b"{"):
+            end = b'"}],"structuredContent":' + encoded + end[3:]
+        return text + end
+
+
+def form_of(signature: Signature) -> int:
+    """Return what a tool's values become where structured content is known: a text, and what beside it."""
+    if signature.output_schema is None:
+        return TEXT_FORM
+    return WRAPPED_FORM if signature.wraps_result else OBJECT_FORM
+
+
+def keeps_plain_values(signature: Signature) -> bool:
+    """Say whether `Signature.to_json` returns every plain value as it is, so that it need not be called.
+
+    Plain converters return whatever they get; msgspec changes only what is not plain; pydantic may have a
+    serializer for anything.
+    """
+    return signature.output_schema is None or not hasattr(signature.result_converter, "adapter")
+
+
+def exact_type_of(signature: Signature) -> type | None:
+    """Return the type that a plain value has to have for the connection to write it; None: any."""
+    return None if signature.output_schema is None else GLANCED_AT.get(signature.result_converter.kind)
+
+
+def plain_check_of(signature: Signature) -> Callable[[Any], bool] | None:
+    """Return what tells whether a plain value keeps the output schema; None where its type has told."""
+    if signature.output_schema is None or signature.result_converter.kind in GLANCED_AT:
+        return None
+    from fastrpc.engine.output_validation import plain_check
+
+    return plain_check(signature.result_converter)
+
+
+def conforming(signature: Signature, value: Any) -> Any:
+    """Return a result as a JSON value that keeps what the output schema says. Raises OutputMismatch."""
+    from fastrpc.engine.output_validation import conforming
+
+    return conforming(signature, value)
+
+
+def check_structured(signature: Signature, structured: Any) -> None:
+    """Check the structured content that a `ToolResult` brings along. Raises OutputMismatch."""
+    from fastrpc.engine.output_validation import check_structured
+
+    check_structured(signature, structured)
+
+
+def _holds_content(values: Sequence[Any]) -> bool:
+    """Whether a list is content, made of helpers and texts, and no value."""
+    found = False
+    for part in values:
+        if isinstance(part, Content):
+            found = True
+        elif not isinstance(part, str):
+            return False
+    return found
+
+
+def _texts(texts: list[str]) -> bytes:
+    blocks = b",".join(b'{"type":"text","text":' + quoted(text) + b"}" for text in texts)
+    return b'{"content":[' + blocks + b"]"
+
+
+def _blocks(parts: Sequence[Any], version: str) -> bytes:
+    for part in parts:
+        if not isinstance(part, (str, Content)):
+            raise UnencodableResult(f"content: expected str or a helper, got {type(part).__name__}")
+    return b'{"content":' + to_json([block_of(part, version) for part in parts])
+
+
+def error_object(code: int, message: str, data: Any = None) -> bytes:
+    """Return a JSON-RPC error object (section 5.1). A handler may have raised it: what JSON cannot hold is
+    left out of it, half a surrogate pair is shown as an escape."""
+    error = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    try:
+        return dumps(error)
+    except (TypeError, UnicodeEncodeError):
+        shown = str(message).encode("utf-8", "backslashreplace").decode()
+        return dumps({"code": code, "message": shown})

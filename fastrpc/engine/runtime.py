@@ -1,0 +1,560 @@
+"""What all connections of one server share: its registries and the call plans made from them, lists that are
+ready to send, the worker threads, and the bound on calls in flight.
+
+Plans and lists are made at the first request that needs them and again after a registry has changed;
+every client that may know of a change is told of it.
+"""
+
+from __future__ import annotations
+
+from fastrpc import diagnostics
+from fastrpc._core.connection import CallsInFlight
+from fastrpc._core.plan import REQUIRED, Plan
+from fastrpc.engine.json_encoding import to_json
+from fastrpc.engine.results import Results, exact_type_of, form_of, keeps_plain_values, plain_check_of
+from fastrpc.errors import Overloaded
+from fastrpc.protocol.pagination import page_of
+from fastrpc.protocol.versions import MODERN, known
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from fastrpc._core.recorder import Recorder
+    from fastrpc.definitions.handler import Handler
+    from fastrpc.definitions.registry import Registries
+    from fastrpc.definitions.tool import Tool
+    from fastrpc.engine.call import Call
+    from fastrpc.engine.interfaces import Dispatcher
+    from fastrpc.engine.lifespan import Lifespan
+    from fastrpc.engine.monitor import Monitor
+    from fastrpc.engine.ports import Features, ResultEncoder
+    from fastrpc.engine.request import Request
+    from fastrpc.engine.thread_pool import ThreadPool
+    from fastrpc.quotas import Quotas
+    from fastrpc.schema import Signature
+
+LIST_TTL_MS = 60_000
+"""For how long a 2026-07-28 client may keep a list (caching hint ``ttlMs``)."""
+
+scope: Callable[[Any, Any], Any] | None = None
+"""Makes the outermost of what is around a handler, for those who want to know which call runs: it is handed
+the handler and what is around it already (`fastrpc.log_bridge`)."""
+
+
+class Runtime:
+    """The shared half of a server; a `Dispatcher` is the other, one for each connection."""
+
+    def __init__(
+        self,
+        server: Any,
+        features: Features,
+        *,
+        instructions: str | None = None,
+        ttl_ms: int = LIST_TTL_MS,
+        cache_scope: str = "private",
+        lifespan: Callable[[], Any] | None = None,
+        hooks: list[Any] | None = None,
+        guards: list[Any] | None = None,
+        mounts: list[Any] | None = None,
+        upstream: Any = None,
+        extensions: dict[str, Any] | None = None,
+        experimental: dict[str, Any] | None = None,
+        page_size: int = 1000,
+        max_in_flight: int = 16384,
+        max_batch: int = 100,
+        threads: int = 40,
+        load: Callable[[], object] | None = None,
+    ) -> None:
+        self.server = server
+        """The `Server` whose half this is."""
+        self.features = features
+        """The methods that clients may call, and what handlers may do besides."""
+        self.registries: Registries = server.registries
+        self.server_info: dict[str, Any] = server.info
+        self.instructions = instructions
+        self.ttl_ms = ttl_ms
+        self.cache_scope = cache_scope
+        self.extensions = extensions
+        self.experimental = experimental
+        self.state: Any = None
+        """What the lifespan gave, for `Context.state`."""
+        self.hooks = hooks if hooks is not None else []
+        self.guards = guards if guards is not None else []
+        """Functions that decide about each call of a tool, a resource or a prompt (`Server.guard`)."""
+        self.recorder: Recorder | None = None
+        """What gets a record of each call, if somebody observes them."""
+        self.secret: bytes | None = None
+        """The key that signs request states, made by the first (`fastrpc.client_requests.request_state`)."""
+        self.mounts = mounts if mounts is not None else []
+        """The servers that are mounted here."""
+        self.upstream = upstream
+        """Where the entries of the registries come from, if another server has to be asked (`fastrpc.proxy`)."""
+        self.lifespan: Lifespan | None = None
+        if lifespan is not None:
+            from fastrpc.engine.lifespan import Lifespan
+
+            self.lifespan = Lifespan(lifespan, self)
+        self.results = Results(self.server_info)
+        self.page_size = page_size
+        self.calls = CallsInFlight(max_in_flight)
+        self.max_batch = max_batch
+        self.threads = threads
+        self.dispatchers: set[Dispatcher] = set()
+        self.share_update: Callable[[str], object] | None = None
+        """Tells the other processes that serve the same clients that a resource has changed."""
+        self._running: dict[Handler, int] = {}  # calls of one with a `max_running`
+        self._queues: dict[Handler, list[Call]] = {}  # and those that wait for a place
+        self._load = load
+        self._plans: dict[str, Plan] | None = None
+        self._handler_plans: dict[int, tuple[Handler, Plan]] = {}
+        self._lists: dict[str, bytes] = {}
+        self._thread_pool: ThreadPool | None = None
+        self._quotas: Quotas | None = None
+        self._loading = False
+        for registry in self.registries:
+            registry.watchers.append(self._changed)
+
+    def _changed(self, kind: str) -> None:
+        """Something was added to a registry, or taken out of it, on whatever thread.
+
+        All that was made from the registries is forgotten now, and again on each connection's own thread:
+        what that one is making at this moment may know nothing of the change.
+        """
+        self._forget_everywhere(kind)
+        if not self._loading:
+            for dispatcher in list(self.dispatchers):
+                dispatcher.list_changed(kind)
+
+    def _forget_everywhere(self, kind: str) -> None:
+        self._forget(kind)
+        for dispatcher in list(self.dispatchers):
+            self._forget_for(dispatcher, kind)
+
+    def _forget(self, kind: str) -> None:
+        self._lists.clear()
+        if kind == "tool":
+            self._plans = None
+        else:
+            self._handler_plans.clear()
+
+    def _forget_for(self, dispatcher: Dispatcher, kind: str) -> None:
+        def again() -> None:
+            self._forget(kind)
+            dispatcher.connection.take_plans({})
+
+        dispatcher.connection.take_plans({})
+        dispatcher.post(again)
+
+    # --- calls in flight ------------------------------------------------------------------------------
+
+    def admit(self, call: Call) -> None:
+        """Begin a call as soon as the loop runs and its tool's `max_running` allows. Raises Overloaded."""
+        self.count_in()
+        self.place(call)
+
+    def count_in(self) -> None:
+        """Count a call among those that are worked on. Raises Overloaded if they are too many."""
+        calls = self.calls
+        if calls.count >= calls.limit:
+            raise Overloaded(f"Server busy: {calls.count} calls are in flight", {"maxInFlight": calls.limit})
+        calls.count += 1
+
+    def place(self, call: Call) -> None:
+        """Begin a call that is admitted, or have it wait for what it needs."""
+        awaited = self.pending_lifespan(call.plan.tool)
+        if awaited is not None:
+            awaited.hold(call)
+            return
+        limit = call.plan.tool.max_running
+        if limit is not None:
+            running = self._running.get(call.plan.tool, 0)
+            if running >= limit:
+                self._queues.setdefault(call.plan.tool, []).append(call)
+                return
+            self._running[call.plan.tool] = running + 1
+        call.dispatcher.connection.call_in_loop(call.start)
+
+    def release(self, call: Call) -> None:
+        """A call's function has ended: its place goes to the next that waits for one."""
+        self.calls.count -= 1
+        handler = call.plan.tool
+        if handler.max_running is None:
+            return
+        queue = self._queues.get(handler)
+        if queue:
+            following = queue.pop(0)
+            if not queue:
+                del self._queues[handler]
+            following.dispatcher.connection.call_in_loop(following.start)
+        else:
+            self._running[handler] -= 1
+            if self._running[handler] == 0:
+                del self._running[handler]
+
+    def withdraw(self, call: Call) -> None:
+        """A call has been cancelled before it began: if it waits for a place, it does so no longer."""
+        queue = self._queues.get(call.plan.tool)
+        if queue and call in queue:
+            queue.remove(call)
+            self.calls.count -= 1
+
+    # --- lifespans and sources ------------------------------------------------------------------------
+
+    def pending_lifespan(self, handler: Handler) -> Lifespan | None:
+        """Return the lifespan that has to be entered before a handler is called; None if all have been."""
+        if self.lifespan is not None or handler.origin:
+            for lifespan in self._lifespans_of(handler):
+                if not lifespan.entered:
+                    return lifespan
+        return None
+
+    def _lifespans_of(self, handler: Handler) -> list[Lifespan]:
+        """The lifespans that a handler needs: its server's own, and those of the servers around it."""
+        found = [self.lifespan, *(server.runtime.lifespan for server, _ in handler.origin)]
+        return [lifespan for lifespan in found if lifespan is not None]
+
+    @property
+    def has_upstreams(self) -> bool:
+        """Whether there may be servers behind this one that have to be asked what they offer."""
+        return self.upstream is not None or bool(self.mounts)
+
+    def defers(self, dispatcher: Dispatcher, request: Request) -> bool:
+        """Have a request wait until the servers behind this one have said what they offer; False if it
+        need not. Raises ProtocolError."""
+        if self.upstream is not None and self.upstream.defers(dispatcher, request):
+            return True
+        return any(server.runtime.defers(dispatcher, request) for server in self.mounts)
+
+    def watch(self, uri: str) -> None:
+        """A client wants to hear when a resource changes: so do we, if it is of a server behind this one."""
+        if self.upstream is not None:
+            self.upstream.watch(uri)
+        for server in self.mounts:
+            server.runtime.watch(uri)
+
+    async def leave(self) -> None:
+        """If the last connection is over: leave what was entered for its calls, and have the log tell of
+        failures that were only counted. Bounded in time."""
+        live = list(self._live())
+        if live:
+            import asyncio
+
+            for _ in range(60):  # what was cancelled may still use it
+                if self.calls.count == 0:
+                    break
+                await asyncio.sleep(0.005)
+            await asyncio.gather(*(thing.leave() for thing in live))
+        if not self.dispatchers:
+            diagnostics.finish()
+
+    def _live(self) -> Iterator[Any]:
+        """The lifespans and sources, of mounted servers too, that nobody needs any longer."""
+        if not self.dispatchers:
+            for thing in (self.lifespan, self.upstream):
+                if thing is not None and thing.live:
+                    yield thing
+            for server in self.mounts:
+                yield from server.runtime._live()
+
+    # --- tools ----------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Load the tools that were to be loaded late, if that has not been done."""
+        if self._load is not None:
+            load, self._load = self._load, None
+            self._loading = True
+            try:
+                load()
+            finally:
+                self._loading = False
+
+    @property
+    def plans(self) -> dict[str, Plan]:
+        """The call plan of each tool, by name."""
+        plans = self._plans
+        if plans is None:
+            self.load()
+            plans = self._plans = {tool.name: self._plan_of(tool) for tool in self.registries.tools}
+        return plans
+
+    def _plan_of(self, tool: Tool) -> Plan:
+        """Make a tool's plan; while a lifespan has to be entered the dispatcher alone calls it."""
+        around = None
+        if self.hooks or tool.origin:
+            from fastrpc.engine import interceptors
+
+            around = interceptors.around(tool, self.hooks)
+        awaited = self.pending_lifespan(tool)
+        for lifespan in self._lifespans_of(tool):
+            lifespan.watchers.add(self.forget_plans)
+        return plan_of(
+            tool,
+            direct=awaited is None and not self.results.notes,
+            guard=self._guard_of(tool),
+            around=around if scope is None else scope(tool, around),
+            recorder=self.recorder,
+            encoder=self.features.TOOL_RESULTS,
+        )
+
+    def _guard_of(self, handler: Handler) -> Callable[[Any], Any] | None:
+        """Return the function that asks all guards that stand in front of a handler; None: there are none."""
+        guards = [(name, guard) for name, runtime in self._way_to(handler) for guard in runtime.guards]
+        if len(guards) < 2 and not handler.origin:
+            return guards[0][1] if guards else None
+        from fastrpc.engine.guards import guarded_by
+
+        return guarded_by(guards) if guards else None
+
+    def _way_to(self, handler: Handler) -> Iterator[tuple[str, Runtime]]:
+        """The servers through which a call comes to a handler, this one first, and what each calls it."""
+        yield handler.name, self
+        for server, name in handler.origin:
+            yield name, server.runtime
+
+    def forget_plans(self) -> None:
+        """Make the plans anew, at the next call; from whatever thread."""
+        self._handler_plans.clear()
+        self._forget_everywhere("tool")
+
+    def plan_for(self, handler: Handler, encoder: ResultEncoder | None = None) -> Plan:
+        """Return the plan of a handler that is no tool: where it runs, by its record.
+
+        With an `encoder` the connection may serve the handler by itself, unless something has to be there
+        first, or arguments have to be converted.
+        """
+        found = self._handler_plans.get(id(handler))
+        if found is None:
+            is_called = handler.kind != "completion" and not getattr(handler, "is_list", False)
+            guard = self._guard_of(handler) if is_called else None
+            around = None if scope is None else scope(handler, None)
+            for lifespan in self._lifespans_of(handler):
+                lifespan.watchers.add(self.forget_plans)
+            parameters = None
+            if encoder is not None and self.pending_lifespan(handler) is None and handler.max_running is None:
+                parameters = parameters_of(handler.signature)
+                if any(kind != "str" for _, kind, _, _ in parameters or ()):
+                    parameters = None
+            kind = "resource" if handler.kind in ("template", "provider") else handler.kind
+            plan = Plan(
+                handler,
+                handler.name,
+                handler.function,
+                parameters and [(name, kind, default, False) for name, kind, default, _ in parameters],
+                inline=handler.run == "inline" and not handler.is_async,
+                judged=handler.run == "auto" and handler.timeout_seconds is None and not handler.is_async,
+                is_async=handler.is_async,
+                stepped=handler.is_async and parameters is not None,
+                context_at=handler.signature.context_index,
+                context_kind=context_kind_of(handler, guard is not None or around is not None),
+                kind=kind,
+                target=handler.key,
+                encoder=encoder,
+                guard=guard,
+                around=around,
+                recorder=self.recorder,
+            )
+            found = self._handler_plans[id(handler)] = handler, plan
+        return found[1]
+
+    def capabilities(self, version: str) -> dict[str, Any]:
+        """Return what this server can do, in the form of a version: the same for each client."""
+        found: dict[str, Any] = {"logging": {}, "tools": {"listChanged": True}}
+        found["experimental"] = self.experimental
+        found["extensions"] = self.extensions
+        registries = self.registries
+        if self.has_resources:
+            found["resources"] = {"subscribe": True, "listChanged": True}
+        if len(registries.prompts):
+            found["prompts"] = {"listChanged": True}
+        if self.has_completions:
+            found["completions"] = {}
+        return known("ServerCapabilities", found, version)
+
+    def server_info_of(self, version: str) -> dict[str, Any]:
+        """Return what this server says of itself, in the form of a version."""
+        return known("Implementation", self.server_info, version)
+
+    @property
+    def has_resources(self) -> bool:
+        registries = self.registries
+        return bool(len(registries.resources) or len(registries.templates) or len(registries.providers))
+
+    @property
+    def has_prompts(self) -> bool:
+        return bool(len(self.registries.prompts))
+
+    @property
+    def has_completions(self) -> bool:
+        """Whether anything completes: prompts and templates complete their enums by themselves."""
+        registries = self.registries
+        return bool(len(registries.completions) or len(registries.prompts) or len(registries.templates))
+
+    @property
+    def thread_pool(self) -> ThreadPool:
+        if self._thread_pool is None:
+            from fastrpc.engine.thread_pool import ThreadPool
+
+            self._thread_pool = ThreadPool(self.threads)
+        return self._thread_pool
+
+    @property
+    def quotas(self) -> Quotas:
+        """What the clients of each caller may have this process keep."""
+        if self._quotas is None:
+            from fastrpc.quotas import Quotas
+
+            self._quotas = Quotas()
+        return self._quotas
+
+    def leave_threads_behind(self) -> None:
+        """End the process here if a tool still runs on a thread: the interpreter's own end would wait
+        for it, or abort where it holds a lock that the end wants."""
+        if self._thread_pool is not None and self._thread_pool.busy:
+            self._thread_pool.leave()
+
+    def needs_loop(self) -> bool:
+        """Whether some tool cannot be called, or something not be watched, without an event loop."""
+        plans = self.plans.values()
+        return (
+            self.lifespan is not None
+            or any(plan.is_async or not plan.inline for plan in plans)
+            or any(watch.needed for watch in self._watches())
+        )
+
+    def list_page(self, member: str, entries: Sequence[Any], version: str, cursor: str | None) -> bytes:
+        """Return a page of a list, as the JSON of its result. Raises InvalidParams for a strange cursor.
+
+        `member` is the result's name for the entries: each has a `key`, and a `descriptor(version)`.
+        """
+        name = f"{member} {version}"
+        if cursor is None and (known_page := self._lists.get(name)) is not None:
+            return known_page
+        start, end, following = page_of([entry.key for entry in entries], cursor, self.page_size)
+        page = self.list_result(member, entries[start:end], following, version)
+        if cursor is None:
+            self._lists[name] = page
+        return page
+
+    def list_result(self, member: str, entries: Sequence[Any], following: str | None, version: str) -> bytes:
+        """Return the JSON of a list's result: entries, and the cursor of the next page, None at the end."""
+        result: dict[str, Any] = {member: [entry.descriptor(version) for entry in entries]}
+        if following is not None:
+            result["nextCursor"] = following
+        return to_json(result | self.caching(version))[:-1] + self.results.ending(version)
+
+    def look(self, dispatcher: Dispatcher) -> bool:
+        """Have what watches for changes called before a list, unless an event loop does so from time to time.
+
+        Returns whether the list may be given again without coming here. The first list needs no loop, so that
+        a script that asks for no more pays for none; the second one has the connection begin it.
+        """
+        waiting = [watch for watch in self._watches() if watch.needed]
+        if any(watch.looked for watch in waiting):
+            dispatcher.begin_loop()
+        for watch in waiting:
+            watch.look()
+        return not waiting
+
+    def _watches(self) -> Iterator[Monitor]:
+        """What watches for changes, on this server and those that are mounted."""
+        if self.server.watching is not None:
+            yield self.server.watching
+        for mounted in self.mounts:
+            yield from mounted.runtime._watches()
+
+    def watch_in(self, loop: AbstractEventLoop) -> None:
+        """Call the watching functions from time to time in this loop, unless another one does."""
+        for watch in self._watches():
+            watch.begin(loop)
+
+    def watch_soon(self) -> None:
+        """Begin to watch in the loop of some connection; where none runs each list calls what watches."""
+        for dispatcher in list(self.dispatchers):
+            dispatcher.watch()
+
+    def watch_no_longer_in(self, loop: AbstractEventLoop) -> None:
+        """A connection of this loop is over: go on with another one's."""
+        watches = [watch for watch in self._watches() if watch.loop is loop]
+        for watch in watches:
+            watch.end()
+        if watches:
+            self.watch_soon()
+
+    def resource_updated(self, uri: str) -> None:
+        """Tell every client that wants to know that a resource has changed, of other processes too."""
+        self.tell_of_update(uri)
+        if self.share_update is not None:
+            self.share_update(uri)
+
+    def tell_of_update(self, uri: str) -> None:
+        """Tell every client of this process that wants to know."""
+        for dispatcher in list(self.dispatchers):
+            dispatcher.resource_updated(uri)
+
+    def caching(self, version: str) -> dict[str, Any]:
+        """Return the hints that a version's cacheable results carry (MCP 2026-07-28: caching)."""
+        return {"ttlMs": self.ttl_ms, "cacheScope": self.cache_scope} if version == MODERN else {}
+
+
+def plan_of(
+    tool: Tool,
+    *,
+    direct: bool = True,
+    guard: Callable[[Any], Any] | None = None,
+    around: Any = None,
+    recorder: Recorder | None = None,
+    encoder: ResultEncoder | None = None,
+) -> Plan:
+    """Make the call plan of a tool: may the compiled binder serve it, and where does it run?
+
+    Without `direct` each call goes through the dispatcher.
+    """
+    signature = tool.signature
+    is_async = tool.is_async or (around is not None and around.is_async)
+    parameters = None
+    if direct and (not is_async or tool.max_running is None):
+        parameters = parameters_of(signature)
+    # A time limit cannot be kept, nor a bound on running calls be needed, on the loop's own thread.
+    judged = tool.run == "auto" and tool.timeout_seconds is None and not is_async
+    return Plan(
+        tool,
+        tool.name,
+        tool.function,
+        parameters,
+        inline=tool.run == "inline" and not is_async,
+        judged=judged,
+        is_async=is_async,
+        binds_whole=signature.binds_whole,
+        stepped=is_async and parameters is not None,
+        context_at=signature.context_index,
+        context_kind=context_kind_of(tool, guard is not None or around is not None),
+        form=form_of(signature) if keeps_plain_values(signature) else -1,
+        exact=exact_type_of(signature),
+        check=plain_check_of(signature),
+        guard=guard,
+        around=around,
+        recorder=recorder,
+        encoder=encoder,
+    )
+
+
+def parameters_of(signature: Signature) -> list[tuple[str, str, Any, bool]] | None:
+    """Return a signature's parameters as the compiled binder takes them; None where it cannot serve them."""
+    if not signature.vectorizable or (signature.context_parameter and signature.context_index < 0):
+        return None
+    return [
+        (each.name, each.kind, REQUIRED if each.required else each.default, each.nullable)
+        for each in signature.parameters
+    ]
+
+
+def context_kind_of(handler: Handler, needed: bool) -> type | None:
+    """Return the class of a handler's Context, if its function takes one, or one is needed besides."""
+    if handler.signature.context_parameter is None and not needed:
+        return None
+    from fastrpc.context import Context
+
+    return Context

@@ -1,0 +1,54 @@
+"""Modules that have been renamed can be imported by their former names, with a DeprecationWarning, until 1.0.
+
+`fastrpc/__init__.py` asks here for a module of fastrpc that is not found otherwise, so nothing that exists
+pays for it. The module under a former name is the module itself, not a copy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+FORMER_NAMES = {
+    "fastrpc.ask": "fastrpc.human_input",
+    "fastrpc.asking": "fastrpc.client_requests",
+    "fastrpc.checking_proxy": "fastrpc.egress_proxy",
+    "fastrpc.completion": "fastrpc.definitions.completion",
+    "fastrpc.hooks": "fastrpc.engine.interceptors",
+    "fastrpc.prompts": "fastrpc.definitions.prompt",
+    "fastrpc.resources": "fastrpc.definitions.resource",
+    "fastrpc.types": "fastrpc.content",
+}
+"""The public modules that have been renamed."""
+
+
+def spec_of(name: str) -> ModuleSpec | None:
+    """Return how to import a module by its former name, None if no module had it. Warns the importer."""
+    new = FORMER_NAMES.get(name)
+    if new is None:
+        return None
+    from warnings import warn
+
+    # Behind this function and the finder: what Python's own import consists of is not counted.
+    warn(f"{name} is called {new} now", DeprecationWarning, stacklevel=3)
+    return ModuleSpec(name, Renamed(new))  # type: ignore[arg-type]  # one by its methods
+
+
+class Renamed:
+    """Loads the module with another name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = import_module(self._name)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the module as it is: it has been executed, under its own name, which it keeps."""
+        module.__spec__ = self._spec

@@ -1,0 +1,204 @@
+"""Finds the tools of a module, a package, or a command-line target.
+
+A target is a file, a module, or ``module:attribute``. Loading it executes its code, like an import. A failure
+becomes a `UsageError` of one line, with the file and the line. What to do with the tools is left to the
+caller.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fastrpc.definitions.tool import MARK, Tool
+from fastrpc.errors import FastrpcError, UsageError
+from fastrpc.regular_files import check_regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType, TracebackType
+    from typing import Any
+
+
+def collect(module: ModuleType) -> list[Tool]:
+    """Return the tools that a module defines, in order; for a package, also those of its submodules.
+
+    Submodules named in the package's ``__all__`` come first, in that order, the others by name; names that
+    start with ``_`` are skipped. Imported tools belong to the module that defines them. Raises
+    DefinitionError.
+    """
+    tools: dict[int, Tool] = {}
+    for value in list(vars(module).values()):
+        mark = getattr(value, MARK, None) if not isinstance(value, type) else None
+        if isinstance(mark, Tool) and _defined_in(value, module):
+            tools.setdefault(id(mark), mark)
+    for name in _submodules(module):
+        submodule = _import(f"{module.__name__}.{name}")
+        for mark in collect(submodule):
+            tools.setdefault(id(mark), mark)
+    return list(tools.values())
+
+
+def attach(module: ModuleType, server: Any) -> None:
+    """Call the module's ``attach(server)``, if it has one, after its tools have been added to a server."""
+    function = getattr(module, "attach", None)
+    if function is not None:
+        function(server)
+
+
+def _defined_in(function: Any, module: ModuleType) -> bool:
+    return not hasattr(function, "__code__") or function.__module__ == module.__name__
+
+
+def _submodules(package: ModuleType) -> list[str]:
+    names = set()
+    for folder in getattr(package, "__path__", ()):
+        for entry in os.scandir(folder):
+            stem, extension = os.path.splitext(entry.name)
+            if extension == ".py" or (extension in ("", ".so") and _is_module(entry)):
+                names.add(stem.partition(".")[0])
+    public = sorted(name for name in names if not name.startswith("_"))
+    order = [name for name in getattr(package, "__all__", ()) if name in public]
+    return [*order, *(name for name in public if name not in order)]
+
+
+def _is_module(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(".so") or os.path.exists(os.path.join(entry.path, "__init__.py"))
+
+
+def _import(name: str) -> ModuleType:
+    __import__(name)
+    return sys.modules[name]
+
+
+# ---------------------------------------------------------------------------------------- targets
+
+
+def load_target(target: str) -> Any:
+    """Return the Server of a target, or the list of its `Tool` marks.
+
+    In a module that is the attribute ``app``, else its only Server, else its marked tools. Raises
+    `UsageError` for a target that does not exist, cannot be loaded, has no tools, or has several Servers.
+    """
+    place, attribute = target, ""
+    if ":" in target:
+        place, _, attribute = target.rpartition(":")
+    is_file = place.endswith(".py") or os.sep in place
+    module = _load_file(place) if is_file else _load_module(place)
+    return _attribute_of(module, place, attribute) if attribute else _contents_of(module, place)
+
+
+def _load_file(path: str) -> ModuleType:
+    try:
+        check_regular(path)
+    except OSError as error:
+        what = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
+        raise UsageError(f"{path}: {what}; a target is file.py, module or module:attribute") from None
+    path = os.path.abspath(path)
+    folder, file_name = os.path.split(path)
+    if folder not in sys.path:
+        sys.path.append(folder)  # last: modules beside the target must not replace others
+    name = os.path.splitext(file_name)[0]
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        if getattr(loaded, "__file__", None) == path:
+            return loaded
+        name = f"fastrpc_target_{name}"
+    from importlib.machinery import SourceFileLoader
+
+    module = type(sys)(name)
+    module.__file__ = path
+    sys.modules[name] = module
+    try:
+        SourceFileLoader(name, path).exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise _usage_error(file_name, error) from error
+    return module
+
+
+def _load_module(name: str) -> ModuleType:
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise UsageError(f"{name or ':'}: not a target; a target is file.py, module or module:attribute")
+    folder = os.getcwd()
+    if folder not in sys.path and "" not in sys.path:
+        sys.path.append(folder)  # last: a json.py in the working directory must not replace Python's
+    try:
+        return _import(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+            hint = f"; did you mean {name}.py?" if os.path.isfile(f"{name}.py") else ""
+            raise UsageError(f"{name}: no such module{hint}") from None
+        raise _usage_error(name, error) from error
+    except Exception as error:
+        raise _usage_error(name, error) from error
+
+
+def _usage_error(target: str, error: Exception) -> UsageError:
+    """Return the UsageError for a failure while a target was loaded, with the line in its code."""
+    lines = str(error).strip().splitlines()
+    message = f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
+    if isinstance(error, FastrpcError):
+        message = str(error)  # our own messages need no class name
+    if isinstance(error, SyntaxError):
+        return UsageError(f"{target}: {error.filename}:{error.lineno}: {type(error).__name__}: {error.msg}")
+    place = _place_of(error.__traceback__)
+    return UsageError(f"{target}: {place}: {message}" if place else f"{target}: {message}")
+
+
+def _place_of(traceback: TracebackType | None) -> str:
+    """Return ``file:line`` of the innermost frame outside fastrpc and the import system."""
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    place = ""
+    while traceback is not None:
+        file_name = traceback.tb_frame.f_code.co_filename
+        if not file_name.startswith(("<frozen ", own)):
+            place = f"{file_name}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return place
+
+
+def _is_server(value: object) -> bool:
+    return not isinstance(value, type) and getattr(value, "__fastrpc_server__", False) is True
+
+
+def _contents_of(module: ModuleType, place: str) -> Any:
+    app = getattr(module, "app", None)
+    if _is_server(app):
+        return app
+    servers = {id(value): name for name, value in reversed(vars(module).items()) if _is_server(value)}
+    if len(servers) == 1:
+        return getattr(module, *servers.values())
+    if servers:
+        names = ", ".join(sorted(servers.values()))
+        raise UsageError(f"{place}: several servers: {names}; choose one with {place}:NAME")
+    try:
+        tools = collect(module)
+    except Exception as error:
+        raise _usage_error(place, error) from error
+    if not tools:
+        raise UsageError(f"{place}: holds no Server and no function marked with @tool")
+    return tools
+
+
+def _attribute_of(module: ModuleType, place: str, name: str) -> Any:
+    value: Any = module
+    for part in name.split("."):
+        if not hasattr(value, part):
+            raise UsageError(f"{place}: has no attribute {name!r}{_offers(module)}")
+        value = getattr(value, part)
+    if _is_server(value):
+        return value
+    mark = getattr(value, MARK, None)
+    if isinstance(mark, Tool):
+        return [mark]
+    raise UsageError(f"{place}: {name!r} is neither a Server nor marked with @tool{_offers(module)}")
+
+
+def _offers(module: ModuleType) -> str:
+    names = [
+        name
+        for name, value in vars(module).items()
+        if _is_server(value) or isinstance(getattr(value, MARK, None), Tool)
+    ]
+    return f"; there are {', '.join(names[:8])}" if names else ""

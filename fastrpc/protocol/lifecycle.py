@@ -1,0 +1,198 @@
+"""The lifecycle of MCP: which requests a client may send when, and in which version. No I/O.
+
+Two protocols share a connection. Up to 2025-11-25 a client begins a session with `initialize`, and the
+session keeps the negotiated version. From 2026-07-28 on there are no sessions: each request carries its
+version and capabilities in ``params._meta``, and is checked against these alone, before or after a handshake.
+"""
+
+from __future__ import annotations
+
+from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded, UnsupportedProtocolVersion, excerpt
+from fastrpc.protocol.versions import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    LATEST_LEGACY,
+    LEGACY_VERSIONS,
+    LOG_KEY,
+    MODERN,
+    VERSION_KEY,
+)
+from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+NEW = "new"  # before `initialize`
+AGREED = "agreed"  # after the result of `initialize`
+READY = "ready"  # after `notifications/initialized`
+
+# Methods without an envelope that are allowed before the handshake. After it, all are.
+EARLY = ("initialize", "ping")
+
+LOG_LEVELS = {
+    "debug": 0,
+    "info": 1,
+    "notice": 2,
+    "warning": 3,
+    "error": 4,
+    "critical": 5,
+    "alert": 6,
+    "emergency": 7,
+}
+"""The levels of log messages and their severity (MCP: LoggingLevel)."""
+
+
+class Session:
+    """The state of one client's connection: its lifecycle and, after the handshake, what the client has
+    declared.
+
+    All data of the client that is kept is counted in `quota`, and refused if it is too much.
+    """
+
+    __slots__ = (
+        "_roots_bytes",
+        "client_capabilities",
+        "client_info",
+        "lasting",
+        "log_level",
+        "offered",
+        "quota",
+        "roots",
+        "state",
+        "subscriptions",
+        "version",
+    )
+
+    def __init__(self) -> None:
+        self.state = NEW
+        self.lasting = True
+        """Whether all requests come from the same client."""
+        self.quota = Quota(SESSION_BYTES)
+        self._roots_bytes = 0
+        self.version: str | None = None
+        self.client_info: dict[str, Any] = {}
+        self.client_capabilities: dict[str, Any] = {}
+        self.offered: dict[str, Any] = {}
+        """The capabilities that the server has declared to the client."""
+        self.log_level: str | None = None
+        """The level that `logging/setLevel` has set; None if the client has not set one."""
+        self.roots: list[dict[str, Any]] | None = None
+        """The client's result of `roots/list`, until it notifies that the roots have changed."""
+        self.subscriptions: set[str] = set()
+        """The URIs of the resources that the client has subscribed to."""
+
+    def agree(self, params: dict[str, Any]) -> str:
+        """Handle the params of `initialize`, and return the version for the result.
+
+        An unsupported version is answered with the latest that has a handshake (MCP 2025-11-25, lifecycle:
+        version negotiation). A second `initialize` starts again. Raises InvalidParams, and Overloaded if
+        other sessions leave no memory for what the client declares.
+        """
+        requested = params.get("protocolVersion")
+        if not isinstance(requested, str):
+            raise InvalidParams("protocolVersion: expected a string")
+        capabilities = params.get("capabilities", {})
+        client = params.get("clientInfo", {})
+        for name, value in (("capabilities", capabilities), ("clientInfo", client)):
+            if not isinstance(value, dict):
+                raise InvalidParams(f"{name}: expected an object")
+        size = size_of(capabilities, self.quota.limit) + size_of(client, self.quota.limit)
+        self._keep(size - self.quota.used, "capabilities and clientInfo")  # replaces what was counted before
+        self._roots_bytes = 0
+        self.version = requested if requested in LEGACY_VERSIONS else LATEST_LEGACY
+        self.client_capabilities = capabilities
+        self.client_info = client
+        self.log_level = self.roots = None
+        self.subscriptions.clear()
+        self.state = AGREED
+        return self.version
+
+    def _keep(self, size: int, name: str) -> None:
+        """Count `size` more bytes that are stored for the client; `name` says what they are.
+
+        Raises InvalidParams if one session may not store that much, Overloaded if there is no memory at the
+        moment.
+        """
+        quota = self.quota
+        if not quota.take(size):
+            if quota.used + size > quota.limit:
+                raise InvalidParams(f"{name}: more than the {quota.limit} bytes that a session may have kept")
+            raise Overloaded(f"Server busy: no room to keep {name}")
+
+    def subscribe(self, uri: str) -> None:
+        """Store a subscription to the URI of a resource.
+
+        Raises InvalidParams and Overloaded if there is no memory for it; InvalidRequest if the session cannot
+        receive notifications.
+        """
+        self.check_lasting("resources/subscribe")
+        if uri not in self.subscriptions:
+            self._keep(bytes_of_uri(uri), "subscriptions")
+            self.subscriptions.add(uri)
+
+    def unsubscribe(self, uri: str) -> None:
+        if uri in self.subscriptions:
+            self.subscriptions.remove(uri)
+            self.quota.release(bytes_of_uri(uri))
+
+    def take_roots(self, roots: list[dict[str, Any]] | None) -> None:
+        """Store the client's result of `roots/list`, if there is memory for it; None discards it."""
+        self.quota.release(self._roots_bytes)
+        size = 0 if roots is None else size_of(roots, self.quota.limit)
+        self.roots = roots if self.quota.take(size) else None
+        self._roots_bytes = 0 if self.roots is None else size
+
+    def check_lasting(self, method: str) -> None:
+        """Raise InvalidRequest for a method that has no meaning without a session."""
+        if not self.lasting:
+            raise InvalidRequest(f"{method}: needs a session, which begins with initialize")
+
+    def ready(self) -> None:
+        """Handle `notifications/initialized`."""
+        if self.state == AGREED:
+            self.state = READY
+
+    def version_of(self, method: str, params: dict[str, Any]) -> str:
+        """Return the protocol version of a request.
+
+        Raises InvalidRequest for a request that is not allowed in this state, InvalidParams for an incomplete
+        envelope, and UnsupportedProtocolVersion if the envelope names a version other than 2026-07-28.
+        """
+        meta = params.get("_meta")
+        if meta is not None and not isinstance(meta, dict):
+            raise InvalidParams("_meta: expected an object")
+        if method == "server/discover" or (meta is not None and VERSION_KEY in meta):
+            check_envelope(meta or {})
+            return MODERN
+        if self.version is None:
+            if method not in EARLY:
+                raise InvalidRequest(f"{excerpt(method)}: the first request must be initialize")
+            return LATEST_LEGACY
+        return self.version
+
+
+def bytes_of_uri(uri: str) -> int:
+    """Return the estimated memory, in bytes, of a stored URI."""
+    return size_of(uri, SESSION_BYTES) + ENTRY_BYTES
+
+
+def check_envelope(meta: dict[str, Any]) -> None:
+    """Check the envelope of a 2026-07-28 request. Raises InvalidParams and UnsupportedProtocolVersion."""
+    for key, kind, expected in (
+        (VERSION_KEY, str, "a string"),
+        (CAPABILITIES_KEY, dict, "an object"),
+    ):
+        if key not in meta:
+            raise InvalidParams(f"_meta: {key} is missing")
+        if not isinstance(meta[key], kind):
+            raise InvalidParams(f"_meta: {key}: expected {expected}")
+    if not isinstance(meta.get(CLIENT_KEY, {}), dict):
+        raise InvalidParams(f"_meta: {CLIENT_KEY}: expected an object")
+    level = meta.get(LOG_KEY, "info")
+    if not isinstance(level, str) or level not in LOG_LEVELS:
+        raise InvalidParams(f"_meta: {LOG_KEY}: expected one of {', '.join(LOG_LEVELS)}")
+    if meta[VERSION_KEY] != MODERN:
+        raise UnsupportedProtocolVersion(
+            "Unsupported protocol version", {"supported": [MODERN], "requested": excerpt(meta[VERSION_KEY])}
+        )

@@ -1,0 +1,357 @@
+"""Converters for types that JSON does not have: classes, enums, dates, constraints.
+
+msgspec makes the schemas and converts the values. pydantic does so for its own models and constraints, and
+for types that msgspec does not support, if the author has imported it. Importing msgspec costs 18 ms: this
+module is loaded by the first annotation that needs it. A value is first tried exactly, then converted as far
+as the library can; error messages are in the style of `fastrpc.schema.converters`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fastrpc.errors import DefinitionError
+from fastrpc.schema.annotations import Peeled, UnresolvedName, plain_converter
+from fastrpc.schema.converters import (
+    Converter,
+    Mismatch,
+    add_enum_type,
+    expected,
+    json_from_text,
+    one_of,
+    shorten,
+    step_to,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from fastrpc.schema.converters import Schema
+
+_MISSING = object()
+_NOUNS = {
+    "int": "integer", "str": "string", "float": "number", "bool": "boolean", "bytes": "base64 string",
+}  # fmt: skip
+
+
+def rich_converter(peeled: Peeled, namespace: Mapping[str, Any], *, output: bool = False) -> Converter:
+    """Return the converter of an annotation. Raises `DefinitionError`, which says what was tried."""
+    annotation = _whole(peeled, namespace)
+    if _is_pydantic(annotation):
+        return PydanticConverter(annotation, output)
+    inner = plain_converter(peeled.base, namespace)
+    try:
+        return MsgspecConverter(annotation, inner)
+    except NameError as error:
+        raise UnresolvedName(f"{_name_of(annotation)}: {error}") from None
+    except TypeError as error:
+        if "pydantic" in sys.modules:
+            return PydanticConverter(annotation, output)
+        reason = str(error).split("\n")[-1]
+        cure = (
+            "use Any for results of any kind"
+            if output
+            else "use a type that JSON can carry, or input_schema="
+        )
+        raise DefinitionError(
+            f"no JSON Schema can be made of {_name_of(annotation)} ({reason}); {cure}"
+        ) from None
+
+
+def _whole(peeled: Peeled, namespace: Mapping[str, Any]) -> Any:
+    """Return the annotation with its constraints, and with quoted names resolved."""
+    from typing import Annotated, get_type_hints
+
+    annotation = peeled.base
+    if peeled.metadata:
+        form: Any = Annotated  # not a type for mypy: the content is known at run time only
+        parts = (annotation, *peeled.metadata)
+        annotation = form[parts]
+    holder = type("Holder", (), {"__annotations__": {"value": annotation}})
+    try:
+        return get_type_hints(holder, dict(namespace), include_extras=True)["value"]
+    except NameError as error:
+        raise UnresolvedName(f"{_name_of(annotation)} names something undefined ({error})") from None
+    except TypeError as error:
+        raise DefinitionError(f"{_name_of(annotation)} is not a type ({error})") from None
+
+
+def _name_of(annotation: Any) -> str:
+    return getattr(annotation, "__name__", None) or repr(annotation).replace("typing.", "")
+
+
+def _is_pydantic(annotation: Any) -> bool:
+    """Whether a type is pydantic's or contains one: models, dataclasses, constraints."""
+    if hasattr(annotation, "__pydantic_core_schema__"):
+        return True
+    for item in getattr(annotation, "__metadata__", ()):
+        if type(item).__module__.partition(".")[0] in ("pydantic", "annotated_types"):
+            return True
+    if hasattr(annotation, "__metadata__"):
+        return _is_pydantic(annotation.__origin__)
+    return any(_is_pydantic(argument) for argument in getattr(annotation, "__args__", ()))
+
+
+# ---------------------------------------------------------------------------------------- msgspec
+
+
+class MsgspecConverter(Converter):
+    """A type that msgspec supports. `inner` is the converter of the plain type without constraints."""
+
+    def __init__(self, annotation: Any, inner: Converter | None) -> None:
+        import msgspec
+
+        (root,), components = msgspec.json.schema_components([annotation], ref_template="#/$defs/{name}")
+        for component in components.values():
+            component.pop("title", None)  # the name of the class
+        schema, definitions = write_out(root, components)
+        members = getattr(annotation, "__members__", None)
+        if members is not None and "enum" in schema:  # in the order of the enum, not sorted
+            schema["enum"] = list(dict.fromkeys(member.value for member in members.values()))
+        super().__init__(schema, inner.noun if inner else _noun_of(schema))
+        self.annotation = annotation
+        self.inner = inner
+        self.definitions = definitions
+        self._convert = msgspec.convert
+        self._refused = msgspec.ValidationError
+
+    def accept(self, value: Any, lenient: bool = True) -> Any:
+        if lenient and self.inner is not None:
+            value = self.inner.accept(value)
+        try:
+            return self._convert(value, self.annotation, str_keys=True)
+        except self._refused as error:
+            if lenient:
+                value, mended = self._convert_leniently(value)
+                if mended is not _MISSING:
+                    return mended
+            raise _mismatch(str(error), value, self.schema) from None
+
+    def _convert_leniently(self, value: Any) -> tuple[Any, Any]:
+        """Return the value as it was understood, and what the function receives, or _MISSING."""
+        if isinstance(value, str):
+            parsed = json_from_text(value, "{")
+            value = json_from_text(value, "[") if parsed is value else parsed
+        try:
+            return value, self._convert(value, self.annotation, strict=False, str_keys=True)
+        except self._refused:
+            return value, _MISSING
+
+    def to_json(self, value: Any) -> Any:
+        import msgspec
+
+        return msgspec.to_builtins(value, str_keys=True)
+
+
+def _noun_of(schema: Schema) -> str:
+    if "enum" in schema:
+        return one_of(schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(_noun_of(choice) for choice in schema["anyOf"])
+    return str(schema.get("type", "object" if "$ref" in schema else "value"))
+
+
+def _mismatch(message: str, value: Any, schema: Schema) -> Mismatch:
+    """Rewrite msgspec's ``Expected `int`, got `str` - at `$.a[0]``` in the style of this package."""
+    message, _, place = message.partition(" - at `")
+    key, _, parent = place.partition("` in `")
+    path = (parent or key).strip("`").removeprefix("$")
+    received, spot = _follow(path, value, schema)
+    if parent:
+        return Mismatch(f"a key: {message[:1].lower()}{message[1:].replace('`', '')}", path)
+    if message.startswith("Object missing required field `"):
+        return Mismatch("required, missing", path + step_to(message.split("`")[1]))
+    if message.startswith("Expected `"):
+        _, types, rest = message.split("`", 2)
+        nouns = " or ".join(_NOUNS.get(name, name) for name in types.split(" | "))
+        rest = rest.partition(", got `")[0].replace("`", "")
+        if received is _MISSING or ", got " in rest:
+            return Mismatch(f"expected {nouns}{rest}", path)
+        return Mismatch(f"expected {nouns}{rest}, got {shorten(received)}", path)
+    if message.startswith("Invalid enum value") and "enum" in spot and received is not _MISSING:
+        mismatch = expected(one_of(spot["enum"]), received)
+        return Mismatch(mismatch.problem, path)
+    text = message[:1].lower() + message[1:].replace("`", "")
+    return Mismatch(text if received is _MISSING else f"{text}, got {shorten(received)}", path)
+
+
+def _follow(path: str, value: Any, schema: Schema) -> tuple[Any, Schema]:
+    """Follow a path such as ``.items[2].name``; return the value and the schema there, as far as known."""
+    steps = path.replace("[", ".[").split(".")[1:]
+    for step in steps:
+        if step.startswith("["):
+            index = step[1:-1]
+            inside = isinstance(value, (list, tuple)) and index.isdigit() and int(index) < len(value)
+            value = value[int(index)] if inside else _MISSING
+            schema = schema.get("items") or schema.get("additionalProperties") or {}
+        else:
+            value = value.get(step, _MISSING) if isinstance(value, dict) else _MISSING
+            schema = schema.get("properties", {}).get(step, {})
+        if not isinstance(schema, dict):
+            schema = {}
+    return value, schema
+
+
+# --------------------------------------------------------------------------------------- pydantic
+
+
+class PydanticConverter(Converter):
+    """A type that pydantic supports."""
+
+    def __init__(self, annotation: Any, output: bool) -> None:
+        try:
+            from pydantic import PydanticUserError, TypeAdapter, ValidationError
+        except ImportError:
+            raise DefinitionError(
+                f"{_name_of(annotation)} needs pydantic for its constraints; install it, or use fastrpc.Meta"
+            ) from None
+        try:
+            self.adapter: Any = TypeAdapter(annotation)
+            whole = self.adapter.json_schema(
+                ref_template="#/$defs/{model}", mode="serialization" if output else "validation"
+            )
+        except NameError as error:
+            raise UnresolvedName(f"{_name_of(annotation)}: {error}") from None
+        except (PydanticUserError, TypeError) as error:
+            reason = str(error).split("\n")[0]
+            raise DefinitionError(
+                f"no JSON Schema can be made of {_name_of(annotation)} ({reason})"
+            ) from None
+        components = whole.pop("$defs", {})
+        schema, definitions = write_out(whole, components, titles=False)
+        super().__init__(schema, _noun_of(schema))
+        self.definitions = definitions
+        self._refused = ValidationError
+
+    def accept(self, value: Any, lenient: bool = True) -> Any:
+        try:
+            return self.adapter.validate_python(value)
+        except self._refused as error:
+            if lenient and isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+                parsed = json_from_text(value, value.lstrip()[0])
+                if parsed is not value:
+                    return self.accept(parsed, False)
+            raise self._mismatch(error) from None
+
+    def _mismatch(self, error: Any) -> Mismatch:
+        first, *others = error.errors(include_url=False, include_context=False)
+        path = "".join(f"[{step}]" if isinstance(step, int) else step_to(step) for step in first["loc"])
+        if first["type"] == "missing":
+            problem = "required, missing"
+        else:
+            said = first["msg"].replace("Input should be ", "expected ")
+            problem = f"{said[:1].lower()}{said[1:]}, got {shorten(first['input'])}"
+        return Mismatch(problem + (f" (and {len(others)} more)" if others else ""), path)
+
+    def to_json(self, value: Any) -> Any:
+        return self.adapter.dump_python(value, mode="json", by_alias=True)
+
+
+def default_of_field(peeled: Peeled, field: Any, missing: object) -> tuple[Peeled, Any]:
+    """Read ``= Field(5, ge=1, description="…")``, which servers written for FastMCP use."""
+    peeled.description = field.description or peeled.description
+    if field.metadata:
+        peeled.metadata = (*peeled.metadata, *field.metadata)
+    if field.is_required():
+        return peeled, missing
+    return peeled, field.get_default(call_default_factory=True)
+
+
+# ---------------------------------------------------------------------------- writing out references
+
+_SCHEMA = ("items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames")
+_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
+_NAMED_SCHEMAS = ("properties", "patternProperties", "dependentSchemas")
+
+
+def write_out(root: Schema, components: Mapping[str, Schema], titles: bool = True) -> tuple[Schema, Schema]:
+    """Return `root` with its references replaced by their targets, and the definitions that are still needed.
+
+    Only recursive types remain references, but never at the root: MCP requires an object there. Empty
+    ``required``, null defaults and, without `titles`, generated titles are left out.
+    """
+    writer = _Writer(components, titles)
+    name = writer.target(root)
+    schema = writer.write({**components[name], **_siblings(root)} if name else root)
+    definitions: dict[str, Schema] = {}
+    while set(writer.kept) - set(definitions):
+        for name in sorted(set(writer.kept) - set(definitions)):
+            definitions[name] = writer.write(components[name])
+    return schema, definitions
+
+
+class _Writer:
+    def __init__(self, components: Mapping[str, Schema], titles: bool) -> None:
+        self.components = components
+        self.titles = titles
+        self.kept: set[str] = set()
+        self.recursive = {name for name in components if self._reaches(name, name, set())}
+
+    def target(self, schema: Schema) -> str | None:
+        reference = schema.get("$ref")
+        return reference.removeprefix("#/$defs/") if isinstance(reference, str) else None
+
+    def _reaches(self, start: str, goal: str, seen: set[str]) -> bool:
+        for name in self._targets(self.components[start]):
+            if name == goal:
+                return True
+            if name not in seen:
+                seen.add(name)
+                if self._reaches(name, goal, seen):
+                    return True
+        return False
+
+    def _targets(self, schema: Any) -> list[str]:
+        if not isinstance(schema, dict):
+            return []
+        name = self.target(schema)
+        found = [name] if name else []
+        for below in _below(schema):
+            found += self._targets(below)
+        return found
+
+    def write(self, schema: Any) -> Any:
+        if not isinstance(schema, dict):
+            return schema
+        name = self.target(schema)
+        if name in self.recursive:
+            self.kept.add(name)
+            return dict(schema)
+        if name:
+            return self.write({**self.components[name], **_siblings(schema)})
+        written = {}
+        for key, value in schema.items():
+            if key in _SCHEMA:
+                written[key] = self.write(value)
+            elif key in _SCHEMAS:
+                written[key] = [self.write(item) for item in value]
+            elif key in _NAMED_SCHEMAS:
+                written[key] = {name: self.write(item) for name, item in value.items()}
+            elif not self._is_noise(key, value):
+                written[key] = value
+        if "enum" in written and "type" not in written:
+            add_enum_type(written)
+        return written
+
+    def _is_noise(self, key: str, value: Any) -> bool:
+        return (
+            (key == "required" and not value)
+            or (key == "default" and value is None)
+            or (key == "title" and not self.titles)
+            or key == "discriminator"
+        )
+
+
+def _siblings(schema: Schema) -> Schema:
+    return {key: value for key, value in schema.items() if key != "$ref"}
+
+
+def _below(schema: Schema) -> list[Any]:
+    found = [schema[key] for key in _SCHEMA if key in schema]
+    for key in _SCHEMAS:
+        found += schema.get(key, ())
+    for key in _NAMED_SCHEMAS:
+        found += schema.get(key, {}).values()
+    return found
