@@ -118,7 +118,7 @@ class Server:
         self._observers: Observers | None = None
         self._mounts: list[Server] = []  # what is mounted here
         self._hosts: list[Server] = []  # where this server is mounted
-        self._source: Any = None  # the server behind a proxy
+        self._upstream: Any = None  # the server behind a proxy
         self._runtime: Runtime | None = None
         self.watching: Monitor | None = None
         self._over_http = False
@@ -481,7 +481,7 @@ class Server:
         target = target_of(where if isinstance(where, str) else list(where), options)
         options.setdefault("name", target.name)
         server = cls(**options)
-        server._source = UpstreamServer(server, target, start_seconds=start_seconds)
+        server._upstream = UpstreamServer(server, target, start_seconds=start_seconds)
         return server
 
     # --- serving --------------------------------------------------------------------------------------
@@ -631,7 +631,7 @@ class Server:
                 hooks=self._hooks,
                 guards=self._guards,
                 mounts=self._mounts,
-                source=self._source,
+                upstream=self._upstream,
                 extensions=self.extensions,
                 experimental=self.experimental,
                 load=self.load_tools,

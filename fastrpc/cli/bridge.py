@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
         )
     except DefinitionError as error:
         raise UsageError(str(error).removeprefix("proxy: ")) from None
-    source = server._source
+    source = server._upstream
     source.shows_itself = True
     if os.isatty(0):
         write_line(

@@ -275,7 +275,7 @@ class Dispatcher(OutboundMessages):
             raise InvalidRequest("id: a request with this id is in flight")
         request.version = self.session.version_of(request.method, request.params)
         method = self.runtime.features.METHODS.get(request.method)
-        if self.runtime.has_sources and method is not None and self.runtime.holds(self, request):
+        if self.runtime.has_upstreams and method is not None and self.runtime.defers(self, request):
             return None
         if (
             method is None
@@ -423,7 +423,7 @@ class Dispatcher(OutboundMessages):
     def _remember_unknown(self, name: str, error: UnknownName) -> None:
         """Have the connection answer by itself when this tool is called again: agents repeat a wrong name,
         and looking for what may have been meant takes long."""
-        if self.runtime.recorder is None and not self.runtime.has_sources and len(name) <= LONGEST_EXCERPT:
+        if self.runtime.recorder is None and not self.runtime.has_upstreams and len(name) <= LONGEST_EXCERPT:
             unknown = self.connection.unknown
             if len(unknown) >= UNKNOWN_KEPT:
                 unknown.clear()
@@ -458,7 +458,7 @@ class Dispatcher(OutboundMessages):
             except BaseException as error:
                 return self._refusal(call, error)
             request.allowed = ticks()
-        if plan.inline and not plan.is_async and self.runtime.awaited_by(plan.tool) is None:
+        if plan.inline and not plan.is_async and self.runtime.pending_lifespan(plan.tool) is None:
             return self._call_inline(call)
         self._put_in_flight(request)
         try:
@@ -504,7 +504,7 @@ class Dispatcher(OutboundMessages):
             return self.runtime.features.input_required(request, questions)
         return request.encoder.failure(request, handler, error)
 
-    def put_off(self, request: Request, held: Any) -> None:
+    def defer(self, request: Request, held: Any) -> None:
         """Put a request in flight that is to be served later; `held` has a ``cancel()``, as calls have."""
         request.call = held
         self._put_in_flight(request)

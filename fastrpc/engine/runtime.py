@@ -60,7 +60,7 @@ class Runtime:
         hooks: list[Any] | None = None,
         guards: list[Any] | None = None,
         mounts: list[Any] | None = None,
-        source: Any = None,
+        upstream: Any = None,
         extensions: dict[str, Any] | None = None,
         experimental: dict[str, Any] | None = None,
         page_size: int = 1000,
@@ -91,8 +91,8 @@ class Runtime:
         """The key that signs request states, made by the first (`fastrpc.client_requests.request_state`)."""
         self.mounts = mounts if mounts is not None else []
         """The servers that are mounted here."""
-        self.source = source
-        """Where the entries of the registries come from, if another server has to be asked (`fastrpc.proxy`)."""
+        self.upstream = upstream
+        """Where the registries' entries come from, if another server has to be asked (`fastrpc.proxy`)."""
         self.lifespan: Lifespan | None = None
         if lifespan is not None:
             from fastrpc.engine.lifespan import Lifespan
@@ -165,7 +165,7 @@ class Runtime:
 
     def place(self, call: Call) -> None:
         """Begin a call that is admitted, or have it wait for what it needs."""
-        awaited = self.awaited_by(call.plan.tool)
+        awaited = self.pending_lifespan(call.plan.tool)
         if awaited is not None:
             awaited.hold(call)
             return
@@ -202,9 +202,9 @@ class Runtime:
             queue.remove(call)
             self.calls.count -= 1
 
-    # --- lifespans and sources ------------------------------------------------------------------------
+    # --- lifespans and upstream servers ------------------------------------------------------------------
 
-    def awaited_by(self, handler: Handler) -> Lifespan | None:
+    def pending_lifespan(self, handler: Handler) -> Lifespan | None:
         """Return the lifespan that has to be entered before a handler is called; None if all have been."""
         if self.lifespan is not None or handler.origin:
             for lifespan in self._lifespans_of(handler):
@@ -218,21 +218,21 @@ class Runtime:
         return [lifespan for lifespan in found if lifespan is not None]
 
     @property
-    def has_sources(self) -> bool:
+    def has_upstreams(self) -> bool:
         """Whether there may be servers behind this one that have to be asked what they offer."""
-        return self.source is not None or bool(self.mounts)
+        return self.upstream is not None or bool(self.mounts)
 
-    def holds(self, dispatcher: Dispatcher, request: Request) -> bool:
+    def defers(self, dispatcher: Dispatcher, request: Request) -> bool:
         """Have a request wait until the servers behind this one have said what they offer; False if it
         need not. Raises ProtocolError."""
-        if self.source is not None and self.source.holds(dispatcher, request):
+        if self.upstream is not None and self.upstream.defers(dispatcher, request):
             return True
-        return any(server.runtime.holds(dispatcher, request) for server in self.mounts)
+        return any(server.runtime.defers(dispatcher, request) for server in self.mounts)
 
     def watch(self, uri: str) -> None:
         """A client wants to hear when a resource changes: so do we, if it is of a server behind this one."""
-        if self.source is not None:
-            self.source.watch(uri)
+        if self.upstream is not None:
+            self.upstream.watch(uri)
         for server in self.mounts:
             server.runtime.watch(uri)
 
@@ -252,9 +252,9 @@ class Runtime:
             diagnostics.finish()
 
     def _live(self) -> Iterator[Any]:
-        """The lifespans and sources, of mounted servers too, that nobody needs any longer."""
+        """The lifespans and upstream servers, of mounted servers too, that nobody needs any longer."""
         if not self.dispatchers:
-            for thing in (self.lifespan, self.source):
+            for thing in (self.lifespan, self.upstream):
                 if thing is not None and thing.live:
                     yield thing
             for server in self.mounts:
@@ -288,7 +288,7 @@ class Runtime:
             from fastrpc.engine import interceptors
 
             around = interceptors.around(tool, self.hooks)
-        awaited = self.awaited_by(tool)
+        awaited = self.pending_lifespan(tool)
         for lifespan in self._lifespans_of(tool):
             lifespan.watchers.add(self.forget_plans)
         return plan_of(

@@ -289,7 +289,7 @@ async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: 
 
     request = channel.request
     runtime = request.dispatcher.runtime
-    if runtime.awaited_by(reader) is not None:
+    if runtime.pending_lifespan(reader) is not None:
         raise ToolError(f"{reader.name} is of a server whose lifespan no call of its own has begun yet")
     own = _channel_for(channel, reader)
     context = request.call.context if own is channel and request.call is not None else None

@@ -2,7 +2,7 @@
 
 It runs below a reaper like every program of `fastrpc.processes`: however this process ends, the program and
 its children end too. It shares this process's standard error. Works on the running event loop only. The
-meaning of the lines is left to `fastrpc.proxy.peer`.
+meaning of the lines is left to `fastrpc.proxy.upstream`.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
     from fastrpc.engine.runtime import Runtime
-    from fastrpc.proxy.peer import UpstreamClient
     from fastrpc.proxy.targets import Target
+    from fastrpc.proxy.upstream import UpstreamClient
 
     class ProxyServer(Protocol):
         """The part of `Server` that the proxy needs: the server whose features come from the upstream."""
@@ -208,7 +208,7 @@ class UpstreamServer:
 
     # --- requests that depend on the upstream's features ----------------------------------------------
 
-    def holds(self, dispatcher: Dispatcher, request: Request) -> bool:
+    def defers(self, dispatcher: Dispatcher, request: Request) -> bool:
         """Defer a request until the upstream's features are known. Return False if it need not wait.
 
         Raises InternalError if the answer depends on an upstream server that cannot be started.
@@ -230,7 +230,7 @@ class UpstreamServer:
             self._capabilities = request.client_capabilities
         deferred = _DeferredRequest(dispatcher, request)
         self._deferred.append(deferred)
-        dispatcher.put_off(request, deferred)
+        dispatcher.defer(request, deferred)
         if len(self._deferred) == 1:
             dispatcher.connection.call_in_loop(self._begin)
         return True

@@ -7,14 +7,14 @@ connection when it is needed; the modules for HTTP are imported then.
 from __future__ import annotations
 
 from fastrpc.errors import DefinitionError
-from fastrpc.proxy.peer import ProcessClient
+from fastrpc.proxy.upstream import ProcessClient
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
-    from fastrpc.proxy.peer import Owner, UpstreamClient
     from fastrpc.proxy.remote.address import Remote
+    from fastrpc.proxy.upstream import Owner, UpstreamClient
 
     class Target(Protocol):
         """Where an upstream server is."""
@@ -87,6 +87,6 @@ class Url:
         self._remote = remote
 
     def connect(self, owner: Owner, initialize_params: dict[str, Any]) -> UpstreamClient:
-        from fastrpc.proxy.remote.peer import HttpClient
+        from fastrpc.proxy.remote.client import HttpClient
 
         return HttpClient(owner, initialize_params, self._remote)

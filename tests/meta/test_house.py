@@ -124,8 +124,8 @@ LAYERS = {
     "fastrpc.mounting": 70,
     "fastrpc.proxy.requests": 70,
     **numbered("fastrpc.proxy.remote", 71),
-    "fastrpc.proxy.remote.peer": 73,
-    "fastrpc.proxy.peer": 72,
+    "fastrpc.proxy.remote.client": 73,
+    "fastrpc.proxy.upstream": 72,
     "fastrpc.proxy": 74,
     "fastrpc.proxy.entries": 74,
     "fastrpc.proxy.targets": 74,
@@ -156,7 +156,7 @@ MAY_IMPORT = {
 
 
 def imports_of(path: str) -> set[str]:
-    """The modules of fastrpc that a file imports: anywhere in it, for types too, and by a name in a string."""
+    """The modules of fastrpc that a file imports: anywhere in it, for types too, and by names in strings."""
     text = text_of(path)
     if path.endswith((".pyx", ".pxd")):
         named = re.findall(r"^\s*from (fastrpc[\w.]*) c?import \(?\s*(\w+(?:,\s*\w+)*)", text, re.MULTILINE)

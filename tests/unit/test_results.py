@@ -20,8 +20,8 @@ from fastrpc import Server
 from fastrpc._core.encode import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, Output, dumps, plain_json, result_of
 from fastrpc.content import ToolResult
 from fastrpc.engine.json_encoding import UnencodableResult
-from fastrpc.engine.output_validation import BrokenPromise
-from fastrpc.engine.results import Results, conforming, form_of, keeps_plain_values
+from fastrpc.engine.output_validation import OutputMismatch, conforming
+from fastrpc.engine.results import Results, form_of, keeps_plain_values
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, SERVER_KEY, STRUCTURED, VERSIONS
 from fastrpc.schema import Signature, describe
 from fastrpc.testing import Client
@@ -304,7 +304,7 @@ def test_only_pydantic_may_change_plain_values(annotation: Any, keeps: bool) -> 
 def test_a_result_that_breaks_its_schema_is_refused_and_the_member_named(
     version: str, annotation: Any, value: Any, problem: str
 ) -> None:
-    with pytest.raises(BrokenPromise) as caught:
+    with pytest.raises(OutputMismatch) as caught:
         result(value, annotation, version)
     words = "the tool returned something else than its annotation says: "
     assert str(caught.value).startswith(words + problem)
@@ -314,7 +314,7 @@ def test_a_large_array_is_handed_on_as_it_is_and_a_wrong_element_found() -> None
     numbers = list(range(200_000))
     described = signature(list[int])
     assert conforming(described, numbers) is numbers
-    with pytest.raises(BrokenPromise, match=r"\$\.result\[200000\]"):
+    with pytest.raises(OutputMismatch, match=r"\$\.result\[200000\]"):
         conforming(described, [*numbers, "x"])
 
 
@@ -359,7 +359,7 @@ def test_a_full_result_keeps_the_promise_too(annotation: Any, structured: Any, p
     if problem is None:
         assert result(full, annotation)["structuredContent"] == structured
         return
-    with pytest.raises(BrokenPromise) as caught:
+    with pytest.raises(OutputMismatch) as caught:
         result(full, annotation)
     assert problem in str(caught.value)
     failed = ToolResult("t", structured=structured, is_error=True)

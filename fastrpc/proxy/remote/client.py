@@ -13,19 +13,19 @@ import asyncio
 from fastrpc import diagnostics
 from fastrpc.errors import ToolError
 from fastrpc.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS, MODERN, SERVER_KEY
-from fastrpc.proxy.peer import UpstreamClient
 from fastrpc.proxy.remote.wire import Refused, Wire
 from fastrpc.proxy.requests import RemoteError
+from fastrpc.proxy.upstream import UpstreamClient
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from fastrpc.proxy.peer import Owner
     from fastrpc.proxy.remote.address import Remote
     from fastrpc.proxy.remote.transport import Transport
     from fastrpc.proxy.requests import PendingRequest
+    from fastrpc.proxy.upstream import Owner
 
 PROBE_SECONDS = 5.0
 """Seconds that a server may take to answer `server/discover`; after that it is treated as a session server.
