@@ -207,8 +207,7 @@ cdef class Message:
         self.likely = False
         self.id.data = NULL
         self.method_name.data = NULL
-        self.is_call = self.is_list = self.is_ping = self.has_arguments = False
-        self.is_read = self.is_prompt = False
+        self.is_call = self.is_list = self.is_ping = self.is_read = self.is_prompt = self.has_arguments = False
         self.wants_progress = self.resumes = False
         self.has_params = self.has_meta = False
         self.era = LEGACY
@@ -265,14 +264,11 @@ cdef class Message:
 
     cdef int read_envelope(self) except -1:
         cdef simdjson.Members member
-        cdef simdjson.Element version
-        cdef simdjson.Element id_value
-        cdef simdjson.Element method
+        cdef simdjson.Element version, id_value, method
         cdef unsigned int seen = 0
         cdef unsigned int bit
         cdef unsigned int repeated = 0
-        cdef Py_ssize_t position = 0
-        cdef Py_ssize_t id_position = 0
+        cdef Py_ssize_t position = 0, id_position = 0
         self.params_position = 0
         member.begin(inside(self).root)
         while member.next():
@@ -340,14 +336,12 @@ cdef class Message:
     cdef int read_params(self, bint present) except -1:
         """Find name, arguments and _meta in the params."""
         cdef simdjson.Members member
-        cdef simdjson.Element name
+        cdef simdjson.Element name, uri
         cdef unsigned int seen = 0
         cdef unsigned int bit
         cdef unsigned int repeated = 0
-        cdef simdjson.Element uri
         cdef bint has_uri = False
-        cdef Py_ssize_t position = 0
-        cdef Py_ssize_t meta_position = 0
+        cdef Py_ssize_t position = 0, meta_position = 0
         self.has_params = present
         self.has_meta = False
         self.is_list = same(self.method_name.data, self.method_name.size, "tools/list", 10)

@@ -3,8 +3,8 @@
 A handler needs one ``await`` for all protocol versions. Up to 2025-11-25 the server sends requests, and the
 function waits for the responses (`PendingRequests`). From 2026-07-28 on servers send no requests: `ask`
 raises `InputRequired` through the function, the client receives an InputRequiredResult, and it repeats its
-request with the answers. The function then runs again from its start, and `fastrpc.client_requests.request_state`
-restores what it already knows. Imported by the first question.
+request with the answers. The function then runs again from its start, and
+`fastrpc.client_requests.request_state` restores what it already knows. Imported by the first question.
 """
 
 from __future__ import annotations

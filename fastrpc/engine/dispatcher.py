@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from fastrpc import forks
 from fastrpc._core.encode import TEXT_FORM
-from fastrpc._core.plan import FramedPlan
 from fastrpc._core.recorder import ticks
 from fastrpc.engine.call import Call, outcome_of, questions_of
+from fastrpc.engine.known_answers import remember_unknown
 from fastrpc.engine.messages import key_of
 from fastrpc.engine.outbound import OutboundMessages
 from fastrpc.engine.request import RUNNING, WAITING, Request
 from fastrpc.engine.results import error_object
 from fastrpc.errors import (
-    LONGEST_EXCERPT,
     BatchTooLarge,
     InternalError,
     InvalidParams,
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
 RECORDED = {"tools/call": "tool", "resources/read": "resource", "prompts/get": "prompt"}
 """The methods that call what users wrote, and what they call."""
 CALLED_BY = {kind: method for method, kind in RECORDED.items()}
-UNKNOWN_KEPT = 64
 
 
 class Dispatcher(OutboundMessages):
@@ -153,21 +151,6 @@ class Dispatcher(OutboundMessages):
         request.version = self._version_of(modern)
         request.encoder = plan.encoder
         return request
-
-    def keep_plan(self, request: Request, plan: Plan) -> None:
-        """Have the connection serve such requests for a resource or a prompt by itself from now on, unless
-        this is the first: a connection may have one request only."""
-        plans = self.connection.resources if plan.kind == "resource" else self.connection.prompts
-        target = plan.target
-        if not plan.is_bindable or plans.get(target) is not None:
-            return
-        if target not in plans:
-            plans[target] = None
-            return
-        head, text, tail = plan.encoder.encode(request, plan.tool, "").partition(b'"text":""')
-        modern = request.version == MODERN
-        assert text, "the encoder writes a text as one"
-        plans[target] = FramedPlan(plan, b',"result":' + head + text[:-2], tail + b"}\n", modern)
 
     @staticmethod
     def key_of(id: bytes) -> bytes:
@@ -445,18 +428,9 @@ class Dispatcher(OutboundMessages):
         plan = plans.get(name)
         if plan is None:
             error = UnknownName(f"Unknown tool: {excerpt(name)}{suggestion(name, plans)}")
-            self._remember_unknown(name, error)
+            remember_unknown(self, name, error)
             raise error
         return plan
-
-    def _remember_unknown(self, name: str, error: UnknownName) -> None:
-        """Have the connection answer by itself when this tool is called again: agents repeat a wrong name,
-        and looking for what may have been meant takes long."""
-        if self.runtime.recorder is None and not self.runtime.has_upstreams and len(name) <= LONGEST_EXCERPT:
-            unknown = self.connection.unknown
-            if len(unknown) >= UNKNOWN_KEPT:
-                unknown.clear()
-            unknown[name] = error_object(error.code, error.message)
 
     # --- handlers -----------------------------------------------------------------------------------------
 

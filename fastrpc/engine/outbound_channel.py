@@ -1,8 +1,8 @@
 """What a running call sends to its client besides its result: progress, log messages, requests.
 
 A `Context` hands everything on to its `RequestChannel`, which knows the request, its version and what its
-client can do. May be used from the call's own thread as well as from the loop's; nothing is sent once the call is
-over. Costs nothing to a handler that takes no Context.
+client can do. May be used from the call's own thread as well as from the loop's; nothing is sent once the
+call is over. Costs nothing to a handler that takes no Context.
 """
 
 from __future__ import annotations

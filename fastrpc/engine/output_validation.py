@@ -1,9 +1,9 @@
-"""Judges whether a tool's value keeps the promise of its output schema (MCP, tools: output schema).
+"""Checks that a tool's value conforms to its output schema (MCP, tools: output schema).
 
 Imported by the first result of a tool that has such a schema and whose value the connection does not write
 by itself. Plain types are compared, arrays and objects of one plain type without a step of Python for each
-element; msgspec and pydantic judge their own types. A value of other types than JSON's is judged by the
-JSON that it becomes.
+element; msgspec and pydantic check their own types. Of a value of other types than JSON's, the JSON is
+checked that it becomes.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ class OutputMismatch(UnencodableResult):
 
 
 def conforming(signature: Signature, value: Any) -> Any:
-    """Return a result as a JSON value that keeps what the output schema says. Raises OutputMismatch."""
+    """Return a result as a JSON value that conforms to the output schema. Raises OutputMismatch."""
     converter = signature.result_converter
     try:
         if hasattr(converter, "adapter"):  # pydantic's: it mends what it can, and instances are made already
             return converter.to_json(converter.accept(value, False))
-        if _judged_itself(converter, value):
+        if _validates_itself(converter, value):
             return converter.to_json(value)
         return _checked(converter, converter.to_json(value))
     except Mismatch as mismatch:
-        raise _broken(mismatch) from None
+        raise _error_of(mismatch) from None
 
 
 def check_structured(signature: Signature, structured: Any) -> None:
@@ -77,23 +77,23 @@ def check_structured(signature: Signature, structured: Any) -> None:
         else:
             _checked(signature.result_converter, structured)
     except Mismatch as mismatch:
-        raise _broken(mismatch) from None
+        raise _error_of(mismatch) from None
 
 
-def _judged_itself(converter: Converter, value: Any) -> bool:
-    """Whether a value is of the promised class, and that looks at what it is made of.
+def _validates_itself(converter: Converter, value: Any) -> bool:
+    """Whether a value is of the annotated class, and that class validates what it is made of.
 
-    To judge such a value here would be to make another, and to run its ``__post_init__`` again.
+    To check such a value here would be to make another, and to run its ``__post_init__`` again.
     """
     kind = type(value)
     return hasattr(kind, "__post_init__") and getattr(converter, "annotation", None) in kind.__mro__
 
 
 def plain_check(converter: Converter) -> Callable[[Any], bool]:
-    """Return a function that tells whether a value is plainly what was promised; it never raises."""
+    """Return a function that tells whether a value plainly conforms to the schema; it never raises."""
     check = _CHECKS.get(type(converter))
 
-    def keeps(value: Any) -> bool:
+    def conforms(value: Any) -> bool:
         if type(value) not in _PLAIN:
             return False
         try:
@@ -101,14 +101,14 @@ def plain_check(converter: Converter) -> Callable[[Any], bool]:
                 converter.accept(value, False)
             else:
                 check(converter, value)
-        except FAILURES:  # judged again, and said, by `conforming`
+        except FAILURES:  # checked again, and reported, by `conforming`
             return False
         return True
 
-    return keeps
+    return conforms
 
 
-def _broken(mismatch: Mismatch) -> OutputMismatch:
+def _error_of(mismatch: Mismatch) -> OutputMismatch:
     problem = mismatch.of("result")
     return OutputMismatch(f"the tool returned something else than its annotation says: {problem}")
 

@@ -22,15 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Results",
-    "UnencodableResult",
-    "check_structured",
-    "conforming",
     "error_object",
     "exact_type_of",
     "form_of",
     "keeps_plain_values",
     "plain_check_of",
-    "to_json",
 ]
 
 WRAP_MARK = {"fastmcp": {"wrap_result": True}}
@@ -108,9 +104,13 @@ class Results:
         promised = tool.signature.output_schema is not None
         if isinstance(value, ToolResult):
             if promised and not value.is_error:
+                from fastrpc.engine.output_validation import check_structured
+
                 check_structured(tool.signature, value.structured)
             return self._full(value, version)
         if promised:
+            from fastrpc.engine.output_validation import conforming
+
             return self._value(tool, conforming(tool.signature, value), version)
         if isinstance(value, str):
             return _texts([value]) + self.tail(version)
@@ -180,26 +180,12 @@ def exact_type_of(signature: Signature) -> type | None:
 
 
 def plain_check_of(signature: Signature) -> Callable[[Any], bool] | None:
-    """Return what tells whether a plain value keeps the output schema; None where its type has told."""
+    """Return what tells whether a plain value conforms to the output schema; None where its type tells."""
     if signature.output_schema is None or signature.result_converter.kind in GLANCED_AT:
         return None
     from fastrpc.engine.output_validation import plain_check
 
     return plain_check(signature.result_converter)
-
-
-def conforming(signature: Signature, value: Any) -> Any:
-    """Return a result as a JSON value that keeps what the output schema says. Raises OutputMismatch."""
-    from fastrpc.engine.output_validation import conforming
-
-    return conforming(signature, value)
-
-
-def check_structured(signature: Signature, structured: Any) -> None:
-    """Check the structured content that a `ToolResult` brings along. Raises OutputMismatch."""
-    from fastrpc.engine.output_validation import check_structured
-
-    check_structured(signature, structured)
 
 
 def _holds_content(values: Sequence[Any]) -> bool:

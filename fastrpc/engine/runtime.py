@@ -91,7 +91,7 @@ class Runtime:
         self.mounts = mounts if mounts is not None else []
         """The servers that are mounted here."""
         self.upstream = upstream
-        """Where the entries of the registries come from, if another server has to be asked (`fastrpc.proxy`)."""
+        """Where the registries' entries come from, if another server has to be asked (`fastrpc.proxy`)."""
         self.lifespan: Lifespan | None = None
         if lifespan is not None:
             from fastrpc.engine.lifespan import Lifespan
@@ -201,7 +201,7 @@ class Runtime:
             queue.remove(call)
             self.calls.count -= 1
 
-    # --- lifespans and sources ------------------------------------------------------------------------
+    # --- lifespans and upstream servers ------------------------------------------------------------------
 
     def pending_lifespan(self, handler: Handler) -> Lifespan | None:
         """Return the lifespan that has to be entered before a handler is called; None if all have been."""
@@ -251,7 +251,7 @@ class Runtime:
             diagnostics.finish()
 
     def _live(self) -> Iterator[Any]:
-        """The lifespans and sources, of mounted servers too, that nobody needs any longer."""
+        """The lifespans and upstream servers, of mounted servers too, that nobody needs any longer."""
         if not self.dispatchers:
             for thing in (self.lifespan, self.upstream):
                 if thing is not None and thing.live:

@@ -10,6 +10,7 @@ from fastrpc import tracebacks
 from fastrpc.content import Content, block_of
 from fastrpc.definitions.prompt import ROLES, Message
 from fastrpc.engine.json_encoding import UnencodableResult, to_json
+from fastrpc.engine.known_answers import keep_plan
 from fastrpc.errors import (
     ArgumentError,
     InternalError,
@@ -55,7 +56,7 @@ def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
     except ArgumentError as error:
         raise InvalidParams(f"arguments: {error}") from None
     plan = dispatcher.runtime.plan_for(prompt, PROMPT_ENCODER)
-    dispatcher.keep_plan(request, plan)
+    keep_plan(dispatcher, request, plan)
     return dispatcher.begin(request, plan, bound, PROMPT_ENCODER)
 
 

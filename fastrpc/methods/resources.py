@@ -12,6 +12,7 @@ from fastrpc.content import Content, Contents
 from fastrpc.definitions.resource import ProviderMethod, Resource, entry_of, guessed_type
 from fastrpc.engine.call import Exited, complaint_of, contained
 from fastrpc.engine.json_encoding import UnencodableResult, to_json
+from fastrpc.engine.known_answers import keep_plan
 from fastrpc.errors import (
     ArgumentError,
     InternalError,
@@ -127,7 +128,7 @@ def read_resource(dispatcher: Dispatcher, request: Request) -> bytes | None:
     reader, arguments = _reader_of(dispatcher.runtime.registries, uri, request.version)
     plan = dispatcher.runtime.plan_for(reader, CONTENTS_ENCODER)
     if isinstance(reader, Resource) and uri == reader.uri:
-        dispatcher.keep_plan(request, plan)
+        keep_plan(dispatcher, request, plan)
     return dispatcher.begin(request, plan, arguments, CONTENTS_ENCODER)
 
 

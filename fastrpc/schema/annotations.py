@@ -2,8 +2,9 @@
 
 `peel` removes ``Annotated``, ``Optional``, aliases and quotes from an annotation. `plain_converter` returns
 the `Converter` of a type made of ``str``, ``int``, ``float``, ``bool``, ``None``, ``list``, ``dict``,
-``Literal``, ``Any`` and unions of these. Takes microseconds and never imports ``typing``: its constructs are recognised by
-their attributes, once the author has imported it. Other types are left to `fastrpc.schema.rich_types`.
+``Literal``, ``Any`` and unions of these. Takes microseconds and never imports ``typing``: its constructs are
+recognised by their attributes, once the author has imported it. Other types are left to
+`fastrpc.schema.rich_types`.
 """
 
 from __future__ import annotations

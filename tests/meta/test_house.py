@@ -156,7 +156,7 @@ MAY_IMPORT = {
 
 
 def imports_of(path: str) -> set[str]:
-    """The modules of fastrpc that a file imports: anywhere in it, for types too, and by a name in a string."""
+    """The modules of fastrpc that a file imports: anywhere in it, for types too, and by names in strings."""
     text = text_of(path)
     if path.endswith((".pyx", ".pxd")):
         named = re.findall(r"^\s*from (fastrpc[\w.]*) c?import \(?\s*(\w+(?:,\s*\w+)*)", text, re.MULTILINE)

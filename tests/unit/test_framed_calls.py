@@ -1,4 +1,4 @@
-"""Resources and prompts that the connection serves by itself: each answer is the dispatcher's, byte for byte."""
+"""Resources and prompts that the connection serves by itself: each answer is the dispatcher's, every byte."""
 
 from __future__ import annotations
 
