@@ -16,11 +16,11 @@ import time
 from typing import Any
 
 import pytest
+from support.in_memory import connected
 from support.stdio import MODERN_META
 
 from fastrpc import Context, Server, ToolError
 from fastrpc.session import LOG_LEVELS
-from fastrpc.transports.memory import MemoryTransport
 from fastrpc.versions import BATCHES, LOG_KEY, MODERN, SUBSCRIPTION_KEY, VERSIONS
 
 SEED = int(os.environ.get("FASTRPC_SEED", "1"))
@@ -132,7 +132,7 @@ class Conversation:
         self.chance = random.Random(seed)
         self.app = make_server()
         self.dispatcher = self.app.connect()
-        self.transport = MemoryTransport(self.dispatcher.connection, self.take_line)
+        self.transport = connected(self.dispatcher.connection, self.take_line)
         self.problems: list[str] = []
         self.asked: dict[Any, Asked] = {}
         self.streams: dict[Any, Stream] = {}
@@ -452,7 +452,7 @@ class Conversation:
         for table in (self.dispatcher.in_flight, self.dispatcher.listening, self.dispatcher.untold):
             if table:
                 self.problems.append(f"left over: {table}")
-        self.transport.close()
+        self.transport.disconnect()
         if self.app.service.dispatchers:
             self.problems.append("the connection is not forgotten")
 

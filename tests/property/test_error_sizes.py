@@ -12,10 +12,10 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.in_memory import connected
 
 from fastrpc import Server
 from fastrpc.errors import LONGEST_EXCERPT, excerpt, resembling
-from fastrpc.transports.memory import MemoryTransport
 from fastrpc.versions import LEGACY_VERSIONS, MODERN, VERSIONS
 
 MOST = 4096
@@ -89,7 +89,7 @@ def answers(app: Server, version: str | None, message: bytes) -> list[bytes]:
     """Return what is said to one message, in memory; without a version it is the first of all."""
     found: list[bytes] = []
     dispatcher = app.connect()
-    transport = MemoryTransport(dispatcher.connection, found.append)
+    transport = connected(dispatcher.connection, found.append)
     if version in LEGACY_VERSIONS:
         dispatcher.assume(version)
     transport.send(message)
