@@ -74,22 +74,22 @@ class Transport(Protocol):
 
     async def stop_accepting(self) -> None:
         """Take no new clients. Those that there are may still be read: to answer a request of a tool's."""
-        return None
+        return
 
     async def drain(self) -> None:
         """Return when all that was written has gone out. Called when all calls have been answered; cancelled
         when `drain_seconds` are over."""
-        return None
+        return
 
     async def close(self) -> None:
         """Close what is open. All connections have been closed; it may take some seconds, then it is
         cancelled."""
-        return None
+        return
 
     def let_go(self) -> None:
         """Close what belongs to clients, in a child process that a tool has forked: sockets, descriptors.
         Must not touch the event loop, which is the parent's."""
-        return None
+        return
 
 
 class Connections:

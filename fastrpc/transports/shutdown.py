@@ -28,7 +28,7 @@ UNWIND_SECONDS = 0.5
 """How long what has been cancelled may take to clean up."""
 PROGRAM_GRACE_SECONDS = 0.3
 """Between SIGTERM and SIGKILL for the programs of tools, at the end."""
-CLOSE_SECONDS = 4.0
+CLOSE_SECONDS = 5.0
 """How long a transport may take to close."""
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """The signals that mean the end; SIGHUP does not where it is ignored, for ``nohup`` means it."""
