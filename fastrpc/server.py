@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from fastrpc.service.watching import Watch
     from fastrpc.telemetry.observers import Observers
     from fastrpc.telemetry.statistics import Report
+    from fastrpc.transports.base import Connections, Transport
     from fastrpc.transports.http.asgi import Application
+    from fastrpc.transports.trace import Trace
 
     Lifespan = Callable[["Server"], AbstractAsyncContextManager[object]]
     Function = TypeVar("Function", bound=Callable[..., object])
@@ -485,7 +487,12 @@ class Server:
 
         @overload
         def run(
-            self, *, drain_seconds: float | None = None, trace: str | None = None, stats: bool = False
+            self,
+            *,
+            drain_seconds: float | None = None,
+            trace: str | None = None,
+            stats: bool = False,
+            transport: Transport | None = None,
         ) -> None: ...
         @overload
         def run(
@@ -504,6 +511,7 @@ class Server:
         drain_seconds: float | None = None,
         trace: str | None = None,
         stats: bool = False,
+        transport: Transport | None = None,
         http: str | None = None,
         **options: Any,
     ) -> None:
@@ -518,7 +526,12 @@ class Server:
         in flight then have `drain_seconds` (5) to end. `options` are those of `asgi`, and ``workers``,
         ``tls_cert``, ``tls_key`` and ``secret`` (see docs/http.md); FASTRPC_TOKEN and FASTRPC_SECRET count
         too, and are taken out of the environment. Raises UsageError for what cannot be served.
+
+        With a `transport`, serve over that instead, in an event loop of its own: see `serve`. The first
+        signal begins the end, the second one skips the wait for calls in flight.
         """
+        if transport is not None and (http is not None or options):
+            raise UsageError("run: transport= excludes http= and its options")
         if http is not None:
             from fastrpc.transports.http.run import run
             from fastrpc.transports.http.settings import Settings
@@ -530,28 +543,60 @@ class Server:
             return
         if options:
             raise UsageError(f"run: {next(iter(options))} is an option of HTTP: give http= too")
-        self._run_stdio(1.0 if drain_seconds is None else drain_seconds, trace, stats)
-
-    def _run_stdio(self, drain_seconds: float, trace: str | None, stats: bool) -> None:
-        from fastrpc.transports import stdio
-
-        writer = None
-        if trace is not None:
-            from fastrpc.transports.trace import Trace
-
-            writer = Trace(trace)
+        seconds = 1.0 if drain_seconds is None else drain_seconds
+        writer = None if trace is None else _trace_to(trace)
         report = self.print_statistics() if stats else None
-        dispatcher = self.connect()
         try:
-            stdio.serve(dispatcher.connection, drain_seconds=drain_seconds, trace=writer)
+            if transport is None:
+                self._run_stdio(seconds, writer)
+            else:
+                from fastrpc.transports.shutdown import run as run_transport
+
+                run_transport(transport, self._connections(transport, writer), seconds, self.service)
         finally:
-            dispatcher.close()
             if writer is not None:
                 writer.close()
             self.drain_observers()
             if report is not None:
                 report.end()
-        dispatcher.service.leave_threads_behind()
+        self.service.leave_threads_behind()
+
+    def _run_stdio(self, drain_seconds: float, trace: Trace | None) -> None:
+        from fastrpc.transports import stdio
+
+        dispatcher = self.connect()
+        try:
+            stdio.serve(dispatcher.connection, drain_seconds=drain_seconds, trace=trace)
+        finally:
+            dispatcher.close()
+
+    async def serve(
+        self, transport: Transport, *, drain_seconds: float = 1.0, trace: str | None = None
+    ) -> None:
+        """Serve over a transport of your own in the running event loop, until it is closed.
+
+        `fastrpc.transports.base.Transport` says what one is, and ``examples/unix_socket.py`` is one. At the
+        end calls in flight have `drain_seconds`, none if this is cancelled; the rest is cancelled, the
+        lifespan is left, and the programs of tools are ended. Signals are left to whoever runs the loop:
+        ``run(transport=…)`` takes them. Raises what the transport raises, and UsageError for a `trace` that
+        cannot be written.
+        """
+        from fastrpc.transports.shutdown import Shutdown, serve
+
+        writer = None if trace is None else _trace_to(trace)
+        connections = self._connections(transport, writer)
+        try:
+            await serve(transport, connections, Shutdown(drain_seconds), self.service, owns_loop=False)
+        finally:
+            if writer is not None:
+                writer.close()
+            self.drain_observers()
+
+    def _connections(self, transport: Transport, trace: Trace | None) -> Connections:
+        from fastrpc.transports.base import Connections
+
+        self._over_http = self._over_http or transport.remote
+        return Connections(lambda: self.connect().connection, trace)
 
     def asgi(self, **options: Unpack[AsgiOptions]) -> Application:
         """Return an ASGI application that serves this server over HTTP (MCP: Streamable HTTP).
@@ -569,8 +614,9 @@ class Server:
 
     @property
     def over_http(self) -> bool:
-        """Whether callers may come over HTTP, here or where this server is mounted: what a tool fetches on
-        their word must then not be what only this machine can reach. Once it is true, it stays so.
+        """Whether callers may come over HTTP, or by another transport from other machines, here or where this
+        server is mounted: what a tool fetches on their word must then not be what only this machine can
+        reach. Once it is true, it stays so.
         """
         return self._over_http or any(host.over_http for host in self._hosts)
 
@@ -637,6 +683,12 @@ class Server:
     def _set_around(self, service: Any) -> None:
         service.results.notes = self._notes()
         service.recorder = None if self._observers is None else self._observers.recorder
+
+
+def _trace_to(path: str) -> Trace:
+    from fastrpc.transports.trace import Trace
+
+    return Trace(path)
 
 
 def _decorator(registry: Registry, options: dict[str, Any]) -> Callable[[Any], Any]:
