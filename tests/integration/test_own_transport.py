@@ -63,7 +63,7 @@ class Tools:
         self.over = asyncio.Event()
         self.app = app = Server("t", lifespan=self._life)
 
-        @app.tool
+        @app.tool(run="inline")
         def echo(text: str) -> str:
             return text
 
@@ -479,14 +479,19 @@ def test_a_client_to_whom_nothing_can_be_written_is_gone() -> None:
     assert not tools.app.service.dispatchers
 
 
-def test_the_end_is_told_to_clients_that_listen() -> None:
+@pytest.mark.parametrize("hurried", [False, True])
+def test_the_end_is_told_to_clients_that_listen(hurried: bool) -> None:
+    async def then() -> None:
+        if hurried:
+            raise ConnectionError
+
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     }
     listen = line(7, "subscriptions/listen", _meta=meta, notifications={"toolsListChanged": True})
-    _, transport, _ = served(lambda tools: Scripted(listen, lambda: asyncio.sleep(0)))
+    _, transport, _ = served(lambda tools: Scripted(listen, then))
     *_, last = transport.written.splitlines()
     assert json.loads(last)["id"] == 7
     assert "result" in json.loads(last)
