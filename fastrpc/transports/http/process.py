@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
+from fastrpc.errors import UsageError
 from fastrpc.transports import loop
 from fastrpc.transports import shutdown as ending
 from fastrpc.transports.base import Connections
@@ -45,7 +46,12 @@ def serve(
     on_ready: Callable[[], object],
     group: WorkerGroup | None = None,
 ) -> Any:
-    """Serve in this process until a signal comes; return the service. `server` is a `fastrpc.Server`."""
+    """Serve in this process until a signal comes; return the service. `server` is a `fastrpc.Server`.
+
+    Raises UsageError for one that several processes must not serve.
+    """
+    if group is not None:
+        _check_shareable(server)
     service = server.service
     service.secret = settings.secret
     application = server.asgi(**settings.application)
@@ -57,6 +63,20 @@ def serve(
         if report is not None:
             report.end()
     return service
+
+
+def _check_shareable(server: Any) -> None:
+    """Raise UsageError for tools that several processes must not serve, as their toolset declares."""
+    from fastrpc.catalogue.targets import process_state
+
+    server.load_tools()
+    declared = process_state(server.tools)
+    if declared is not None:
+        toolset, kept = declared
+        raise UsageError(
+            f"http: workers: the tools of {toolset} keep {kept} in their own process, and the next call may "
+            "come to another one: serve them with one worker"
+        )
 
 
 def run_in_loop(serving: Any) -> None:
