@@ -32,6 +32,7 @@ process that a tool forks ends when it comes back from the call; `let_go` is cal
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 
 from fastrpc import forks
 from fastrpc._core.framer import Framer
@@ -59,11 +60,13 @@ class Transport(Protocol):
     """Whether clients may be on other machines. Tools then fetch nothing that only this one can reach
     (`Server.over_http`)."""
 
+    @abstractmethod
     async def start(self, connections: Connections) -> None:
         """Begin to take clients: open a connection for each, and feed it. Returns when clients can come.
 
         Whatever it raises, an OSError for an address that is taken, ends `Server.serve`.
         """
+        raise NotImplementedError
 
     async def wait_closed(self) -> None:
         """Return when no message can come any more, because the only client has sent its last one.
