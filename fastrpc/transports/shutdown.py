@@ -127,14 +127,14 @@ async def end(transport: Transport, connections: Connections, shutdown: Shutdown
         await transport.stop_accepting()
         connections.end_listening()
         if not shutdown.hurried:
-            said = _all_said(transport, connections)
-            await drained(said, shutdown.drain_seconds, shutdown.wait_hurried())
+            answered = _all_answered(transport, connections)
+            await drained(answered, shutdown.drain_seconds, shutdown.wait_hurried())
     finally:
         connections.close()
         await drained(transport.close(), CLOSE_SECONDS)
 
 
-async def _all_said(transport: Transport, connections: Connections) -> None:
+async def _all_answered(transport: Transport, connections: Connections) -> None:
     """Wait until all calls have ended and their answers have gone out."""
     await connections.wait_idle()
     await transport.drain()

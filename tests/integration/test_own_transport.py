@@ -21,6 +21,7 @@ import pytest
 from fastrpc import Context, Server
 from fastrpc.errors import UsageError
 from fastrpc.transports.base import Connections, Transport
+from fastrpc.transports.memory import MemoryTransport
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "unix_socket.py"
 SECONDS = 60.0
@@ -266,7 +267,7 @@ def test_both_directions_can_be_traced(tmp_path: Path) -> None:
 # --- in a process of its own: signals -----------------------------------------------------------------
 
 PROGRAM = """
-import asyncio, contextlib, sys
+import asyncio, contextlib, os, sys
 sys.path.insert(0, sys.argv[2])
 from unix_socket import UnixSocket
 from fastrpc import Server
@@ -288,7 +289,23 @@ async def hold(seconds: float) -> str:
         raise
     return "held"
 
-app.run(transport=UnixSocket(sys.argv[1]), drain_seconds=float(sys.argv[3]), stats=True)
+@app.tool(run="inline")
+def fork() -> str:
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+    return "parent" if child else "child"
+
+@app.tool
+async def fork_later() -> str:
+    await asyncio.sleep(0)
+    return fork()
+
+transport, seconds = UnixSocket(sys.argv[1]), float(sys.argv[3])
+if sys.argv[4] == "run":
+    app.run(transport=transport, drain_seconds=seconds, stats=True)
+else:
+    asyncio.run(app.serve(transport, drain_seconds=seconds))
 print("over", flush=True)
 """
 
@@ -296,7 +313,7 @@ print("over", flush=True)
 class Program:
     """The program above, and a client that has begun a call."""
 
-    def __init__(self, folder: Path, drain_seconds: float, hold_seconds: float) -> None:
+    def __init__(self, folder: Path, drain_seconds: float, hold_seconds: float, how: str = "run") -> None:
         path = str(folder / "s")
         command = [
             sys.executable,
@@ -305,6 +322,7 @@ class Program:
             path,
             str(EXAMPLE.parent),
             str(drain_seconds),
+            how,
         ]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.socket = socket.socket(socket.AF_UNIX)
@@ -325,7 +343,7 @@ class Program:
 def begin(tmp_path: Path) -> Iterator[Callable[..., Program]]:
     begun: list[Program] = []
 
-    def start(**options: float) -> Program:
+    def start(**options: Any) -> Program:
         begun.append(Program(tmp_path, **options))
         return begun[-1]
 
@@ -370,6 +388,18 @@ def test_a_second_signal_skips_the_wait(begin: Callable[..., Program]) -> None:
         late.close()
     shown, _ = program.process.communicate(timeout=SECONDS)
     assert (shown, program.process.returncode) == ("cancelled\nleft\nover\n", 0)
+
+
+@pytest.mark.parametrize("how", ["run", "serve"])
+@pytest.mark.parametrize("tool", ["fork", "fork_later"])
+def test_a_child_that_a_tool_forks_answers_nothing(
+    begin: Callable[..., Program], tool: str, how: str
+) -> None:
+    program = begin(drain_seconds=SECONDS, hold_seconds=10 * SECONDS, how=how)
+    program.socket.sendall(call(2, tool))
+    assert text_of(json.loads(program.lines.readline())) == "parent"
+    program.socket.sendall(line(3, "ping"))
+    assert json.loads(program.lines.readline())["id"] == 3
 
 
 # --- what a transport may do --------------------------------------------------------------------------
@@ -515,6 +545,24 @@ def test_a_transport_names_the_principal_and_whether_callers_are_far() -> None:
     served(make)
     assert seen == ["ada", True]
     assert not example().UnixSocket.remote
+
+
+def test_the_transport_in_memory_is_served_as_any_other() -> None:
+    async def run() -> None:
+        tools = Tools()
+        lines: list[bytes] = []
+        transport = MemoryTransport(lines.append)
+        serving = asyncio.ensure_future(tools.app.serve(transport))
+        await asyncio.sleep(0)
+        transport.send(line(0, "initialize", **HELLO).rstrip())
+        transport.send(call(1, "hold").rstrip())
+        await tools.began.wait()
+        transport.disconnect()
+        await serving
+        assert tools.log == ["cancelled", "left"]
+        assert [json.loads(each)["id"] for each in lines] == [0]
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
 
 
 def test_the_sync_way_takes_one_transport() -> None:
