@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from fastrpc.service.watching import Watch
     from fastrpc.telemetry.observers import Observers
     from fastrpc.telemetry.statistics import Report
-    from fastrpc.transports.base import Connections, Transport
+    from fastrpc.transports.base import Transport
     from fastrpc.transports.http.asgi import Application
     from fastrpc.transports.trace import Trace
 
@@ -544,7 +544,11 @@ class Server:
         if options:
             raise UsageError(f"run: {next(iter(options))} is an option of HTTP: give http= too")
         seconds = 1.0 if drain_seconds is None else drain_seconds
-        writer = None if trace is None else _trace_to(trace)
+        writer = None
+        if trace is not None:
+            from fastrpc.transports.trace import Trace
+
+            writer = Trace(trace)
         report = self.print_statistics() if stats else None
         try:
             if transport is None:
@@ -552,7 +556,8 @@ class Server:
             else:
                 from fastrpc.transports.shutdown import run as run_transport
 
-                run_transport(transport, self._connections(transport, writer), seconds, self.service)
+                self._over_http |= transport.remote
+                run_transport(self, transport, seconds, writer)
         finally:
             if writer is not None:
                 writer.close()
@@ -581,22 +586,10 @@ class Server:
         ``run(transport=…)`` takes them. Raises what the transport raises, and UsageError for a `trace` that
         cannot be written.
         """
-        from fastrpc.transports.shutdown import Shutdown, serve
+        from fastrpc.transports.shutdown import serve_in_loop
 
-        writer = None if trace is None else _trace_to(trace)
-        connections = self._connections(transport, writer)
-        try:
-            await serve(transport, connections, Shutdown(drain_seconds), self.service, owns_loop=False)
-        finally:
-            if writer is not None:
-                writer.close()
-            self.drain_observers()
-
-    def _connections(self, transport: Transport, trace: Trace | None) -> Connections:
-        from fastrpc.transports.base import Connections
-
-        self._over_http = self._over_http or transport.remote
-        return Connections(lambda: self.connect().connection, trace)
+        self._over_http |= transport.remote
+        await serve_in_loop(self, transport, drain_seconds, trace)
 
     def asgi(self, **options: Unpack[AsgiOptions]) -> Application:
         """Return an ASGI application that serves this server over HTTP (MCP: Streamable HTTP).
@@ -683,12 +676,6 @@ class Server:
     def _set_around(self, service: Any) -> None:
         service.results.notes = self._notes()
         service.recorder = None if self._observers is None else self._observers.recorder
-
-
-def _trace_to(path: str) -> Trace:
-    from fastrpc.transports.trace import Trace
-
-    return Trace(path)
 
 
 def _decorator(registry: Registry, options: dict[str, Any]) -> Callable[[Any], Any]:

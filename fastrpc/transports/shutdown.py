@@ -15,14 +15,14 @@ import signal
 import sys
 
 from fastrpc import forks
-from fastrpc.transports.base import drained
+from fastrpc.transports.base import Connections, drained
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from typing import Any
 
-    from fastrpc.transports.base import Connections, Transport
+    from fastrpc.transports.base import Trace, Transport
 
 UNWIND_SECONDS = 0.5
 """How long what has been cancelled may take to clean up."""
@@ -165,11 +165,32 @@ def _is_cancelling(task: Any) -> bool:
     return cancelling is not None and cancelling() > 0
 
 
-# --- in a loop of its own -----------------------------------------------------------------------------
+# --- a server over a transport of its author's ----------------------------------------------------------
 
 
-def run(transport: Transport, connections: Connections, drain_seconds: float | None, service: Any) -> None:
-    """Serve over a transport in an event loop of its own, until it is closed or a signal comes.
+async def serve_in_loop(
+    server: Any, transport: Transport, drain_seconds: float, trace_path: str | None
+) -> None:
+    """Serve a `fastrpc.Server` in the running event loop, until the transport is closed.
+
+    Raises what the transport raises, and UsageError for a trace that cannot be written.
+    """
+    trace: Any = None
+    if trace_path is not None:
+        from fastrpc.transports.trace import Trace as TraceFile
+
+        trace = TraceFile(trace_path)
+    try:
+        connections = _connections_of(server, trace)
+        await serve(transport, connections, Shutdown(drain_seconds), server.service, owns_loop=False)
+    finally:
+        if trace is not None:
+            trace.close()
+        server.drain_observers()
+
+
+def run(server: Any, transport: Transport, drain_seconds: float, trace: Trace | None) -> None:
+    """Serve a `fastrpc.Server` in an event loop of its own, until the transport is closed or a signal comes.
 
     The first signal begins the end, the second hurries it. Raises what the transport raises.
     """
@@ -178,9 +199,17 @@ def run(transport: Transport, connections: Connections, drain_seconds: float | N
     async def serving() -> None:
         shutdown = Shutdown(drain_seconds)
         with Signals(shutdown):
-            await serve(transport, connections, shutdown, service, owns_loop=True)
+            connections = _connections_of(server, trace)
+            await serve(transport, connections, shutdown, server.service, owns_loop=True)
 
     loop.run(serving(), is_signal=may_be_interrupted)
+
+
+def _connections_of(server: Any, trace: Trace | None) -> Connections:
+    return Connections(lambda: server.connect().connection, trace)
+
+
+# --- signals ------------------------------------------------------------------------------------------
 
 
 class Signals:
