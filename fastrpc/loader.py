@@ -16,6 +16,7 @@ from fastrpc.regular_files import check_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import ModuleType, TracebackType
     from typing import Any
 
@@ -44,6 +45,18 @@ def attach(module: ModuleType, server: Any) -> None:
     function = getattr(module, "attach", None)
     if function is not None:
         function(server)
+
+
+def process_state(tools: Iterable[Tool]) -> tuple[str, str] | None:
+    """Return the first package, or module, that declares what its tools keep in their process, and what that
+    is: the text ``PROCESS_STATE`` at its top (docs/toolsets.md). None: any process may serve any call."""
+    for name in dict.fromkeys(tool.function.__module__ for tool in tools):
+        while name:
+            kept = getattr(sys.modules.get(name), "PROCESS_STATE", None)
+            if kept is not None:
+                return name, kept
+            name = name.rpartition(".")[0]
+    return None
 
 
 def _defined_in(function: Any, module: ModuleType) -> bool:

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     )
     from fastrpc.telemetry.observers import Observers
     from fastrpc.telemetry.statistics import Report
+    from fastrpc.transports.base import Transport
     from fastrpc.transports.http.asgi import Application
+    from fastrpc.transports.trace import Trace
 
     Lifespan = Callable[["Server"], AbstractAsyncContextManager[object]]
     Function = TypeVar("Function", bound=Callable[..., object])
@@ -490,7 +492,12 @@ class Server:
 
         @overload
         def run(
-            self, *, drain_seconds: float | None = None, trace: str | None = None, stats: bool = False
+            self,
+            *,
+            drain_seconds: float | None = None,
+            trace: str | None = None,
+            stats: bool = False,
+            transport: Transport | None = None,
         ) -> None: ...
         @overload
         def run(
@@ -509,6 +516,7 @@ class Server:
         drain_seconds: float | None = None,
         trace: str | None = None,
         stats: bool = False,
+        transport: Transport | None = None,
         http: str | None = None,
         **options: Any,
     ) -> None:
@@ -523,7 +531,12 @@ class Server:
         in flight then have `drain_seconds` (5) to end. `options` are those of `asgi`, and ``workers``,
         ``tls_cert``, ``tls_key`` and ``secret`` (see docs/http.md); FASTRPC_TOKEN and FASTRPC_SECRET count
         too, and are taken out of the environment. Raises UsageError for what cannot be served.
+
+        With a `transport`, serve over that instead, in an event loop of its own: see `serve`. The first
+        signal begins the end, the second one skips the wait for calls in flight.
         """
+        if transport is not None and (http is not None or options):
+            raise UsageError("run: transport= excludes http= and its options")
         if http is not None:
             from fastrpc.transports.http.run import run
             from fastrpc.transports.http.settings import Settings
@@ -535,28 +548,53 @@ class Server:
             return
         if options:
             raise UsageError(f"run: {next(iter(options))} is an option of HTTP: give http= too")
-        self._run_stdio(1.0 if drain_seconds is None else drain_seconds, trace, stats)
-
-    def _run_stdio(self, drain_seconds: float, trace: str | None, stats: bool) -> None:
-        from fastrpc.transports import stdio
-
+        seconds = 1.0 if drain_seconds is None else drain_seconds
         writer = None
         if trace is not None:
             from fastrpc.transports.trace import Trace
 
             writer = Trace(trace)
         report = self.print_statistics() if stats else None
-        dispatcher = self.connect()
         try:
-            stdio.serve(dispatcher.connection, drain_seconds=drain_seconds, trace=writer)
+            if transport is None:
+                self._run_stdio(seconds, writer)
+            else:
+                from fastrpc.transports.shutdown import run as run_transport
+
+                self._over_http |= transport.remote
+                run_transport(self, transport, seconds, writer)
         finally:
-            dispatcher.close()
             if writer is not None:
                 writer.close()
             self.drain_observers()
             if report is not None:
                 report.end()
-        dispatcher.runtime.leave_threads_behind()
+        self.runtime.leave_threads_behind()
+
+    def _run_stdio(self, drain_seconds: float, trace: Trace | None) -> None:
+        from fastrpc.transports import stdio
+
+        dispatcher = self.connect()
+        try:
+            stdio.serve(dispatcher.connection, drain_seconds=drain_seconds, trace=trace)
+        finally:
+            dispatcher.close()
+
+    async def serve(
+        self, transport: Transport, *, drain_seconds: float = 1.0, trace: str | None = None
+    ) -> None:
+        """Serve over a transport of your own in the running event loop, until it is closed.
+
+        `fastrpc.transports.base.Transport` says what one is, and ``examples/unix_socket.py`` is one. At the
+        end calls in flight have `drain_seconds`, none if this is cancelled; the rest is cancelled, the
+        lifespan is left, and the programs of tools are ended. Signals are left to whoever runs the loop:
+        ``run(transport=…)`` takes them. Raises what the transport raises, and UsageError for a `trace` that
+        cannot be written.
+        """
+        from fastrpc.transports.shutdown import serve_in_loop
+
+        self._over_http |= transport.remote
+        await serve_in_loop(self, transport, drain_seconds, trace)
 
     def asgi(self, **options: Unpack[AsgiOptions]) -> Application:
         """Return an ASGI application that serves this server over HTTP (MCP: Streamable HTTP).
@@ -574,8 +612,9 @@ class Server:
 
     @property
     def over_http(self) -> bool:
-        """Whether callers may come over HTTP, here or where this server is mounted: what a tool fetches on
-        their word must then not be what only this machine can reach. Once it is true, it stays so.
+        """Whether callers may come over HTTP, or by another transport from other machines, here or where this
+        server is mounted: what a tool fetches on their word must then not be what only this machine can
+        reach. Once it is true, it stays so.
         """
         return self._over_http or any(host.over_http for host in self._hosts)
 

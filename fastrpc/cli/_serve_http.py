@@ -55,8 +55,6 @@ def serve(options: dict[str, str], targets: list[str], settings: Configuration) 
     secret = settings["FASTRPC_SECRET"]
     for name in SECRETS:
         take(name)
-    named = targets or [settings["FASTRPC_TOOLSET"]]
-    _check_workers([target.partition(":")[0] for target in named], settings)
     drained = settings.origin("FASTRPC_DRAIN_SECONDS") != "default"
     application: dict[str, Any] = {
         "token": token,
@@ -89,8 +87,7 @@ def serve(options: dict[str, str], targets: list[str], settings: Configuration) 
 
 def _assembled(targets: list[str], settings: Configuration, options: dict[str, str]) -> Server:
     server = assemble(targets, settings, name=options.get("--name"))
-    server.runtime.load()
-    _check_workers([tool.function.__module__ for tool in server.tools], settings)
+    server.load_tools()
     return server
 
 
@@ -113,13 +110,3 @@ def _several(options: dict[str, str], name: str) -> list[str] | None:
     from fastrpc.settings import parse_names
 
     return list(parse_names(options[name])) if name in options else None
-
-
-def _check_workers(modules: list[str], settings: Configuration) -> None:
-    """Raise UsageError for tools that several processes must not serve: those of the toolset."""
-    workers, toolset = settings["FASTRPC_WORKERS"], settings["FASTRPC_TOOLSET"]
-    if workers > 1 and any(f"{module}.".startswith(f"{toolset}.") for module in modules):
-        raise UsageError(
-            f"--workers {workers}: the tools of {toolset} keep what they began (programs, plan mode) in "
-            "their own process, and the next call may come to another one: serve them with one worker"
-        )

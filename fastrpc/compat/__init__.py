@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from fastrpc import options as own
     from fastrpc.compat.options import FastMCPOptions, PromptOptions, ResourceOptions, RunOptions, ToolOptions
+    from fastrpc.transports.base import Transport
 
     Function = TypeVar("Function", bound=Callable[..., object])
     Completer = TypeVar("Completer", bound=Callable[[Any, Any, Any], Awaitable[object]])
@@ -400,18 +401,22 @@ class FastMCP(Server):
         start: Any = namespace or prefix or ""
         super().mount(other, start)
 
-    def run(self, transport: Literal["stdio"] | None = None, **options: Unpack[RunOptions]) -> None:
-        """Serve over standard input and output: ``mcp.run()`` or ``mcp.run(transport="stdio")``.
+    def run(
+        self, transport: Literal["stdio"] | Transport | None = None, **options: Unpack[RunOptions]
+    ) -> None:
+        """Serve over standard input and output: ``mcp.run()`` or ``mcp.run(transport="stdio")``; or over a
+        transport of your own.
 
         The options of `fastrpc.Server.run` are accepted too. Raises NotOffered for another transport, and
         UsageError as that method does.
         """
-        if transport not in (None, "stdio"):
+        if isinstance(transport, str) and transport != "stdio":
             raise NotOffered(f"fastrpc.compat: run(transport={transport!r}): {_STDIO}")
         given: dict[str, Any] = {**options}
         given.pop("show_banner", None)
         given.pop("log_level", None)
-        super().run(**_own_options("run", given, _SERVER_OPTIONS))
+        carrier = None if isinstance(transport, str) else transport
+        super().run(transport=carrier, **_own_options("run", given, _SERVER_OPTIONS))
 
     if not TYPE_CHECKING:  # type checkers should report an unknown name
 

@@ -271,6 +271,14 @@ class Runtime:
             finally:
                 self._loading = False
 
+    def process_state(self) -> tuple[str, str] | None:
+        """Return the toolset, if there is one, whose tools keep something in their process, and what that is
+        (docs/toolsets.md)."""
+        from fastrpc.loader import process_state
+
+        self.load()
+        return process_state(self.registries.tools)
+
     @property
     def plans(self) -> dict[str, Plan]:
         """The call plan of each tool, by name."""

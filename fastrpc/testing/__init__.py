@@ -27,6 +27,7 @@ from fastrpc.protocol.versions import (
 from fastrpc.testing.answers import Answers
 from fastrpc.testing.listening import Listening
 from fastrpc.testing.results import CallResult, CompletionResult, PromptResult, ReadResult, RemoteError
+from fastrpc.transports.base import Connections
 from fastrpc.transports.memory import MemoryTransport
 
 TYPE_CHECKING = False
@@ -116,7 +117,9 @@ class Client:
         self._watcher = None if Client.watch is None else Client.watch(self)
 
     async def __aenter__(self) -> Client:
-        self._transport = MemoryTransport(self._server.connect().connection, self._receive)
+        transport = MemoryTransport(self._receive)
+        await transport.start(Connections(lambda: self._server.connect().connection))
+        self._transport = transport
         if self.version == MODERN:
             self.info = await self.request("server/discover")
             return self
@@ -134,7 +137,7 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._transport is not None:
-            self._transport.close()
+            self._transport.disconnect()
         for future in self._pending.values():
             future.cancel()
         for task in self._answering.values():

@@ -1,50 +1,50 @@
-"""Serves one peer in memory, in the event loop that already runs. For tests; no descriptors, no pipes.
+"""Serves one client in memory, in the event loop that already runs. For tests; no descriptors, no pipes.
 
 Messages take the same way through parser, plans and encoder as over stdio. They arrive one at a time
-with `send`; what the server says is handed, line by line, to `on_line`.
+with `send`; what the server says is handed, line by line, to `on_line`. The smallest transport there is.
 """
 
 from __future__ import annotations
 
-from asyncio import get_running_loop
+import asyncio
+
+from fastrpc.transports.base import Transport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
-    from fastrpc._core.connection import Connection
+    from fastrpc.transports.base import Connections
 
 
-class MemoryTransport:
-    """One connection in memory."""
+class MemoryTransport(Transport):
+    """One client in memory. `on_line` is called with each message for it, without the newline."""
 
-    def __init__(self, connection: Connection, on_line: Callable[[bytes], object]) -> None:
-        self._connection = connection
+    remote = False
+
+    def __init__(self, on_line: Callable[[bytes], object]) -> None:
         self._on_line = on_line
-        connection.call_in_loop = lambda function: function()
-        connection.flush = self._flush
-        loop = running_loop()
-        if loop is not None:
-            connection.dispatcher.loop_runs(loop)
+        self._gone = asyncio.Event()
+
+    def connect(self, connections: Connections) -> None:
+        """Be connected, with an event loop or without: inline calls need none."""
+        self._connection = connections.open(self._write, at_once=True)
+
+    async def start(self, connections: Connections) -> None:
+        self.connect(connections)
+
+    async def wait_closed(self) -> None:
+        await self._gone.wait()
 
     def send(self, line: bytes) -> None:
         """Hand a message, without its newline, to the server."""
         self._connection.receive(line)
-        self._flush()
 
-    def _flush(self) -> None:
-        for line in self._connection.output.take().splitlines():
+    def disconnect(self) -> None:
+        """The client goes: its calls in flight are cancelled."""
+        self._connection.close()
+        self._gone.set()
+
+    def _write(self, data: bytes) -> None:
+        for line in data.splitlines():
             self._on_line(line)
-
-    def close(self) -> None:
-        """Stop whatever is in flight."""
-        self._connection.dispatcher.close()
-
-
-def running_loop() -> AbstractEventLoop | None:
-    """Return the event loop that this thread runs, if it runs one: inline calls need none."""
-    try:
-        return get_running_loop()
-    except RuntimeError:
-        return None

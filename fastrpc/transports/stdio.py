@@ -7,7 +7,8 @@ reopen them, and put back at the end where it cannot.
 
 The first messages are answered without an event loop; asyncio and uvloop are imported when a call
 needs them. At the end of input calls in flight have `drain_seconds` to end, with a regular file as
-input all the time they need; then the rest is cancelled. SIGTERM, SIGINT and SIGHUP end at once.
+input all the time they need; then the rest is cancelled. SIGTERM, SIGINT and SIGHUP end at once. The order
+of the end is that of `fastrpc.transports.shutdown`.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fastrpc._core.connection import Connection
+    from fastrpc.transports.base import Connections
+    from fastrpc.transports.shutdown import Shutdown
 
 MAX_LINE = 16 * 1024 * 1024
 LAST_WORDS_MS = 300  # how long a reader that stalls can hold up the end
-UNWIND_SECONDS = 0.5  # how long cancelled calls may take to clean up
-GRACE_SECONDS = 0.3  # between SIGTERM and SIGKILL for the children, at the end
 
 
 class Descriptors:
@@ -157,85 +158,67 @@ def serve(
 
 def _serve_in_loop(stream: Stream, connection: Connection, signals: int, drain_seconds: float | None) -> None:
     """Go on in an event loop, to the end. A signal is never a KeyboardInterrupt here: see `serve`."""
+    from fastrpc.transports import shutdown as ending
+    from fastrpc.transports.base import Connections
     from fastrpc.transports.loop import run
 
-    run(_Ending(stream, connection, signals, drain_seconds).serve(), is_signal=lambda: False)
+    async def serving() -> None:
+        shutdown = ending.Shutdown(drain_seconds)
+        transport = StdioTransport(stream, connection, signals, shutdown)
+        connections = Connections(lambda: connection)
+        await ending.serve(transport, connections, shutdown, connection.dispatcher.runtime, owns_loop=True)
+
+    run(serving(), is_signal=lambda: False)
 
 
-class _Ending:
-    """The loop phase of a connection, and its orderly end."""
+class StdioTransport:
+    """The loop phase of standard input and output, by the contract of `fastrpc.transports.base`.
 
-    def __init__(
-        self,
-        stream: Stream,
-        connection: Connection,
-        signals: int,
-        drain_seconds: float | None,
-    ) -> None:
+    The stream feeds the connection by itself. A signal hurries the end, and so does an output that nobody
+    reads; `signals` is the descriptor that tells of one.
+    """
+
+    remote = False
+
+    def __init__(self, stream: Stream, connection: Connection, signals: int, shutdown: Shutdown) -> None:
+        self._stream = stream
+        self._connection = connection
+        self._signals = signals
+        self._shutdown = shutdown
+
+    async def start(self, connections: Connections) -> None:
         import asyncio
 
-        self.stream = stream
-        self.connection = connection
-        self.signals = signals
-        self.drain_seconds = drain_seconds
-        self.ended = asyncio.Event()  # the input is over
-        self.hurry = asyncio.Event()  # a signal has come, or nobody reads the output
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._signals, self._take_signal)
+        connections.adopt(self._connection)
+        self._stream.attach(self._loop, self._take_end)
 
-    async def serve(self) -> None:
-        import asyncio
+    def _take_signal(self) -> None:
+        self._loop.remove_reader(self._signals)
+        self._shutdown.hurry()
 
-        self.loop = asyncio.get_running_loop()
-        self.loop.add_reader(self.signals, self.on_signal)
-        self.connection.dispatcher.loop_runs(self.loop)
-        self.stream.attach(self.loop, self.on_end)
-        await self.ended.wait()
-        self.connection.dispatcher.end_listening()
-        if not self.hurry.is_set():
-            await self.drain()
-        self.loop.remove_reader(self.signals)
-        await self.stop_everything()
-
-    def on_signal(self) -> None:
-        self.loop.remove_reader(self.signals)
-        self.hurry.set()
-        self.ended.set()
-
-    def on_end(self, reason: int) -> None:
+    def _take_end(self, reason: int) -> None:
         if reason == _stream.BROKEN:
-            self.hurry.set()
-        self.ended.set()
+            self._shutdown.hurry()
+        self._shutdown.begin()
+
+    async def wait_closed(self) -> None:
+        await self._shutdown.wait_begun()
+
+    async def stop_accepting(self) -> None:
+        """Does nothing: either the input is over, or a signal has ended all."""
 
     async def drain(self) -> None:
-        """Let the calls in flight end, and their answers go, for as long as the end may wait."""
         import asyncio
 
-        idle = asyncio.ensure_future(self.idle())
-        hurry = asyncio.ensure_future(self.hurry.wait())
-        await asyncio.wait({idle, hurry}, timeout=self.drain_seconds, return_when=asyncio.FIRST_COMPLETED)
-        idle.cancel()
-        hurry.cancel()
-
-    async def idle(self) -> None:
-        import asyncio
-
-        if self.connection.dispatcher.busy:
-            nothing_left = asyncio.Event()
-            self.connection.dispatcher.on_idle = nothing_left.set
-            await nothing_left.wait()
-        self.stream.flush()
-        while self.stream.unsent and not self.hurry.is_set():
+        self._stream.flush()
+        while self._stream.unsent:
             await asyncio.sleep(0.005)
 
-    async def stop_everything(self) -> None:
-        """Cancel what is left and end the children; what cannot be stopped is left behind."""
-        import asyncio
-        import sys
+    async def close(self) -> None:
+        """What is still unsent goes without a loop: see `serve`."""
+        self._loop.remove_reader(self._signals)
 
-        self.connection.dispatcher.close()
-        await self.connection.dispatcher.runtime.leave()
-        rest = {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
-        processes = sys.modules.get("fastrpc.processes")
-        if processes is not None:
-            rest.add(asyncio.ensure_future(processes.close(grace_seconds=GRACE_SECONDS)))
-        if rest:
-            await asyncio.wait(rest, timeout=UNWIND_SECONDS)
+    def let_go(self) -> None:
+        """Does nothing: `serve` has seen to that, before there was a loop."""

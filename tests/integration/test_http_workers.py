@@ -413,7 +413,7 @@ def test_the_second_signal_hurries_all_workers(tmp_path: Any) -> None:
     [
         [],
         ["fastrpc.tools.agent"],
-        ["own.py", "fastrpc.tools.agent"],
+        ["own.py", "fastrpc.tools.agent.plan_mode"],
         ["fastrpc.tools.agent.bash"],
         ["own.py:app"],
     ],
@@ -432,8 +432,33 @@ def test_the_agents_tools_are_for_one_worker(tmp_path: Any, targets: list[str]) 
         timeout=SECONDS,
     )
     assert done.returncode == 2
-    assert "fastrpc: --workers 2: the tools of fastrpc.tools.agent keep what they began" in done.stderr
+    assert "http: workers: the tools of fastrpc.tools.agent keep programs and plan mode" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("how", ["app.include(shop.basket)", "app.mount(inner, 'in')"])
+def test_a_toolset_may_say_that_it_is_for_one_worker(tmp_path: Any, how: str) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").write_text('PROCESS_STATE = "baskets"\n')
+    (tmp_path / "shop" / "basket.py").write_text("from fastrpc import tool\n\n@tool\ndef put(): ...\n")
+    (tmp_path / "program.py").write_text(
+        "import shop.basket\nfrom fastrpc import Server\n"
+        "app, inner = Server('shop'), Server('inner')\ninner.include(shop.basket)\n"
+        f"{how}\napp.run(http='127.0.0.1:0', workers=2)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "fastrpc: http: workers: the tools of shop keep baskets in their own process, and the next call may "
+        "come to another one: serve them with one worker\n"
+    )
 
 
 def test_threads_that_a_fork_would_lose_are_a_mistake(tmp_path: Any) -> None:

@@ -214,6 +214,12 @@ def test_every_module_has_a_number_and_every_number_a_module() -> None:
     assert {module_of(path) for path in FRAMEWORK} == set(LAYERS)
 
 
+@pytest.mark.parametrize("part", ["processes.close(", "all_tasks()", "add_signal_handler("])
+def test_the_end_of_a_server_is_written_once(part: str) -> None:
+    places = [path for path in sources("fastrpc") if part in text_of(path)]
+    assert places == ["fastrpc/transports/shutdown.py"]
+
+
 @pytest.mark.parametrize("path", FRAMEWORK)
 def test_imports_go_down_the_layers(path: str) -> None:
     module = module_of(path)

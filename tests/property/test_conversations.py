@@ -16,12 +16,12 @@ import time
 from typing import Any
 
 import pytest
+from support.in_memory import connected
 from support.stdio import MODERN_META
 
 from fastrpc import Context, Server, ToolError
 from fastrpc.protocol.lifecycle import LOG_LEVELS
 from fastrpc.protocol.versions import BATCHES, LOG_KEY, MODERN, SUBSCRIPTION_KEY, VERSIONS
-from fastrpc.transports.memory import MemoryTransport
 
 SEED = int(os.environ.get("FASTRPC_SEED", "1"))
 PARTS = 4
@@ -132,7 +132,7 @@ class Conversation:
         self.chance = random.Random(seed)
         self.app = make_server()
         self.dispatcher = self.app.connect()
-        self.transport = MemoryTransport(self.dispatcher.connection, self.take_line)
+        self.transport = connected(self.dispatcher.connection, self.take_line)
         self.problems: list[str] = []
         self.asked: dict[Any, Asked] = {}
         self.streams: dict[Any, Stream] = {}
@@ -452,7 +452,7 @@ class Conversation:
         for table in (self.dispatcher.in_flight, self.dispatcher.listening, self.dispatcher.untold):
             if table:
                 self.problems.append(f"left over: {table}")
-        self.transport.close()
+        self.transport.disconnect()
         if self.app.runtime.dispatchers:
             self.problems.append("the connection is not forgotten")
 

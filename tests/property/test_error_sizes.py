@@ -12,11 +12,11 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.in_memory import connected
 
 from fastrpc import Server
 from fastrpc.errors import LONGEST_EXCERPT, excerpt, suggest
 from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, VERSIONS
-from fastrpc.transports.memory import MemoryTransport
 
 MOST = 4096
 """Bytes of an error answer: some excerpts and a few hundred words, each character up to 12 bytes of JSON."""
@@ -89,7 +89,7 @@ def answers(app: Server, version: str | None, message: bytes) -> list[bytes]:
     """Return what is said to one message, in memory; without a version it is the first of all."""
     found: list[bytes] = []
     dispatcher = app.connect()
-    transport = MemoryTransport(dispatcher.connection, found.append)
+    transport = connected(dispatcher.connection, found.append)
     if version in LEGACY_VERSIONS:
         dispatcher.assume(version)
     transport.send(message)

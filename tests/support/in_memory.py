@@ -12,6 +12,7 @@ import pytest
 from fastrpc import Server
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, VERSIONS
 from fastrpc.testing import Client, RemoteError
+from fastrpc.transports.base import Connections
 from fastrpc.transports.memory import MemoryTransport
 
 SECONDS = 60.0  # a server behind may be a process that has to be started
@@ -72,7 +73,7 @@ class RawConversation:
         self.answers: dict[Any, bytes] = {}
         self.said: list[Any] = []
         self.handed_on = 0
-        self._transport = MemoryTransport(self.connection, self._hear)
+        self._transport = connected(self.connection, self._hear)
         if version != MODERN:
             self.dispatcher.assume(version)
         self.dispatcher.quiet()
@@ -107,8 +108,15 @@ class RawConversation:
         return json.loads(self.answers[id])
 
     def close(self) -> None:
-        self._transport.close()
+        self._transport.disconnect()
 
 
 def in_loop(conversation: Callable[[], Any]) -> Any:
     return asyncio.run(asyncio.wait_for(conversation(), SECONDS))
+
+
+def connected(connection: Any, on_line: Callable[[bytes], object]) -> MemoryTransport:
+    """Return a client in memory, connected by this connection of a server."""
+    transport = MemoryTransport(on_line)
+    transport.connect(Connections(lambda: connection))
+    return transport

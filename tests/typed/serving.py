@@ -11,6 +11,7 @@ from typing_extensions import assert_type
 from starlette.applications import Starlette
 from starlette.routing import Mount
 from fastrpc import FastrpcError, ProtocolError, Server
+from fastrpc.transports.base import ClientConnection, Connections, Transport
 from fastrpc.testing import CallResult, Client, CompletionResult, Listening, PromptResult, ReadResult
 
 app = Server("shop")
@@ -29,6 +30,9 @@ def serve(address: str | None) -> None:
     app.run(drain_seconds=2, trace="trace.log", stats=True)
     app.run(http="127.0.0.1:8000", token_file="token", workers=2, hosts=["mcp.example.com"])
     app.run(http=address, auth=None)
+    app.run(transport=Socket(), drain_seconds=2)
+    app.run(transport="stdio")  # error
+    app.run(transport=Socket(), http="127.0.0.1:8000")  # error
     app.run(htpp="127.0.0.1:8000")  # error
     app.run(http=8000)  # error
     app.run(workers=2)  # error
@@ -37,6 +41,28 @@ def serve(address: str | None) -> None:
     app.run(http="127.0.0.1:8000", auth="none")  # error
     app.run("127.0.0.1:8000")  # error
     app.rnu()  # error
+
+
+class Socket(Transport):
+    remote = False
+
+    async def start(self, connections: Connections) -> None:
+        connection = connections.open(print, principal="ada")
+        assert_type(connection, ClientConnection)
+        connection.feed_data(b"{}")
+        connection.feed_data("{}")  # error
+        connections.open()  # error
+
+
+class Startless(Transport):
+    pass
+
+
+async def served() -> None:
+    await app.serve(Socket(), drain_seconds=2, trace="trace.log")
+    await app.serve(Startless())  # error
+    await app.serve(Socket)  # error
+    await app.serve(Socket(), drian_seconds=2)  # error
 
 
 def mounted() -> None:

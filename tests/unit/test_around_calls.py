@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.in_memory import with_client
+from support.in_memory import connected, with_client
 from support.stdio import MODERN_META, encode
 
 from fastrpc import Context, Server, ToolError, ToolResult
 from fastrpc._core.call_info import CallInfo
 from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, VERSIONS
 from fastrpc.testing import Client
-from fastrpc.transports.memory import MemoryTransport
 
 
 def various() -> Server:
@@ -81,7 +80,7 @@ def test_a_list_does_not_call_what_watches_when_a_loop_does() -> None:
 def lists_without_a_loop(app: Server) -> Iterator[str]:
     """Yield the description of the first tool from one list after the other, on a wire of 2026-07-28."""
     lines: list[bytes] = []
-    wire = MemoryTransport(app.connect().connection, lines.append)
+    wire = connected(app.connect().connection, lines.append)
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": MODERN_META}}
     while True:
         wire.send(encode(message)[:-1])
@@ -220,8 +219,10 @@ def test_a_server_that_watches_nothing_does_not_import_it() -> None:
     import subprocess
 
     code = (
-        "import sys; from fastrpc import Server; from fastrpc.transports.memory import MemoryTransport\n"
-        "app = Server('t'); lines = []; wire = MemoryTransport(app.connect().connection, lines.append)\n"
+        "import sys; from fastrpc import Server; from fastrpc.transports.base import Connections\n"
+        "from fastrpc.transports.memory import MemoryTransport\n"
+        "app = Server('t'); lines = []; wire = MemoryTransport(lines.append)\n"
+        "wire.connect(Connections(lambda: app.connect().connection))\n"
         'wire.send(b\'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\')\n'
         'wire.send(b\'{"jsonrpc":"2.0","id":2,"method":"tools/list"}\')\n'
         "assert len(lines) == 2; print('fastrpc.engine.monitor' in sys.modules)"

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 from support.http_server import InProcess, in_process
+from support.in_memory import connected
 from support.protocol import message
 
 from fastrpc import Server
 from fastrpc.engine import batches
 from fastrpc.engine.batches import Batch
-from fastrpc.transports.memory import MemoryTransport
 
 VERSION = "2025-03-26"
 SECONDS = 30.0
@@ -67,7 +67,7 @@ class Peer(Noting):
             return id
 
         self.lines: list[Any] = []
-        self.transport = MemoryTransport(
+        self.transport = connected(
             self.app.connect().connection, lambda line: self.lines.append(json.loads(line))
         )
         self.send(message("initialize", CLIENT, "first"))
@@ -90,7 +90,7 @@ def within(conversation: Callable[[Peer], Coroutine[Any, Any, None]], **options:
         try:
             await asyncio.wait_for(conversation(peer), SECONDS)
         finally:
-            peer.transport.close()
+            peer.transport.disconnect()
 
     asyncio.run(run())
 
@@ -217,7 +217,7 @@ def test_an_id_of_an_earlier_element_in_flight_is_refused() -> None:
 def test_what_was_not_read_when_the_connection_closes_is_not_served() -> None:
     async def conversation(peer: Peer) -> None:
         peer.send([note(id) for id in range(5)])
-        peer.transport.close()
+        peer.transport.disconnect()
         for _ in range(20):
             await asyncio.sleep(0)
         assert (peer.noted, peer.lines) == (["0"], [])

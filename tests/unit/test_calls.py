@@ -265,9 +265,9 @@ def test_a_second_request_with_an_id_in_flight_is_refused_and_the_first_unharmed
     lines: list[bytes] = []
 
     async def run() -> None:
-        from fastrpc.transports.memory import MemoryTransport
+        from support.in_memory import connected
 
-        transport = MemoryTransport(app.connect().connection, lines.append)
+        transport = connected(app.connect().connection, lines.append)
         transport.send(
             b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}'
         )

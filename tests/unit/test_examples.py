@@ -132,6 +132,10 @@ async def resources(client: Client) -> None:
     assert (await client.call("first_line", uri="notes://welcome")).text == "# Welcome"
 
 
+async def unix_socket(client: Client) -> None:
+    assert (await client.call("word_count", text="one two three")).text == "3"
+
+
 CHECKS: dict[str, Check] = {
     "asking": asking,
     "changes": changes,
@@ -144,6 +148,7 @@ CHECKS: dict[str, Check] = {
     "prompts": prompts,
     "proxy": proxy,
     "resources": resources,
+    "unix_socket": unix_socket,  # its transport: tests/integration/test_own_transport.py
 }
 
 

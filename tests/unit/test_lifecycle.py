@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from support.in_memory import connected
 
 from fastrpc import Server
 from fastrpc.errors import suggest
 from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
-from fastrpc.transports.memory import MemoryTransport
 
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -29,7 +29,7 @@ class Peer:
             return text
 
         self.lines: list[bytes] = []
-        self.transport = MemoryTransport(self.app.connect().connection, self.lines.append)
+        self.transport = connected(self.app.connect().connection, self.lines.append)
 
     def send(self, message: Any) -> list[Any]:
         """Send one message; return all that came back at once."""

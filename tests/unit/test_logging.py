@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.in_memory import with_client
+from support.in_memory import connected, with_client
 
 from fastrpc import Context, Server, log_bridge
 from fastrpc.log_bridge import Bridge, bridge, level_of
 from fastrpc.protocol.lifecycle import LOG_LEVELS
 from fastrpc.protocol.versions import LEGACY_VERSIONS, LOG_KEY, MODERN, VERSIONS
 from fastrpc.testing import Client, RemoteError
-from fastrpc.transports.memory import MemoryTransport
 
 LEVELS = list(LOG_LEVELS)
 
@@ -81,7 +80,7 @@ def test_a_level_that_the_session_has_set_means_nothing_to_a_request_with_an_env
     lines: list[bytes] = []
 
     async def run() -> None:
-        transport = MemoryTransport(talker().connect().connection, lines.append)
+        transport = connected(talker().connect().connection, lines.append)
 
         def send(id: int, method: str, params: dict[str, Any]) -> None:
             transport.send(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.in_memory import connected
 
 from fastrpc import Server
 from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded
@@ -210,7 +211,7 @@ def served(app: Server) -> tuple[Any, MemoryTransport, list[Any]]:
     """Return a dispatcher of a server, how to send to it, and what it has sent."""
     lines: list[Any] = []
     dispatcher = app.connect()
-    transport = MemoryTransport(dispatcher.connection, lambda line: lines.append(json.loads(line)))
+    transport = connected(dispatcher.connection, lambda line: lines.append(json.loads(line)))
     return dispatcher, transport, lines
 
 

@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 from conftest import REPOSITORY
-from support.in_memory import with_client
+from support.in_memory import connected, with_client
 from support.stdio import MODERN_META, serve
 
 from fastrpc import Server
 from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, SUBSCRIPTION_KEY, VERSIONS
 from fastrpc.testing import Client, RemoteError
-from fastrpc.transports.memory import MemoryTransport
 
 TOOLS = "notifications/tools/list_changed"
 RESOURCES = "notifications/resources/list_changed"
@@ -102,7 +101,7 @@ def test_before_initialized_nothing_is_said(version: str) -> None:
     lines: list[bytes] = []
 
     async def run() -> None:
-        transport = MemoryTransport(app.connect().connection, lines.append)
+        transport = connected(app.connect().connection, lines.append)
         app.add_tool(noise, name="a")
         await turn()
         assert lines == []
@@ -274,7 +273,7 @@ class Peer:
     def __init__(self, app: Server) -> None:
         self.lines: list[Any] = []
         self.dispatcher = app.connect()
-        self.transport = MemoryTransport(
+        self.transport = connected(
             self.dispatcher.connection, lambda line: self.lines.append(json.loads(line))
         )
 
@@ -535,7 +534,7 @@ def test_a_closed_connection_hears_of_nothing() -> None:
         peer = Peer(app)
         peer.listen(1, ALL)
         peer.take()
-        peer.transport.close()
+        peer.transport.disconnect()
         change_everything(app)
         await turn()
         assert peer.take() == []

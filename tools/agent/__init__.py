@@ -26,6 +26,9 @@ __all__ = [  # noqa: RUF022
     "set_callback",
 ]
 
+PROCESS_STATE = "programs and plan mode"
+"""What they keep in their process: several workers must not serve them (docs/toolsets.md)."""
+
 ATTACHED = {"InvokeSkill": "invoke_skill", "PlanMode": "plan_mode", "SetCallback": "set_callback"}
 """The tools with something to look after: a folder of skills, a plan that goes on, a time that comes."""
 

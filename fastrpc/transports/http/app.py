@@ -22,6 +22,7 @@ from fastrpc.errors import (
     UsageError,
 )
 from fastrpc.protocol.versions import BATCHES, CAPABILITIES_KEY, LEGACY_VERSIONS, MODERN, VERSION_KEY
+from fastrpc.transports.base import drained
 from fastrpc.transports.http.auth import WELL_KNOWN, authenticator_from
 from fastrpc.transports.http.exchange import ANSWER, ENDS, PAUSED, SILENT, STOPPED, Exchange
 from fastrpc.transports.http.guard import Guard, Refused, preflight_headers
@@ -144,21 +145,19 @@ class HttpApp:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-    async def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
-        """End in order: let nothing new in, tell those who listen, give calls in flight time, stop the rest.
+    async def stop(self, grace_seconds: float | None = GRACE_SECONDS) -> None:
+        """End in order: let nothing new in, tell those who listen, give calls in flight time (None: all that
+        they need), stop the rest.
 
         To be called before the server waits for its connections to end: this ends them.
         """
         self.stopping = True
         while self.at_end:
             self.at_end.pop()()
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + grace_seconds
         self.sessions.stop_listening()
         for exchange in list(self.running):
             exchange.dispatcher.end_listening()
-        while (self.running or self._sse.busy) and loop.time() < deadline:
-            await asyncio.sleep(LOOK_SECONDS)
+        await drained(self._wait_idle(), grace_seconds)
         for exchange in list(self.running):
             exchange.interrupt(InternalError("The server has ended"))
         self.sessions.end_all("The server has ended")
@@ -169,6 +168,10 @@ class HttpApp:
                 idle.pop().close()
         if self._runtime is not None:
             await self._runtime.leave()
+
+    async def _wait_idle(self) -> None:
+        while self.running or self._sse.busy:
+            await asyncio.sleep(LOOK_SECONDS)
 
     def new_exchange(self) -> Exchange:
         """Return an exchange with a main connection of its own."""

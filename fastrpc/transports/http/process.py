@@ -1,18 +1,19 @@
 """One process that serves over HTTP, by itself or as one of several workers, until a signal comes.
 
 The loop, the server on the sockets that it is handed, and what stands in front of it: a trace, and for
-workers the `relay`. In the end the server's lifespan is left and the programs of its tools are ended, as over
-standard input and output. Listening, and other processes, are left to `run` and `workers`.
+workers the `relay`. The end is that of all transports (`fastrpc.transports.shutdown`). Listening, and other
+processes, are left to `run` and `workers`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
 
-from fastrpc import forks
+from fastrpc.errors import UsageError
 from fastrpc.transports import loop
-from fastrpc.transports.http.signals import may_be_interrupted
+from fastrpc.transports import shutdown as ending
+from fastrpc.transports.base import Connections
+from fastrpc.transports.shutdown import Shutdown, Signals, may_be_interrupted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,10 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from fastrpc.transports.base import Transport
     from fastrpc.transports.http.settings import Settings
-
-PROCESS_GRACE_SECONDS = 0.3
-UNWIND_SECONDS = 0.5
 
 
 class WorkerGroup:
@@ -47,7 +46,12 @@ def serve(
     on_ready: Callable[[], object],
     group: WorkerGroup | None = None,
 ) -> Any:
-    """Serve in this process until a signal comes; return the runtime. `server` is a `fastrpc.Server`."""
+    """Serve in this process until a signal comes; return the runtime. `server` is a `fastrpc.Server`.
+
+    Raises UsageError for one that several processes must not serve.
+    """
+    if group is not None:
+        _check_shareable(server)
     runtime = server.runtime
     runtime.secret = settings.secret
     application = server.asgi(**settings.application)
@@ -59,6 +63,17 @@ def serve(
         if report is not None:
             report.end()
     return runtime
+
+
+def _check_shareable(server: Any) -> None:
+    """Raise UsageError for tools that several processes must not serve, as their toolset declares."""
+    declared = server.runtime.process_state()
+    if declared is not None:
+        toolset, kept = declared
+        raise UsageError(
+            f"http: workers: the tools of {toolset} keep {kept} in their own process, and the next call may "
+            "come to another one: serve them with one worker"
+        )
 
 
 def run_in_loop(serving: Any) -> None:
@@ -83,28 +98,30 @@ async def _serve(
 
         relay = Relay(app, group.folder, group.number, group.count, runtime.tell_of_update)
         runtime.share_update = relay.tell
-        await relay.begin()
     http = HttpServer(
         app,
         sockets,
         hot=settings.trace is None,
         front=_traced(relay or app, settings, group),
+        relay=relay,
         tls=settings.context(),
-        led=group is not None,
-        drain_seconds=settings.drain_seconds,
         on_ready=on_ready,
     )
+    await serve_transport(http, runtime, settings.drain_seconds, group)
+
+
+async def serve_transport(
+    http: Transport, runtime: Any, drain_seconds: float, group: WorkerGroup | None = None
+) -> None:
+    """Serve by an `HttpServer` in this loop, until a signal comes or the process that looks after the `group`
+    says so."""
+    shutdown = Shutdown(drain_seconds)
+    running = asyncio.get_running_loop()
     if group is not None:
-        running = asyncio.get_running_loop()
-        running.add_reader(group.channel, _on_parent, running, http, group.channel)
-    forks.in_child(http.let_go)
-    try:
-        await http.serve()
-    finally:
-        forks.forget(http.let_go)
-    if relay is not None:
-        await relay.close()
-    await leave(runtime)
+        running.add_reader(group.channel, _on_parent, running, shutdown, group.channel)
+    connections = Connections(lambda: runtime.server.connect().connection)
+    with Signals(shutdown, led=group is not None):
+        await ending.serve(http, connections, shutdown, runtime, owns_loop=True)
 
 
 def _traced(front: Any, settings: Settings, group: WorkerGroup | None) -> Any:
@@ -124,26 +141,11 @@ def receive_byte(channel: socket.socket) -> bytes:
         return b""
 
 
-def _on_parent(loop: asyncio.AbstractEventLoop, http: Any, channel: socket.socket) -> None:
+def _on_parent(loop: asyncio.AbstractEventLoop, shutdown: Shutdown, channel: socket.socket) -> None:
     """The process that looks after this worker says that the grace time is over, or has died: then nobody
     would end this one any more."""
     if receive_byte(channel):
-        http.hurry()
+        shutdown.hurry()
     else:
         loop.remove_reader(channel)
-        http.end()
-
-
-async def leave(runtime: Any) -> None:
-    """Leave what was entered for calls, and end what is left of them. Bounded in time."""
-    for dispatcher in list(runtime.dispatchers):
-        dispatcher.close()
-    await runtime.leave()
-    rest = {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
-    for task in rest:
-        task.cancel()
-    processes = sys.modules.get("fastrpc.processes")
-    if processes is not None:
-        rest.add(asyncio.ensure_future(processes.close(grace_seconds=PROCESS_GRACE_SECONDS)))
-    if rest:
-        await asyncio.wait(rest, timeout=UNWIND_SECONDS)
+        shutdown.begin()

@@ -16,6 +16,7 @@ import os
 from fastrpc import diagnostics
 from fastrpc.errors import ProtocolError
 from fastrpc.protocol.versions import MODERN
+from fastrpc.transports.base import drained
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.request import error_line
 from fastrpc.transports.http.session_ids import worker_of
@@ -68,12 +69,12 @@ class Relay:
             finally:
                 self._handed_over -= 1
 
-    async def stop(self, grace_seconds: float) -> None:
+    async def stop(self, grace_seconds: float | None) -> None:
         """End in order, as `HttpApp.stop` does; what another worker is still at has the same time."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + grace_seconds
-        await self._app.stop(grace_seconds)
-        while self._handed_over and loop.time() < deadline:
+        await asyncio.gather(self._app.stop(grace_seconds), drained(self._wait_handed_over(), grace_seconds))
+
+    async def _wait_handed_over(self) -> None:
+        while self._handed_over:
             await asyncio.sleep(LOOK_SECONDS)
 
     def _owner_of(self, scope: Any) -> int | None:

@@ -1,8 +1,10 @@
 """Serves an `HttpApp` on sockets of this process: uvicorn with httptools, our connection class in front.
 
-Everything that needs a running loop (the straight way, the timer of the limits) begins and ends with
-`HttpServer.serve`. Several processes may serve the same sockets. Command line, workers and certificates are
-left to others, who hand over sockets, a TLS context and uvicorn's options.
+A transport (`fastrpc.transports.base`) whose connections the application opens by itself: a session has one
+for each POST. Several processes may serve the same sockets. Command line, workers and certificates are left
+to others, who hand over sockets, a TLS context and uvicorn's options; signals and the order of the end, to
+`fastrpc.transports.shutdown`. uvicorn's own end is not used: it would wait for streams that never end, hand
+the signal on in the end (the exit code would not be 0), and let a TLS handshake take a minute.
 """
 
 from __future__ import annotations
@@ -14,30 +16,36 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from fastrpc import forks
-from fastrpc.transports.http import refusals, signals
+from fastrpc.transports.base import Transport
+from fastrpc.transports.http import refusals
 from fastrpc.transports.http.hot_path import HotPath
 from fastrpc.transports.http.limits import Limits
 from fastrpc.transports.http.monitor import Monitor
 from fastrpc.transports.http.protocol import Protocol
-from fastrpc.transports.http.stopping import StoppingServer
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
     from typing import Any
 
+    from fastrpc.transports.base import Connections
     from fastrpc.transports.http.app import HttpApp
+    from fastrpc.transports.http.handshakes import TlsListener
+    from fastrpc.transports.http.relay import Relay
 
 SPARE_DESCRIPTORS = 64
 """Of those that the system lets us open: for files, pipes and the loop itself."""
+LAST_SECONDS = 1.0
+"""How long what is said last may take to go out."""
+TICK_SECONDS = 1.0
 
 
-class HttpServer:
+class HttpServer(Transport):
     """One process's server.
 
     `options` are uvicorn's. With `hot` false every request goes through the application. `front` is an
-    application that stands in front of it, and is stopped in its place. `on_ready` is called when connections
-    are taken. At the end calls in flight have `drain_seconds` to end; `led`: see `stopping`.
+    application that stands in front of it, and is stopped in its place; a `relay` among them takes what comes
+    by other workers from begin to end. `on_ready` is called when connections are taken.
     """
 
     def __init__(
@@ -48,9 +56,8 @@ class HttpServer:
         limits: Limits | None = None,
         hot: bool = True,
         front: Any = None,
+        relay: Relay | None = None,
         tls: ssl.SSLContext | None = None,
-        led: bool = False,
-        drain_seconds: float = 5.0,
         on_ready: Callable[[], object] | None = None,
         **options: Any,
     ) -> None:
@@ -60,18 +67,17 @@ class HttpServer:
         _fit(self.limits)
         self._hot = hot
         self._front = front or app
+        self._relay = relay
         self._tls = tls
-        self._led = led
-        self._drain_seconds = drain_seconds
         self._on_ready = on_ready
         self._options = options
-        self._server: StoppingServer | None = None
+        self._server: Acceptor | None = None
+        self._monitor: Monitor | None = None
         self._hot_path: HotPath | None = None
 
-    async def serve(self) -> None:
-        """Serve until `end` is called or SIGTERM, SIGINT or SIGHUP comes."""
+    async def start(self, connections: Connections) -> None:
         loop = asyncio.get_running_loop()
-        monitor = Monitor(self.limits, loop)
+        monitor = self._monitor = Monitor(self.limits, loop)
         hot = self._hot_path = HotPath(self.app, loop) if self._hot else None
         protocol = type("Protocol", (Protocol,), {"monitor": monitor, "hot": hot})
         config = uvicorn.Config(
@@ -92,20 +98,39 @@ class HttpServer:
         for each in self.sockets:
             if each.family != socket.AF_UNIX:  # for those that it accepts: a client may just vanish
                 each.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self._server = StoppingServer(
-            config,
-            self._front,
-            drain_seconds=self._drain_seconds,
-            tls=self._tls,
-            handshakes=self.limits.handshakes,
-            led=self._led,
-            on_ready=self._on_ready,
-        )
-        try:
-            await self._server.serve(sockets=self.sockets)
-        finally:
-            monitor.close()
-            refusals.flush()
+        if self._relay is not None:
+            await self._relay.begin()
+        self._server = Acceptor(config, self._tls, self.limits.handshakes)
+        await self._server.startup(self.sockets)
+        if self._on_ready is not None:
+            self._on_ready()
+
+    async def wait_closed(self) -> None:
+        """Never returns; meanwhile uvicorn keeps the date of its answers."""
+        while self._server is not None:
+            await asyncio.sleep(TICK_SECONDS)
+            await self._server.on_tick(0)
+
+    async def stop_accepting(self) -> None:
+        """Take no new connections, and no new requests on those that there are."""
+        if self._server is not None:
+            self._server.stop_accepting()
+        for listener in self.sockets:
+            listener.close()
+
+    async def drain(self) -> None:
+        await self._front.stop(None)
+
+    async def close(self) -> None:
+        """Answer what is still in flight with an error, and close the connections behind their answers."""
+        await self._front.stop(0.0)
+        if self._server is not None:
+            await self._server.close()
+        if self._relay is not None:
+            await self._relay.close()
+        if self._monitor is not None:
+            self._monitor.close()
+        refusals.flush()
 
     def let_go(self) -> None:
         """Keep nothing of this server, in a child process: the port and the connections are the parent's."""
@@ -116,19 +141,77 @@ class HttpServer:
                 sockets.append(-1 if found is None else found.fileno())
             sockets += [each.fileno() for each in self._server.shaking_hands()]
         forks.replace(descriptor for descriptor in sockets if descriptor >= 0)
-        signals.let_go()
         if self._hot_path is not None:
             self._hot_path.let_go()
 
-    def end(self) -> None:
-        """Have `serve` come to its end, in order. To be called in the loop."""
-        if self._server is not None:
-            self._server.end()
 
-    def hurry(self) -> None:
-        """Have `serve` end now. To be called in the loop."""
-        if self._server is not None:
-            self._server.hurry()
+class Acceptor(uvicorn.Server):
+    """Accepts connections for uvicorn's classes, with `tls` at most so many `handshakes` at once; closes
+    them. Of uvicorn's own server it is the state and the date."""
+
+    def __init__(self, config: uvicorn.Config, tls: ssl.SSLContext | None, handshakes: int) -> None:
+        super().__init__(config)
+        self._tls = tls
+        self._handshakes = handshakes
+        self._tls_listeners: list[TlsListener] = []
+        self._loop = asyncio.get_running_loop()
+        self.servers: list[Any] = []
+        config.load()
+        self.lifespan = config.lifespan_class(config)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await self.lifespan.startup()
+        await self.on_tick(0)
+        self.servers = [await self._listener_of(found) for found in sockets or ()]
+        self.started = True
+
+    async def _listener_of(self, listener: socket.socket) -> Any:
+        """Accept connections from a socket; what is returned has a ``close()``."""
+        if self._tls is not None:
+            from fastrpc.transports.http.handshakes import TlsListener
+
+            tls_listener = TlsListener(listener, self._tls, self._new_connection, self._handshakes)
+            self._tls_listeners.append(tls_listener)
+            return tls_listener
+        return await self._loop.create_server(
+            self._new_connection, sock=listener, backlog=self.config.backlog
+        )
+
+    def shaking_hands(self) -> list[socket.socket]:
+        """Return the connections whose TLS handshakes are under way."""
+        return [connection for listener in self._tls_listeners for connection in listener.under_way()]
+
+    def _new_connection(self) -> asyncio.Protocol:
+        make: Any = self.config.http_protocol_class
+        connection: asyncio.Protocol = make(
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+            _loop=self._loop,
+        )
+        return connection
+
+    def stop_accepting(self) -> None:
+        """Close the listeners, and each connection: now if it is idle, else behind its answer."""
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+
+    async def close(self) -> None:
+        """Close the connections when what was said has gone out, bounded in time, and the application."""
+        state = self.server_state
+        deadline = self._loop.time() + LAST_SECONDS
+        while (state.connections or state.tasks) and self._loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        for connection in list(state.connections):
+            connection.transport.abort()
+        for task in list(state.tasks):
+            task.cancel()
+        if state.tasks:
+            await asyncio.wait(list(state.tasks), timeout=LAST_SECONDS)
+        if self.started:
+            await self.lifespan.shutdown()
 
 
 def _fit(limits: Limits) -> None:

@@ -1,6 +1,6 @@
-"""The signals that end a server over HTTP, and how a process without an event loop waits for them.
+"""How a process without an event loop waits for signals: the one that looks after workers.
 
-SIGTERM, SIGINT and SIGHUP mean the end; SIGHUP does not where it is ignored, for ``nohup`` means it.
+Which signals mean the end, and what they do in an event loop, is in `fastrpc.transports.shutdown`.
 """
 
 from __future__ import annotations
@@ -8,32 +8,11 @@ from __future__ import annotations
 import os
 import signal
 
+from fastrpc.transports.shutdown import heeded
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-def heeded() -> list[signal.Signals]:
-    """Return the signals that mean the end of this process."""
-    return [
-        number for number in ENDING if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
-    ]
-
-
-def may_be_interrupted() -> bool:
-    """Whether a KeyboardInterrupt that is raised now may be that of a signal: nobody else takes SIGINT."""
-    return signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def let_go() -> None:
-    """Take signals as a new program does, in a child process: those that come here are no longer the
-    server's."""
-    signal.set_wakeup_fd(-1)
-    for number in ENDING:
-        if signal.getsignal(number) not in (signal.SIG_DFL, signal.SIG_IGN):
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 class Signals:

@@ -37,7 +37,7 @@ class Traced:
             receive, send = traced.receive, traced.send
         await self._app(scope, receive, send)
 
-    async def stop(self, grace_seconds: float) -> None:
+    async def stop(self, grace_seconds: float | None) -> None:
         """End in order, as the application does."""
         await self._app.stop(grace_seconds)
 

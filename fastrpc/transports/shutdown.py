@@ -1,0 +1,275 @@
+"""The end of a server, whatever carries its messages: written once, in one order, bounded in time.
+
+Nothing new is let in, and those who listen for changes are told; calls in flight have `drain_seconds`, and
+their answers go out; what is left is cancelled; the transport closes; lifespans are left, and the programs
+that tools have started are ended. A signal begins it, or the end of the input; a second signal, or an output
+that nobody reads, hurries it: the wait is over. How a transport does its part is said in `base`.
+
+Costs nothing while a server runs but one task that waits. Imported when there is an event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+
+from fastrpc import forks
+from fastrpc.transports.base import Connections, drained
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from typing import Any
+
+    from fastrpc.transports.base import Trace, Transport
+
+UNWIND_SECONDS = 0.5
+"""How long what has been cancelled may take to clean up."""
+PROGRAM_GRACE_SECONDS = 0.3
+"""Between SIGTERM and SIGKILL for the programs of tools, at the end."""
+CLOSE_SECONDS = 5.0
+"""How long a transport may take to close."""
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""The signals that mean the end; SIGHUP does not where it is ignored, for ``nohup`` means it."""
+
+_served = 0
+"""How many transports are being served in this process."""
+
+
+class Shutdown:
+    """Says when the end of a server begins, and whether it waits for calls in flight.
+
+    They have `drain_seconds`; None: all the time they need. To be made and used in the event loop.
+    """
+
+    def __init__(self, drain_seconds: float | None) -> None:
+        self.drain_seconds = drain_seconds
+        self._begun = asyncio.Event()
+        self._hurried = asyncio.Event()
+
+    @property
+    def begun(self) -> bool:
+        """Whether the end has begun."""
+        return self._begun.is_set()
+
+    @property
+    def hurried(self) -> bool:
+        """Whether calls in flight are not waited for any more."""
+        return self._hurried.is_set()
+
+    def begin(self) -> None:
+        """Begin the end, if it has not begun."""
+        self._begun.set()
+
+    def hurry(self) -> None:
+        """End now: calls in flight are not waited for any more."""
+        self._begun.set()
+        self._hurried.set()
+
+    async def wait_begun(self) -> None:
+        """Return when the end begins."""
+        await self._begun.wait()
+
+    async def wait_hurried(self) -> None:
+        """Return when calls in flight are not waited for any more."""
+        await self._hurried.wait()
+
+
+async def serve(
+    transport: Transport, connections: Connections, shutdown: Shutdown, runtime: Any, *, owns_loop: bool
+) -> None:
+    """Serve over a transport, from its start through its end. `runtime` is the server's shared half.
+
+    With `owns_loop` all that still runs in the event loop at the end is cancelled; otherwise the calls of
+    this transport are, and the rest is somebody else's. Raises what the transport raises; when it is
+    cancelled, the end is a hurried one.
+    """
+    global _served
+    forks.in_child(transport.let_go)
+    _served += 1
+    try:
+        try:
+            await transport.start(connections)
+            await _wait(transport, shutdown)
+        except BaseException:
+            shutdown.hurry()
+            raise
+        finally:
+            await end(transport, connections, shutdown)
+    finally:
+        _served -= 1
+        forks.forget(transport.let_go)
+        if owns_loop:
+            for dispatcher in list(runtime.dispatchers):
+                dispatcher.close()
+        await runtime.leave()
+        await _unwind(owns_loop)
+
+
+async def _wait(transport: Transport, shutdown: Shutdown) -> None:
+    """Wait until the transport is closed or the end has begun. Raises what the transport raises."""
+    closed = asyncio.ensure_future(transport.wait_closed())
+    begun = asyncio.ensure_future(shutdown.wait_begun())
+    try:
+        await asyncio.wait({closed, begun}, return_when=asyncio.FIRST_COMPLETED)
+        if closed.done():
+            closed.result()
+    finally:
+        closed.cancel()
+        begun.cancel()
+    shutdown.begin()
+
+
+async def end(transport: Transport, connections: Connections, shutdown: Shutdown) -> None:
+    """End what comes by a transport, in order: see the module's text."""
+    try:
+        await transport.stop_accepting()
+        connections.end_listening()
+        if not shutdown.hurried:
+            answered = _all_answered(transport, connections)
+            await drained(answered, shutdown.drain_seconds, shutdown.wait_hurried())
+    finally:
+        connections.close()
+        await drained(transport.close(), CLOSE_SECONDS)
+
+
+async def _all_answered(transport: Transport, connections: Connections) -> None:
+    """Wait until all calls have ended and their answers have gone out."""
+    await connections.wait_idle()
+    await transport.drain()
+
+
+async def _unwind(owns_loop: bool) -> None:
+    """Wait for what has been cancelled, and end programs; what cannot be stopped is left behind."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    if owns_loop:
+        for task in tasks:
+            if not _is_cancelling(task):  # twice would interrupt what cleans up
+                task.cancel()
+        waiting: set[Any] = tasks
+    else:
+        from fastrpc._core.task import CallTask
+
+        waiting = {task for task in tasks if isinstance(task, CallTask) and task.cancelling()}
+    processes = sys.modules.get("fastrpc.processes")
+    if processes is not None and not _served:
+        waiting.add(asyncio.ensure_future(processes.close(grace_seconds=PROGRAM_GRACE_SECONDS)))
+    if waiting:
+        await asyncio.wait(waiting, timeout=UNWIND_SECONDS)
+
+
+def _is_cancelling(task: Any) -> bool:
+    """Whether a task has been asked to end. Tasks of Python 3.10 do not know; those of calls always do."""
+    cancelling = getattr(task, "cancelling", None)
+    return cancelling is not None and cancelling() > 0
+
+
+# --- a server over a transport of its author's ----------------------------------------------------------
+
+
+async def serve_in_loop(
+    server: Any, transport: Transport, drain_seconds: float, trace_path: str | None
+) -> None:
+    """Serve a `fastrpc.Server` in the running event loop, until the transport is closed.
+
+    Raises what the transport raises, and UsageError for a trace that cannot be written.
+    """
+    trace: Any = None
+    if trace_path is not None:
+        from fastrpc.transports.trace import Trace as TraceFile
+
+        trace = TraceFile(trace_path)
+    try:
+        connections = _connections_of(server, trace)
+        await serve(transport, connections, Shutdown(drain_seconds), server.runtime, owns_loop=False)
+    finally:
+        if trace is not None:
+            trace.close()
+        server.drain_observers()
+
+
+def run(server: Any, transport: Transport, drain_seconds: float, trace: Trace | None) -> None:
+    """Serve a `fastrpc.Server` in an event loop of its own, until the transport is closed or a signal comes.
+
+    The first signal begins the end, the second hurries it. Raises what the transport raises.
+    """
+    from fastrpc.transports import loop
+
+    async def serving() -> None:
+        shutdown = Shutdown(drain_seconds)
+        with Signals(shutdown):
+            connections = _connections_of(server, trace)
+            await serve(transport, connections, shutdown, server.runtime, owns_loop=True)
+
+    loop.run(serving(), is_signal=may_be_interrupted)
+
+
+def _connections_of(server: Any, trace: Trace | None) -> Connections:
+    return Connections(lambda: server.connect().connection, trace)
+
+
+# --- signals ------------------------------------------------------------------------------------------
+
+
+class Signals:
+    """Has the signals that mean the end begin it, within `with`: in the running loop, on the main thread.
+
+    The second one hurries it, and the third is the system's own way. With `led` another process says when it
+    is enough: signals then begin the end and do no more. One to the whole group, as terminals and systemd
+    send them, comes here and there, and is one signal.
+    """
+
+    def __init__(self, shutdown: Shutdown, *, led: bool = False) -> None:
+        self._shutdown = shutdown
+        self._led = led
+        self._handled: list[signal.Signals] = []
+
+    def __enter__(self) -> Signals:
+        import threading
+
+        self._loop: AbstractEventLoop = asyncio.get_running_loop()
+        if threading.current_thread() is threading.main_thread():
+            self._handled = heeded()
+            forks.in_child(let_go)
+        for number in self._handled:
+            self._loop.add_signal_handler(number, self._take)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        forks.forget(let_go)
+        self._release()
+
+    def _take(self) -> None:
+        if self._shutdown.begun and not self._led:
+            self._shutdown.hurry()
+            self._release()
+        self._shutdown.begin()
+
+    def _release(self) -> None:
+        handled, self._handled = self._handled, []
+        for number in handled:
+            self._loop.remove_signal_handler(number)
+
+
+def heeded() -> list[signal.Signals]:
+    """Return the signals that mean the end of this process."""
+    return [
+        number
+        for number in ENDING_SIGNALS
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
+    ]
+
+
+def may_be_interrupted() -> bool:
+    """Whether a KeyboardInterrupt that is raised now may be that of a signal: nobody else takes SIGINT."""
+    return signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def let_go() -> None:
+    """Take signals as a new program does, in a child process: those that come here are no longer the
+    server's."""
+    signal.set_wakeup_fd(-1)
+    for number in ENDING_SIGNALS:
+        if signal.getsignal(number) not in (signal.SIG_DFL, signal.SIG_IGN):
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
