@@ -68,7 +68,7 @@ def middle(values: Sequence[float | str]) -> float | str:
 
 
 def alike(row: Row, ours: str) -> list[str]:
-    """The SDKs whose echo is written as ours is: all of them where each serves the shape that is asked for."""
+    """The SDKs whose echo is written as ours is; in W12 all: each serves the shape asked for."""
     return [name for name in SDKS if row.workload == "W12" or WRITTEN[name] == WRITTEN[ours]]
 
 

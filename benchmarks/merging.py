@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from figures import advantages, rounded, usable
-from roster import ASYNC
+from figures import advantages, rounded
 from workloads.row import Result, Row
 
 # What a document says of the run that it is of.
@@ -19,10 +18,10 @@ OF_A_RUN = ("created", "commit", "changed_files", "machine", "versions", "option
 
 
 def merged(old: Result, new: Result, rows: Mapping[str, Row]) -> Result:
-    """Return the record with the rows of a new run in place of its own; `rows`: all of the suite, in order.
+    """Return the record with the rows of a new run in place of its own; `rows`: the suite, in order.
 
-    Rows that the suite has no longer are dropped. `later` lists the runs behind the first, each with the names
-    of its rows; the rest is of the run whose facts stand at the top.
+    Rows that the suite has no longer are dropped. `later` lists the runs behind the first, each with the
+    names of its rows; the rest is of the run whose facts stand at the top.
     """
     fresh = {entry["row"] for entry in new["rows"]}
     kept = [entry for entry in old["rows"] if entry["row"] in rows and entry["row"] not in fresh]
@@ -61,9 +60,8 @@ def rejudged(entries: list[Result], rows: Mapping[str, Row]) -> list[Result]:
     for entry in entries:
         ours, all_runs = entry["peer"], by_row[entry["row"]]
         kept = {name: value for name, value in entry.items() if name != "times_sdks"}
-        if ours in ("fastrpc", ASYNC) and usable(all_runs[ours]):
-            if times := advantages(rows[entry["row"]], ours, all_runs):
-                kept["times_sdks"] = rounded(times)
+        if times := advantages(rows[entry["row"]], ours, all_runs):
+            kept["times_sdks"] = rounded(times)
         found.append(kept)
     return found
 

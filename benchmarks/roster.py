@@ -28,8 +28,8 @@ OWN = ("c", "c-ready", PLAIN, "fastrpc", ASYNC, "python-loop", "bare")
 PLAIN_SDKS = {"mcp-plain": "mcp"}  # the echo of an SDK as a plain function, where its peer's is a coroutine
 SDKS = (*sdks.PEERS, *PLAIN_SDKS)
 
-# How the echo of each is written: as a function that returns its result, or as one that is awaited. A ratio is
-# taken between two of a kind. Go has only the first, TypeScript's and tower-mcp's are always the second.
+# How the echo of each is written: as a function that returns its result, or as one that is awaited. fastrpc
+# is compared with SDKs of the same kind. Go has only the first, TypeScript's and tower-mcp's are the second.
 A_FUNCTION, A_COROUTINE = "plain", "async"
 WRITTEN = dict.fromkeys(("c", PLAIN, "fastrpc", "python-loop", *PLAIN_SDKS), A_FUNCTION)
 WRITTEN |= dict.fromkeys(("rmcp", "rmcp-pipes", "go-sdk", "mcp-go"), A_FUNCTION)
@@ -49,10 +49,10 @@ MANY_TOOLS = (10, 100, 1000)
 SHAPES: tuple[str, ...] = ("context", "progress", "coroutine", "waiting", "thread")
 SHAPES += ("dict", "model", "texts", "tool-error", "value-error", "hook", "guard", "observe")
 SHAPES += ("misfit", "unknown", "ping", "resource", "prompt")
-# What SDKs serve of these. Left out is what is written otherwise in each of them (hooks, guards) and what the load
-# client cannot check: those in Python answer a call of an unknown tool with a failed result, mcp keeps the text
-# of a ValueError to itself, rmcp has no exceptions and names neither the argument that does not fit nor the
-# tool that there is not. Plain functions run on a thread in Python's, so they stand beside run="thread" too.
+# What SDKs serve of these. Left out is what is written otherwise in each of them (hooks, guards) and what the
+# load client cannot check: those in Python answer a call of an unknown tool with a failed result, mcp keeps
+# the text of a ValueError to itself, rmcp has no exceptions and names neither the argument that does not fit
+# nor the unknown tool. Plain functions run on a thread in Python's, so they stand beside run="thread" too.
 COMMON_SHAPES = ("context", "progress", "coroutine", "waiting", "dict", "model", "texts", "tool-error")
 COMMON_SHAPES += ("ping", "resource", "prompt")
 SDK_SHAPES = {

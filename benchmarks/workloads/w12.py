@@ -5,8 +5,8 @@ same server, in the same round: what the shape costs, whatever the machine. Othe
 a resource, a prompt), and calls that cannot be made, are taken to that `echo`, too. `W12-http-…` is
 over HTTP, in stateless requests by 64 connections, a core each, as in W11.
 
-SDKs serve the same source where they can: a plain function beside ours, a coroutine beside ours. They take part
-in the first three rounds, so that all of this takes minutes.
+SDKs serve the same source where they can: a plain function beside ours, a coroutine beside ours. They take
+part in the first three rounds, so that all of this takes minutes.
 """
 
 from __future__ import annotations
