@@ -283,7 +283,7 @@ def test_the_summary_counts_what_holds_and_names_what_does_not() -> None:
     text = report.summary(Record(document()))
     assert "commit `0123456789` with files changed, A Processor, 2 cores, load 0.25 when it began" in text
     assert "**9 of 13 bars hold.** Missed: W2 (0.75×, at least 0.85×), " in text
-    assert "W6 against the best SDK (0.5×, at least 1×), W9 (17 MB, at most 16 MB)." in text
+    assert "W6 against the best SDK (0.5×, at least 1×), W9 (17 MB, at most 16 MB), W12 " in text
     assert "are reached**: W1-two, W6. Not: W1 (1.08×, for 1.03×), " in text
     assert "Not measured yet: W3, W3-256, " in text
     assert "Without a verdict: W8 (start-up counts from a wheel only); W9-calls (a wrong answer)." in text
