@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from roster import SDKS, Peer
+from roster import ASYNC, SDKS, WRITTEN, Peer
 from workloads.row import Result, Row
 
 Runs = Mapping[str, Sequence[Result]]
@@ -21,7 +21,8 @@ def usable(runs: Sequence[Result]) -> bool:
 
 
 def ratios(row: Row, runs: Sequence[Result], base: Sequence[Result]) -> list[float]:
-    return [mine[row.figure] / theirs[row.figure] for mine, theirs in zip(runs, base, strict=True)]
+    """Round by round, as far as both took part: SDKs may be in the first rounds only."""
+    return [mine[row.figure] / theirs[row.figure] for mine, theirs in zip(runs, base, strict=False)]
 
 
 def summary(row: Row, peer: Peer, all_runs: Runs) -> Result:
@@ -45,8 +46,8 @@ def summary(row: Row, peer: Peer, all_runs: Runs) -> Result:
             entry |= {"judged": "ratio", **verdict(row, entry["ratio"]["median"], row.bar)}
     if peer.name == "fastrpc" and row.limit is not None:
         entry |= {"judged": "figure", **verdict(row, entry["figure"]["median"], row.limit)}
-    if peer.name == "fastrpc" and row.times_sdks:
-        entry["times_sdks"] = advantages(row, all_runs)
+    if times := advantages(row, peer.name, all_runs):
+        entry["times_sdks"] = times
     return entry
 
 
@@ -66,24 +67,38 @@ def middle(values: Sequence[float | str]) -> float | str:
     return statistics.median(numbers) if numbers else " or ".join(sorted({str(value) for value in values}))
 
 
-def advantages(row: Row, all_runs: Runs) -> list[Result]:
-    """How many times better fastrpc is than the SDKs that have a bar and took part."""
+def alike(row: Row, ours: str) -> list[str]:
+    """The SDKs whose echo is written as ours is; in W12 all: each serves the shape asked for."""
+    return [name for name in SDKS if row.workload == "W12" or WRITTEN[name] == WRITTEN[ours]]
+
+
+def advantages(row: Row, ours: str, all_runs: Runs) -> list[Result]:
+    """How many times better fastrpc's plain echo, or its coroutine, is than those of SDKs that took part."""
+    bars = {"fastrpc": row.times_sdks, ASYNC: row.async_times_sdks}.get(ours, {})
+    if not bars or not usable(all_runs.get(ours, [])):
+        return []
     times: dict[str, Result] = {}
-    for name in SDKS:
+    for name in alike(row, ours):
         if usable(all_runs.get(name, [])):
-            found = ratios(row, all_runs["fastrpc"], all_runs[name])
+            found = ratios(row, all_runs[ours], all_runs[name])
             times[name] = spread([1 / ratio for ratio in found] if row.less_is_better else found)
     entries = []
-    for which, bar in row.times_sdks.items():
-        names = list(times) if which == "best" else [which] if which in times else []
+    for which, bar in bars.items():
+        names = [name for name in times if which == "best" or name.removesuffix("-plain") == which]
         if names:
             name = min(names, key=lambda name: float(times[name]["median"]))
-            median = times[name]["median"]
-            entry = {"which": which, "peer": name, **times[name], "bar": bar, "holds": median >= bar}
-            if which in row.sdk_goals:
-                entry |= {"goal": row.sdk_goals[which], "reached": median >= row.sdk_goals[which]}
-            entries.append(entry)
+            goal = row.sdk_goals.get(which) if ours == "fastrpc" else None
+            entries.append({"which": which, "peer": name, **times[name], **at_least(times[name], bar, goal)})
     return entries
+
+
+def at_least(times: Result, bar: float | None, goal: float | None) -> Result:
+    """Whether fastrpc is so many times better."""
+    entry: Result = {}
+    for name, bound, held in (("bar", bar, "holds"), ("goal", goal, "reached")):
+        if bound is not None:
+            entry |= {name: bound, held: times["median"] >= bound}
+    return entry
 
 
 def slim(entry: Result) -> Result:
@@ -158,7 +173,8 @@ def line(row: Row, entry: Result) -> str:
 def advantage(row: Row, times: Result) -> str:
     which = f"the best SDK here, {times['peer']}" if times["which"] == "best" else times["peer"]
     figures = f"{number(times['median'])} ({number(times['least'])} to {number(times['most'])})"
-    return f"    times better than {which}: {figures}  >= {times['bar']:g} {word(times['holds'])}"
+    said = f"  >= {times['bar']:g} {word(times['holds'])}" if "bar" in times else ""
+    return f"    times better than {which}: {figures}{said}"
 
 
 def word(holds: bool) -> str:

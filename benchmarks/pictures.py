@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 
 from drawing import Bar, Chart, Group
 from record import NONE, Record, short
+from roster import ASYNC
 
-KINDS = {"fastrpc": "first", "c": "second", "bare": "second"}
+KINDS = {"fastrpc": "first", ASYNC: "first", "c": "second", "bare": "second"}
 ONE_CORE = "both processes on one core"
 SIZES = {"100": "100 bytes", "1k": "1 kB", "10k": "10 kB", "100k": "100 kB", "1m": "1 MB", "16m": "16 MB"}
 

@@ -8,18 +8,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from roster import ASYNC, PLAIN, SDKS
+
 Entry = dict[str, Any]
 NONE = "–"
+NOT_YET = "not measured yet"
 
 # How servers are called, behind them the version.
 NAMES = {
     "c": ("C reference", ""),
     "c-ready": ("C, bytes ready", ""),
     "fastrpc": ("fastrpc", ""),
-    "fastrpc-plain": ("fastrpc", "plain echo"),
+    ASYNC: ("fastrpc", "async"),
+    PLAIN: ("fastrpc", "plain echo"),
     "python-loop": ("plain Python loop", ""),
     "bare": ("python -c pass", ""),
     "mcp": ("mcp", "(Python)"),
+    "mcp-plain": ("mcp", "(Python), plain"),
     "fastmcp": ("fastmcp", "(Python)"),
     "ts-v1": ("TypeScript sdk", ""),
     "ts-v2": ("TypeScript server", ""),
@@ -70,6 +75,33 @@ def unit_of(entry: Entry) -> str:
 
 
 @dataclass(frozen=True)
+class Run:
+    """One of the runs that a record is of."""
+
+    day: str
+    commit: str
+    machine: str
+    load: float
+    python: str
+    rounds: int
+    rows: frozenset[str]
+
+    @staticmethod
+    def of(document: Entry, rows: frozenset[str]) -> Run:
+        hardware = document["machine"]
+        changed = " with files changed" if document.get("changed_files") else ""
+        return Run(
+            str(document["created"]).partition("T")[0],
+            f"`{str(document['commit'])[:10] or 'unknown'}`{changed}",
+            f"{hardware['processor']}, {count(hardware['cpus'], 'core')}",
+            hardware["load_before"],
+            "CPython " + str(document["versions"]["python"]).partition(" ")[0],
+            document["options"]["rounds"],
+            rows,
+        )
+
+
+@dataclass(frozen=True)
 class Verdict:
     """One figure beside its bar and what to go for, each written with its unit."""
 
@@ -107,32 +139,31 @@ class Record:
         self.rows = list(dict.fromkeys(row for row, _ in self.entries))
         present = {peer for _, peer in self.entries}
         order = [peer for peer in ("fastrpc", *NAMES) if peer in present]
-        self.peers = list(dict.fromkeys(peer for peer in order if peer not in ("bare", "c-ready")))
+        self.peers = list(dict.fromkeys(peer for peer in order if peer not in ("bare", "c-ready", PLAIN)))
         self.versions: Entry = document["versions"]
-        self.hardware: Entry = document["machine"]
-        self.rounds: int = document["options"]["rounds"]
-        self.day = str(document["created"]).partition("T")[0]
-        changed = " with files changed" if document.get("changed_files") else ""
-        self.commit = f"`{str(document['commit'])[:10] or 'unknown'}`{changed}"
-        self.python = "CPython " + str(self.versions["python"]).partition(" ")[0]
+        later = document.get("later", ())
+        first = frozenset(self.rows).difference(*(run["rows"] for run in later))
+        self.runs = [Run.of(document, first), *(Run.of(run, frozenset(run["rows"])) for run in later)]
         ours = self.versions.get("fastrpc", {})
         self.source = f"{ours.get('version', '?')}, {ours.get('source', '?')}"
 
-    def machine(self) -> str:
-        return f"{self.hardware['processor']}, {count(self.hardware['cpus'], 'core')}"
+    def runs_of(self, columns: Any) -> list[Run]:
+        """The runs that these columns are of; of nothing that was measured, all."""
+        names = {FURTHER.get(column, (column,))[0] for column in columns}
+        return [run for run in self.runs if run.rows & names] or self.runs
 
     def others(self) -> list[str]:
         """Everybody but fastrpc, the C reference and what serves no calls."""
-        return [peer for peer in self.peers if peer not in ("fastrpc", "fastrpc-plain", "c")]
+        return [peer for peer in self.peers if peer not in ("fastrpc", ASYNC, "c")]
 
     def label(self, peer: str, row: str = "") -> str:
         """The name with the version of the SDK, as short as it says enough; over HTTP there is no stdio."""
         name, more = NAMES.get(peer, (peer, ""))
-        if row.startswith("W11"):
+        if row.startswith(("W11", "W12-http")):
             more = more.removeprefix("stdio ")
-        facts = self.versions.get(peer, {})
-        version = "" if peer == "fastrpc" else ".".join(str(facts.get("version", "")).split(".")[:2])
-        return " ".join(word for word in (name, version, more) if word)
+        facts = {} if peer in ("fastrpc", ASYNC, PLAIN) else self.versions.get(peer, {})
+        version = ".".join(str(facts.get("version", "")).split(".")[:2])
+        return " ".join(word for word in (name, version, more) if word).replace(" ,", ",")
 
     # ------------------------------------------------------------------------------------- figures
 
@@ -146,7 +177,7 @@ class Record:
         name, field, divisor = FURTHER.get(row, (row, "", 1))
         entry = self.entries.get((name, peer))
         if entry is None:
-            return NONE
+            return NOT_YET if peer == ASYNC and name in self.rows else NONE
         if "missing" in entry:
             return "not built"
         if "void" in entry:
@@ -184,7 +215,26 @@ class Record:
         for (row, peer), entry in self.entries.items():
             if peer == "fastrpc" and "figure" in entry:
                 found.append(self.verdict(entry))
-                found += [self.sdk_verdict(row, times) for times in entry.get("times_sdks", ())]
+            if peer in ("fastrpc", ASYNC) and "figure" in entry:
+                name = f"{row} async" if peer == ASYNC else row
+                found += [self.sdk_verdict(name, times) for times in entry.get("times_sdks", ())]
+        return found + [self.sdk_verdict(row, times) for row, times in self.slowest_shapes()]
+
+    def slowest_shapes(self) -> list[tuple[str, Entry]]:
+        """The slowest of W12 beside the best SDK's echo, however that is written; only what is measured."""
+        found: list[tuple[str, Entry]] = []
+        shapes = [name for name in self.rows if name.startswith("W12-") and self.figure(name, "fastrpc")]
+        over_http = [name for name in shapes if name.startswith("W12-http-")]
+        over_stdio = [name for name in shapes if name not in over_http]
+        for row, shapes, echo in (("W12", over_stdio, "W2"), ("W12-http", over_http, "W11")):
+            sdks = [peer for peer in SDKS if self.figure(echo, peer)]
+            if sdks and shapes:
+                best = max(sdks, key=lambda peer: self.figure(echo, peer))
+                slowest = min(shapes, key=lambda name: self.figure(name, "fastrpc"))
+                times = self.figure(slowest, "fastrpc") / self.figure(echo, best)
+                about = {"which": "best", "peer": best, "slowest": slowest, "echo": echo}
+                spread = dict.fromkeys(("median", "least", "most"), times)
+                found.append((row, {**about, **spread, "bar": 1.0, "holds": times >= 1.0}))
         return found
 
     def verdict(self, entry: Entry) -> Verdict:

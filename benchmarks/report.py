@@ -19,7 +19,10 @@ from typing import Any
 
 import drawing
 from pictures import CHARTS, charts_of
-from record import PEER_ROWS, Record, count, short
+from record import NONE, NOT_YET, PEER_ROWS, Record, Run, count, short
+from roster import A_COROUTINE, A_FUNCTION, ASYNC, WRITTEN
+from workloads import ROWS
+from workloads.w12 import OVER_HTTP, SHAPES
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 REPOSITORY = os.path.dirname(HERE)
@@ -40,25 +43,76 @@ def table(headings: list[str], lines: list[list[str]]) -> str:
 
 
 def figures(record: Record) -> str:
-    """The README's own table: fastrpc beside the C reference and every SDK."""
+    """The README's own table: fastrpc beside the C reference and every SDK, like beside like."""
     columns = ("W1", "W2", "W8", "memory", "eof", "-32700")
-    headings = ["", "one call, µs", "calls/s", "start, ms", "memory, MB", "answers at EOF", "-32700"]
+    headings = ["", "echo", "one call, µs", "calls/s", "start, ms", "memory, MB", "answers at EOF", "-32700"]
+    others = sorted(record.others(), key=lambda peer: -record.figure("W2", peer))
     lines = []
-    for peer in ("fastrpc", "c", *sorted(record.others(), key=lambda peer: -record.figure("W2", peer))):
-        name = record.label(peer)
-        cells = [record.cell(column, peer) for column in columns]
-        lines.append([f"**{name}**", *cells] if peer == "fastrpc" else [name, *cells])
-    return "\n\n".join([table(headings, lines), *record.reasons(columns), how_taken(record)])
+    for peer in by_kind([*(["c"] if "c" in record.peers else []), *others]):
+        name = f"**{record.label(peer)}**" if peer in ("fastrpc", ASYNC) else record.label(peer)
+        lines.append([name, kind(peer), *(record.cell(column, peer) for column in columns)])
+    return "\n\n".join([table(headings, lines), *record.reasons(columns), how_taken(record, columns)])
 
 
-def how_taken(record: Record) -> str:
+def by_kind(others: list[str]) -> list[str]:
+    """fastrpc's plain tool before those of a kind with it, then its coroutine before those of that kind."""
+    of = {each: [peer for peer in others if WRITTEN.get(peer) == each] for each in (A_FUNCTION, A_COROUTINE)}
+    return ["fastrpc", *of[A_FUNCTION], ASYNC, *of[A_COROUTINE]]
+
+
+def kind(peer: str) -> str:
+    return WRITTEN.get(peer, NONE)
+
+
+def how_taken(record: Record, columns: tuple[str, ...]) -> str:
+    runs = record.runs_of(columns)
     return (
-        f"Small `echo` calls over stdio, both processes on one core, {record.machine()}: "
+        f"Small `echo` calls over stdio, both processes on one core, {runs[0].machine}; "
+        "plain: a function that returns its result, async: one that is awaited. "
         "p50 of one call at a time; calls a second with 256 in flight; spawn to the answer of `initialize`; "
         "peak memory; answers to 72 calls when the input ends right behind them; "
-        "is a broken line answered with -32700. "
-        f"Medians of {count(record.rounds, 'round')}, taken {record.day}."
+        f"is a broken line answered with -32700. {when_taken(runs)}"
     )
+
+
+def when_taken(runs: list[Run]) -> str:
+    rounds = sorted({run.rounds for run in runs})
+    number = count(rounds[0], "round") if len(rounds) == 1 else f"{rounds[0]} to {count(rounds[-1], 'round')}"
+    return f"Medians of {number}, taken {' and '.join(dict.fromkeys(run.day for run in runs))}."
+
+
+# The columns of W12's table: the peer over stdio, the one over HTTP, and whose echo stands in its first line.
+SHAPE_PEERS = (("mcp", "mcp", "mcp-plain"), ("fastmcp", "", ""), ("rmcp-pipes", "rmcp", "rmcp-pipes"))
+
+
+def shapes(record: Record) -> str:
+    """What a tool costs as people write it: W12, fastrpc beside the SDKs that serve the same source."""
+    names = [record.label(over_stdio) for over_stdio, _, _ in SHAPE_PEERS]
+    lines = [shape_line(record, "echo, plain", "W2", [plain for _, _, plain in SHAPE_PEERS])]
+    over_stdio, over_http = ([each[at] for each in SHAPE_PEERS] for at in (0, 1))
+    lines += [shape_line(record, shape.title, f"W12-{name}", over_stdio) for name, shape in SHAPES.items()]
+    plain_over_http = [plain if plain == "mcp-plain" else over for _, over, plain in SHAPE_PEERS]
+    lines.append(shape_line(record, "over HTTP: echo, plain", "W11", plain_over_http))
+    for name in OVER_HTTP:
+        lines.append(shape_line(record, f"over HTTP: {SHAPES[name].title}", f"W12-http-{name}", over_http))
+    columns = [f"W12-{name}" for name in SHAPES] + [f"W12-http-{name}" for name in OVER_HTTP]
+    text = (
+        "Calls a second with 256 in flight, both processes on one core; over HTTP by 64 connections, a core "
+        "each. Beside each the ratio to calls of fastrpc's plain `echo` in the same rounds. Every server "
+        "runs the same source: a plain function where fastrpc's is one, a coroutine where that is one; "
+        f"{NONE}: the SDK has nothing of the kind, or answers otherwise. "
+        f"{when_taken(record.runs_of(columns))}"
+    )
+    headings = ["the tool", "fastrpc", "to its plain echo", *names]
+    return "\n\n".join([table(headings, lines), *record.reasons(columns), text])
+
+
+def shape_line(record: Record, title: str, row: str, others: list[str]) -> list[str]:
+    if row not in record.rows:
+        return [title, NOT_YET, "", *("" for _ in others)]
+    ratio = record.entries.get((row, "fastrpc"), {}).get("ratio", {}) if row.startswith("W12") else {}
+    of_plain = f"{short(ratio['median'])}×" if ratio else ""
+    return [title, record.cell(row, "fastrpc"), of_plain, *(record.cell(row, peer) for peer in others)]
 
 
 def summary(record: Record) -> str:
@@ -69,17 +123,30 @@ def summary(record: Record) -> str:
     missed = [f"{verdict.name} ({verdict.distance()})" for verdict in judged if not verdict.holds]
     reached = [verdict.name for verdict in aimed if verdict.reached]
     beyond = [f"{each.name} ({each.value}, for {each.goal})" for each in aimed if not each.reached]
+    first, *later = record.runs
     lines = [
-        f"Taken {record.day} at commit {record.commit}, {record.machine()}, "
-        f"load {short(record.hardware['load_before'])} when it began, {record.python}, "
-        f"{count(record.rounds, 'round')}; fastrpc: {record.source}.",
+        f"Taken {circumstances(first)}; fastrpc: {record.source}.",
+        *(f"Later: {listed(in_order(record, run))}, taken {circumstances(run)}." for run in later),
         f"**{len(held)} of {len(judged)} bars hold.** Missed: {listed(missed)}.",
         f"**{len(reached)} of {len(aimed)} figures to go for are reached**: {listed(reached)}. "
         f"Not: {listed(beyond)}.",
     ]
     if without := record.without_figure("fastrpc"):
         lines.append(f"Without a verdict: {'; '.join(without)}.")
+    if absent := [row.name for row in ROWS if row.name not in record.rows]:
+        lines.append(f"Not measured yet: {listed(absent)}.")
     return "\n\n".join(lines)
+
+
+def circumstances(run: Run) -> str:
+    return (
+        f"{run.day} at commit {run.commit}, {run.machine}, load {short(run.load)} when it began, "
+        f"{run.python}, {count(run.rounds, 'round')}"
+    )
+
+
+def in_order(record: Record, run: Run) -> list[str]:
+    return [name for name in record.rows if name in run.rows]
 
 
 def listed(words: list[str]) -> str:
@@ -89,7 +156,8 @@ def listed(words: list[str]) -> str:
 def bars(record: Record) -> str:
     """Every row of fastrpc, with what it is taken to."""
     headings = ["row", "what", "fastrpc", "taken to", "ratio", "bar", "go for", "verdict"]
-    return table(headings, [line for name in record.rows for line in bar_lines(record, name)])
+    lines = [line for name in record.rows for line in bar_lines(record, name)]
+    return table(headings, lines + slowest_lines(record))
 
 
 def bar_lines(record: Record, name: str) -> list[list[str]]:
@@ -100,21 +168,52 @@ def bar_lines(record: Record, name: str) -> list[list[str]]:
     if "figure" not in entry:
         return [[name, title, record.cell(name, "fastrpc"), "", "", "", "", "no verdict"]]
     ratio = entry.get("ratio")
-    lines = [
-        [
-            name,
-            title,
-            record.with_unit(entry),
-            record.base_cell(name, entry),
-            spread(ratio) if ratio else "",
-            *record.verdict(entry).cells(),
-        ]
+    first = [
+        name,
+        title,
+        record.with_unit(entry),
+        record.base_cell(name, entry),
+        spread(ratio) if ratio else "",
+        *record.verdict(entry).cells(),
     ]
+    return [first, *times_lines(record, name, name, entry), *coroutine_lines(record, name)]
+
+
+def coroutine_lines(record: Record, name: str) -> list[list[str]]:
+    """fastrpc's coroutine in the row, beside the SDKs whose tools are coroutines."""
+    entry = record.entries.get((name, ASYNC))
+    if entry is None:
+        return []
+    label, title = f"{name} async", f"{entry['title']}, a coroutine"
+    if "figure" not in entry:
+        return [[label, title, record.cell(name, ASYNC), "", "", "", "", "no verdict"]]
+    ratio = entry.get("ratio")
+    taken_to = [record.base_cell(name, entry), spread(ratio) if ratio else ""]
+    first = [label, title, record.with_unit(entry), *taken_to, "", "", ""]
+    return [first, *times_lines(record, name, label, entry)]
+
+
+def times_lines(record: Record, name: str, label: str, entry: dict[str, Any]) -> list[list[str]]:
+    """How many times better than SDKs fastrpc is in this row."""
+    lines = []
     for times in entry.get("times_sdks", ()):
         which = "the best SDK" if times["which"] == "best" else times["which"]
-        verdict = record.sdk_verdict(name, times)
+        verdict = record.sdk_verdict(label, times)
         taken_to = f"{record.label(times['peer'], name)} {record.cell(name, times['peer'])}"
-        lines.append([name, f"times better than {which}", "", taken_to, spread(times), *verdict.cells()])
+        lines.append([label, f"times better than {which}", "", taken_to, spread(times), *verdict.cells()])
+    return lines
+
+
+def slowest_lines(record: Record) -> list[list[str]]:
+    """Whether every shape of W12 is ahead of the best SDK's echo: it is when the slowest is."""
+    lines = []
+    for name, times in record.slowest_shapes():
+        slowest, echo, best = times["slowest"], times["echo"], times["peer"]
+        ours = record.with_unit(record.entries[slowest, "fastrpc"])
+        taken_to = f"{record.label(best, echo)} {record.cell(echo, best)}"
+        what = f"the slowest shape, {slowest}, to the best SDK's echo ({echo})"
+        cells = record.sdk_verdict(name, times).cells()
+        lines.append([name, what, ours, taken_to, spread(times), *cells])
     return lines
 
 
@@ -125,10 +224,14 @@ def spread(values: dict[str, float]) -> str:
 
 
 def peers(record: Record) -> str:
-    """Every server in the rows that SDKs take part in."""
+    """Every server in the rows that SDKs take part in, like beside like."""
     columns = [name for name in PEER_ROWS if name in record.rows or name in ("memory", "-32700")]
-    headings = ["server", *(PEER_ROWS[name] for name in columns)]
-    lines = [[record.label(peer), *(record.cell(name, peer) for name in columns)] for peer in record.peers]
+    headings = ["server", "echo", *(PEER_ROWS[name] for name in columns)]
+    others = [peer for peer in record.peers if peer not in ("fastrpc", ASYNC)]
+    lines = [
+        [record.label(peer), kind(peer), *(record.cell(name, peer) for name in columns)]
+        for peer in by_kind(others)
+    ]
     return "\n\n".join([table(headings, lines), *record.reasons(columns)])
 
 
@@ -140,7 +243,7 @@ def charts(record: Record) -> str:
 
 Block = Callable[[Record], str]
 DOCUMENTS: dict[str, dict[str, Block]] = {
-    "README.md": {"figures": figures},
+    "README.md": {"figures": figures, "shapes": shapes},
     "benchmarks/README.md": {"summary": summary, "bars": bars, "peers": peers, "charts": charts},
 }
 

@@ -23,8 +23,17 @@ STATE, HOME, WORK = (os.path.join(HERE, ".cache", name) for name in ("state", "h
 SETTINGS = ("FASTRPC_", "TOOL_", "TOOLS", "SKILL_", "ADDITIONAL_SKILLS")
 
 PLAIN = "fastrpc-plain"  # fastrpc's plain echo, beside its echo in other shapes
-OWN = ("c", "c-ready", PLAIN, "fastrpc", "python-loop", "bare")
-SDKS = tuple(sdks.PEERS)
+ASYNC = "fastrpc-async"  # fastrpc with its tools as coroutines, in the rows where SDKs stand
+OWN = ("c", "c-ready", PLAIN, "fastrpc", ASYNC, "python-loop", "bare")
+PLAIN_SDKS = {"mcp-plain": "mcp"}  # the echo of an SDK as a plain function, where its peer's is a coroutine
+SDKS = (*sdks.PEERS, *PLAIN_SDKS)
+
+# How the echo of each is written: as a function that returns its result, or as one that is awaited. fastrpc
+# is compared with SDKs of the same kind. Go has only the first, TypeScript's and tower-mcp's are the second.
+A_FUNCTION, A_COROUTINE = "plain", "async"
+WRITTEN = dict.fromkeys(("c", PLAIN, "fastrpc", "python-loop", *PLAIN_SDKS), A_FUNCTION)
+WRITTEN |= dict.fromkeys(("rmcp", "rmcp-pipes", "go-sdk", "mcp-go"), A_FUNCTION)
+WRITTEN |= dict.fromkeys((ASYNC, "mcp", "fastmcp", "ts-v1", "ts-v2", "tower-mcp"), A_COROUTINE)
 
 # What a server is asked for: the tools of these names; the list of thirteen that `fastrpc serve` gives, the
 # memory that this takes; as little as it needs to answer initialize; the tool Bash; the wire of 2026-07-28; a
@@ -40,17 +49,37 @@ MANY_TOOLS = (10, 100, 1000)
 SHAPES: tuple[str, ...] = ("context", "progress", "coroutine", "waiting", "thread")
 SHAPES += ("dict", "model", "texts", "tool-error", "value-error", "hook", "guard", "observe")
 SHAPES += ("misfit", "unknown", "ping", "resource", "prompt")
+# What SDKs serve of these. Left out is what is written otherwise in each of them (hooks, guards) and what the
+# load client cannot check: those in Python answer a call of an unknown tool with a failed result, mcp keeps
+# the text of a ValueError to itself, rmcp has no exceptions and names neither the argument that does not fit
+# nor the unknown tool. Plain functions run on a thread in Python's, so they stand beside run="thread" too.
+COMMON_SHAPES = ("context", "progress", "coroutine", "waiting", "dict", "model", "texts", "tool-error")
+COMMON_SHAPES += ("ping", "resource", "prompt")
+SDK_SHAPES = {
+    "mcp": (*COMMON_SHAPES, "thread", "misfit"),
+    "fastmcp": (*COMMON_SHAPES, "thread", "misfit", "value-error"),
+    "rmcp-pipes": COMMON_SHAPES,
+}
+SDK_SHAPES_OVER_HTTP = dict.fromkeys(
+    ("mcp", "rmcp"), ("context", "coroutine", "waiting", "texts", "tool-error")
+)
 
 PORT = "{port}"  # the load client puts a free one in its place
 TOKEN = "as-long-as-tokens-of-32-random-bytes-mostly-are"
-HTTP_SDKS = ("mcp", "fastmcp", "ts-v2", "rmcp")  # those that speak 2026-07-28 over HTTP; a transport each
+HTTP_SDKS = (
+    "mcp",
+    "mcp-plain",
+    "fastmcp",
+    "ts-v2",
+    "rmcp",
+)  # those that speak 2026-07-28 over HTTP; a transport each
 
 # V8 compiles what has run some thousand times, and is three times as fast afterwards; over HTTP that takes
 # longer.
 WARM_UP_SECONDS = {"ts-v1": 1.5, "ts-v2": 1.5}
 HTTP_WARM_UP_SECONDS = {"ts-v2": 4.0}
 # Servers that take a second to start are started less often.
-MOST_STARTS = {"mcp": 2, "fastmcp": 2, "ts-v1": 3, "ts-v2": 3}
+MOST_STARTS = {"mcp": 2, "fastmcp": 2, "ts-v1": 3, "ts-v2": 3}  # per run
 
 
 @dataclass
@@ -91,6 +120,8 @@ def peer_of(name: str, python: str) -> Peer:
         return sdk(name)
     if name == "fastrpc":
         return fastrpc(python)
+    if name == ASYNC:
+        return fastrpc_async(python)
     if name == PLAIN:
         peer = fastrpc(python)
         peer.name = PLAIN
@@ -119,18 +150,28 @@ def peer_of(name: str, python: str) -> Peer:
 
 def sdk(name: str) -> Peer:
     """Return an SDK. None lists the thirteen tools: W3 is fastrpc against C."""
+    folder, shape = (PLAIN_SDKS[name], "plain") if name in PLAIN_SDKS else (name, "")
     peer = Peer(name, {})
     peer.warm_up = WARM_UP_SECONDS.get(name, peer.warm_up)
     peer.most_starts = MOST_STARTS.get(name, peer.most_starts)
     command: list[str] = []
     try:
-        command, peer.facts = sdks.command_of(name)
+        command, peer.facts = sdks.command_of(folder, shape)
     except sdks.NotBuilt as problem:
         peer.missing = f"not built: {problem}"
-    peer.commands = dict.fromkeys((ECHO, PAYLOAD, SLEEP, START), command)
+    peer.commands = dict.fromkeys((ECHO,) if shape else (ECHO, PAYLOAD, SLEEP, START), command)
     if name in HTTP_SDKS:
         peer.commands[HTTP] = [*command, "--http", PORT]
+    for each in SDK_SHAPES.get(name, ()):
+        peer.commands[shaped(each)] = sdk_shape(peer, each)
+    for each in SDK_SHAPES_OVER_HTTP.get(name, ()):
+        peer.commands[shaped_over_http(each)] = [*sdk_shape(peer, each), "--http", PORT]
     return peer
+
+
+def sdk_shape(peer: Peer, shape: str) -> list[str]:
+    """How an SDK's echo of this shape is started; nothing where it is not built."""
+    return [] if peer.missing else sdks.command_of(peer.name, shape)[0]
 
 
 def fastrpc(python: str) -> Peer:
@@ -175,6 +216,16 @@ def fastrpc(python: str) -> Peer:
             return Peer("fastrpc", commands, "", environment, WORK, source == "installed", facts=facts)
         problem = (asked.stderr.strip().splitlines() or ["no answer"])[-1]
     return Peer("fastrpc", commands, f"not built: {problem}")
+
+
+def fastrpc_async(python: str) -> Peer:
+    """Return fastrpc with the tools that SDKs serve too, as coroutines."""
+    peer = fastrpc(python)
+    peer.name = ASYNC
+    program = [python, os.path.join(SERVERS, "echo_async.py")]
+    over_http = {HTTP: [*program, PORT, TOKEN]} if HTTP in peer.commands else {}
+    peer.commands = dict.fromkeys((ECHO, PAYLOAD, SLEEP, START), program) | over_http
+    return peer
 
 
 def has_http(python: str) -> bool:

@@ -24,6 +24,7 @@ import time
 import build
 import roster
 from figures import slim, summary, table
+from merging import lost, merged
 from roster import Peer
 from workloads import ROWS
 from workloads.row import Options, Result, Row
@@ -41,10 +42,10 @@ def run_rows(rows: list[Row], peers: list[Peer], options: Options) -> list[Resul
     for row in rows:
         present = parts[row.name]
         runs: dict[str, list[Result]] = {peer.name: [] for peer in present}
-        for _ in range(options.rounds):
+        for number in range(options.rounds):
             for peer in present:
                 progress.step(f"{row.name} {peer.name}")
-                if not peer.missing and not any("void" in run for run in runs[peer.name]):
+                if is_due(peer, row, number) and not any("void" in run for run in runs[peer.name]):
                     runs[peer.name].append(row.measure(row, peer, options))
         entries += [summary(row, peer, runs) for peer in present]
     progress.end()
@@ -52,7 +53,15 @@ def run_rows(rows: list[Row], peers: list[Peer], options: Options) -> list[Resul
 
 
 def takes_part(peer: Peer, row: Row) -> bool:
-    return row.server in peer.commands and (row.with_sdks or peer.name not in roster.SDKS)
+    """Whether a row is of this peer; SDKs, and what stands only beside them, have rows of their own."""
+    beside_sdks = peer.name == roster.ASYNC or peer.name in roster.SDKS
+    return row.server in peer.commands and (row.with_sdks or not beside_sdks)
+
+
+def is_due(peer: Peer, row: Row, number: int) -> bool:
+    """Whether a peer runs in the round of this number, from 0."""
+    rounds = row.sdk_rounds if peer.name in roster.SDKS else None
+    return not peer.missing and (rounds is None or number < rounds)
 
 
 class Progress:
@@ -113,10 +122,22 @@ def write(path: str, document: Result) -> None:
         file.write(head.removesuffix("\n}") + f',\n "rows": [\n  {rows}\n ]\n}}\n')
 
 
+def keep(document: Result, path: str) -> None:
+    """Put what was measured into the run of record."""
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            record: Result = json.load(file)
+        for sentence in lost(record, document):
+            print(f"run.py: {sentence}", file=sys.stderr)
+        document = merged(record, document, {row.name: row for row in ROWS})
+    write(path, document)
+
+
 def options_of(arguments: list[str] | None) -> argparse.Namespace:
     workloads = list(dict.fromkeys(row.workload for row in ROWS))
     parser = argparse.ArgumentParser(description="Measure fastrpc against other servers, in paired rounds.")
     parser.add_argument("--only", default=",".join(workloads), help=f"workloads, of {','.join(workloads)}")
+    parser.add_argument("--rows", default="", help="single rows of all workloads instead: W1,W12-context")
     parser.add_argument(
         "--peers", default="own", help=f"servers, of {','.join([*GROUPS['all'], *GROUPS])}; default: own"
     )
@@ -128,10 +149,13 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--record",
         action="store_true",
-        help="also write results/record.json, without the single runs: what is committed and reported",
+        help="also put these rows into results/record.json, without the single runs: what is committed and "
+        "reported; rows that were not measured stay there with the run that they are of",
     )
+    parser.add_argument("--record-file", default=RECORD, help="another file for --record")
     options = parser.parse_args(arguments)
     options.only = chosen(parser, "--only", options.only, dict.fromkeys(workloads))
+    options.rows = chosen(parser, "--rows", options.rows, dict.fromkeys(row.name for row in ROWS))
     names = chosen(parser, "--peers", options.peers, dict.fromkeys([*GROUPS["all"], *GROUPS]))
     options.peers = list(dict.fromkeys(peer for name in names for peer in GROUPS.get(name, (name,))))
     if options.rounds < 1 or options.starts < 1 or options.seconds <= 0:
@@ -162,7 +186,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (build.CannotBuild, build.DoesNotCompile) as problem:
         print(f"run.py: {problem}", file=sys.stderr)
         return 1
-    rows = [row for row in ROWS if row.workload in given.only]
+    rows = [row for row in ROWS if (row.name in given.rows if given.rows else row.workload in given.only)]
     if (os.cpu_count() or 1) < 2:
         rows = [row for row in rows if row.cores == 1]
     # What ratios are taken to runs with the rest, asked for or not.
@@ -189,7 +213,7 @@ def main(arguments: list[str] | None = None) -> int:
     document["took_seconds"] = round(time.time() - begun, 1)
     write(given.output, document)
     if given.record:
-        write(RECORD, {**document, "rows": [slim(entry) for entry in entries]})
+        keep({**document, "rows": [slim(entry) for entry in entries]}, given.record_file)
     print(table(rows, entries))
     rounds = "one round" if options.rounds == 1 else f"{options.rounds} rounds"
     print(f"\nratios are taken round by round; {rounds}; {os.path.relpath(given.output)}")

@@ -57,7 +57,8 @@ __attribute__((noreturn)) static void usage(const char *problem) {
             "  --sleepers N --ms N        sleepers: calls at once; memory: 0 for none\n"
             "  --calls N                  memory\n"
             "  --starts N                 start, bare, http-start\n"
-            "  --connections N --token TEXT       http\n",
+            "  --connections N --token TEXT       http\n"
+            "  --answer echo|texts|failing        http: what each call gets\n",
             problem);
     exit(2);
 }
@@ -97,7 +98,7 @@ static void read_workload(const char *name, const char *value) {
 
 /* What belongs to one workload only. False when it is not such an option. */
 static bool read_workload_option(const char *name, const char *value) {
-    static const char *const LETTERS[] = {"any", "ascii", NULL};
+    static const char *const LETTERS[] = {"any", "ascii", NULL}, *const ANSWERS[] = {"echo", "texts", "failing", NULL};
     if (strcmp(name, "--size") == 0) options.size = size_option(name, value, 0);
     else if (strcmp(name, "--letters") == 0) options.ascii = choice_option(name, value, LETTERS) == 1;
     else if (strcmp(name, "--tools") == 0) options.tools = size_option(name, value, 0);
@@ -110,6 +111,7 @@ static bool read_workload_option(const char *name, const char *value) {
     else if (strcmp(name, "--starts") == 0) options.starts = size_option(name, value, 1);
     else if (strcmp(name, "--connections") == 0) options.connections = size_option(name, value, 1);
     else if (strcmp(name, "--token") == 0) options.token = text_option(name, value);
+    else if (strcmp(name, "--answer") == 0) options.answer = (enum answer)choice_option(name, value, ANSWERS);
     else return false;
     return true;
 }

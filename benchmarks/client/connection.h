@@ -15,6 +15,8 @@ enum workload {
     STRUCTURE_CALLS, TEXTS_CALLS, FAILING_CALLS, MISFIT_CALLS, UNKNOWN_CALLS, PINGS, RESOURCE_READS, PROMPT_GETS,
 };
 
+enum answer { THE_TEXT, TWO_TEXTS, A_FAILURE };
+
 struct options {
     enum workload workload;
     const char *workload_name;
@@ -33,6 +35,7 @@ struct options {
     size_t tools; /* how many the list must hold; 0: any number */
     size_t starts;
     size_t connections; /* of HTTP_CALLS */
+    enum answer answer; /* of HTTP_CALLS: what a call of echo gets */
     const char *token;  /* that HTTP requests bear */
     double seconds, warm_up;
     unsigned timeout; /* seconds that one pass may take */

@@ -84,7 +84,7 @@ static void append_post(struct buffer *buffer, const char *body, size_t length, 
 void append_http_request(struct buffer *buffer, int64_t id) {
     static struct buffer body;
     body.length = 0;
-    append_request(&body, ECHO, id);
+    append_request(&body, main_request(), id);
     size_t length = body.length - 1; /* without its newline */
     append_post(buffer, body.data, length, connections[0].session, true);
 }

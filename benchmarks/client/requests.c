@@ -29,6 +29,7 @@ enum request main_request(void) {
     case PINGS: return PING;
     case RESOURCE_READS: return RESOURCE;
     case PROMPT_GETS: return PROMPT;
+    case HTTP_CALLS: return options.answer == TWO_TEXTS ? TEXTS : options.answer == A_FAILURE ? FAILING : ECHO;
     default: return ECHO;
     }
 }

@@ -45,6 +45,7 @@ class Recipe:
     version_option: str
     build: Callable[[Recipe], None]
     start: Callable[[Recipe], list[str]]
+    start_shape: Callable[[Recipe, str], list[str]] | None = None  # where it serves the shapes of W12
 
     @property
     def source(self) -> str:
@@ -114,6 +115,10 @@ def start_python(recipe: Recipe) -> list[str]:
     return [python_of(recipe), os.path.join(recipe.source, "server.py")]
 
 
+def start_python_shape(recipe: Recipe, shape: str) -> list[str]:
+    return [python_of(recipe), os.path.join(recipe.source, "shapes.py"), shape]
+
+
 def build_node(recipe: Recipe) -> None:
     """Node looks for packages beside the program, so the program goes to the packages."""
     for name in ("package.json", "package-lock.json", "server.mjs"):
@@ -133,6 +138,10 @@ def start_rust(recipe: Recipe) -> list[str]:
     return [os.path.join(recipe.target, "release", f"benchmark-peer-{recipe.folder}")]
 
 
+def start_rust_shape(recipe: Recipe, shape: str) -> list[str]:
+    return [*start_rust(recipe), "--shape", shape]
+
+
 def build_go(recipe: Recipe) -> None:
     program = start_go(recipe)[0]
     run(recipe, ["go", "build", "-mod=readonly", "-trimpath", "-o", program, "."], recipe.source)
@@ -144,7 +153,8 @@ def start_go(recipe: Recipe) -> list[str]:
 
 def python_recipe(folder: str) -> Recipe:
     manifest, lock = "requirements.in", "requirements.txt"
-    return Recipe(folder, folder, manifest, lock, (sys.executable,), "--version", build_python, start_python)
+    start, shape = start_python, start_python_shape
+    return Recipe(folder, folder, manifest, lock, (sys.executable,), "--version", build_python, start, shape)
 
 
 def node_recipe(folder: str, package: str) -> Recipe:
@@ -152,8 +162,11 @@ def node_recipe(folder: str, package: str) -> Recipe:
     return Recipe(folder, package, manifest, lock, ("node", "npm"), "--version", build_node, start_node)
 
 
-def rust_recipe(folder: str) -> Recipe:
-    return Recipe(folder, folder, "Cargo.toml", "Cargo.lock", ("cargo",), "--version", build_rust, start_rust)
+def rust_recipe(folder: str, start_shape: Callable[[Recipe, str], list[str]] | None = None) -> Recipe:
+    manifest, lock = "Cargo.toml", "Cargo.lock"
+    return Recipe(
+        folder, folder, manifest, lock, ("cargo",), "--version", build_rust, start_rust, start_shape
+    )
 
 
 def go_recipe(folder: str, module: str) -> Recipe:
@@ -167,7 +180,7 @@ RECIPES = {
         python_recipe("fastmcp"),
         node_recipe("ts-v1", "@modelcontextprotocol/sdk"),
         node_recipe("ts-v2", "@modelcontextprotocol/server"),
-        rust_recipe("rmcp"),
+        rust_recipe("rmcp", start_rust_shape),
         rust_recipe("tower-mcp"),
         go_recipe("go-sdk", "github.com/modelcontextprotocol/go-sdk"),
         go_recipe("mcp-go", "github.com/mark3labs/mcp-go"),
@@ -230,14 +243,20 @@ def state(recipe: Recipe) -> dict[str, object]:
     return kept
 
 
-def command_of(peer: str) -> tuple[list[str], dict[str, object]]:
-    """Return how a built peer is started, and its versions. Raises NotBuilt."""
+def command_of(peer: str, shape: str = "") -> tuple[list[str], dict[str, object]]:
+    """Return how a built peer is started, and its versions. Raises NotBuilt.
+
+    With a shape, how its echo of this shape is; that takes a folder which serves shapes.
+    """
     folder, options = PEERS[peer]
     recipe = RECIPES[folder]
     kept = state(recipe)
     if not kept.get("built"):
         raise NotBuilt(str(kept.get("reason", "the last build did not end")))
     versions: dict[str, object] = {name: kept[name] for name in ("version", "toolchain") if name in kept}
+    if shape:
+        assert recipe.start_shape is not None
+        return [*recipe.start_shape(recipe, shape), *options], versions
     return [*recipe.start(recipe), *options], versions
 
 

@@ -65,7 +65,9 @@ class Row:
     base: str = "c"  # the peer that ratios are taken to; empty: none are
     times_sdks: Mapping[str, float] = field(default_factory=dict)  # at least so many times better than these
     sdk_goals: Mapping[str, float] = field(default_factory=dict)
+    async_times_sdks: Mapping[str, float | None] = field(default_factory=dict)  # the same of its coroutine
     sdks: bool = False  # whether SDKs take part although fastrpc is not held to be better
+    sdk_rounds: int | None = None  # in how many rounds SDKs take part, the first ones; None: in all
     server: str = ECHO  # what a peer must serve to take part
     cores: int = 1
     columns: tuple[Column, ...] = LOAD_COLUMNS

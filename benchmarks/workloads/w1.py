@@ -20,6 +20,7 @@ ROWS = (
         bar=1.15,
         goal=1.03,
         times_sdks={"best": 1.0},
+        async_times_sdks={"best": 1.0},
     ),
     Row(
         "W1-two",

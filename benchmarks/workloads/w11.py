@@ -46,6 +46,7 @@ ROWS = (
         base="python-loop",
         times_sdks={"mcp": 20.0, "rmcp": 1.3},
         sdk_goals={"mcp": 30.0, "rmcp": 2.0},
+        async_times_sdks={"best": 1.0, "mcp": 20.0},
         server=HTTP,
         cores=2,
     ),

@@ -4,6 +4,9 @@
 same server, in the same round: what the shape costs, whatever the machine. Other requests than calls (`ping`,
 a resource, a prompt), and calls that cannot be made, are taken to that `echo`, too. `W12-http-…` is
 over HTTP, in stateless requests by 64 connections, a core each, as in W11.
+
+SDKs serve the same source where they can: a plain function beside ours, a coroutine beside ours. They take
+part in the first three rounds, so that all of this takes minutes.
 """
 
 from __future__ import annotations
@@ -45,13 +48,26 @@ SHAPES = {
     "resource": Shape("resources/read", 0.3, "resource"),
     "prompt": Shape("prompts/get", 0.3, "prompt"),
 }
-OVER_HTTP = {"context": (0.8, 0.9), "coroutine": (0.6, 0.8), "waiting": (0.3, 0.5), "hook": (0.7, None)}
+OVER_HTTP = {
+    "context": (0.8, 0.9),
+    "coroutine": (0.6, 0.8),
+    "waiting": (0.3, 0.5),
+    "hook": (0.7, None),
+    "texts": (0.5, None),
+    "tool-error": (0.5, None),
+}
 """The bar and the goal of each shape that has one there."""
+SDK_ROUNDS = 3
 
 
 def measure(row: Row, peer: Peer, options: Options) -> Result:
     """Put the row's load on the peer; on the plain server always calls of echo."""
     return load(replace(row, client=CLIENT) if peer.name == PLAIN else row, peer, options)
+
+
+def measure_over_http(row: Row, peer: Peer, options: Options) -> Result:
+    """The same over HTTP."""
+    return load(replace(row, client=client(64)) if peer.name == PLAIN else row, peer, options)
 
 
 ROWS = tuple(
@@ -66,6 +82,8 @@ ROWS = tuple(
         bar=shape.bar,
         goal=None if shape.bar is None else min(1.5 * shape.bar, 1.0),
         base=PLAIN,
+        sdks=True,
+        sdk_rounds=SDK_ROUNDS,
         server=shaped(name),
     )
     for name, shape in SHAPES.items()
@@ -73,14 +91,16 @@ ROWS = tuple(
     Row(
         f"W12-http-{shape}",
         f"over HTTP, 64 connections: {SHAPES[shape].title}",
-        load,
+        measure_over_http,
         "calls_per_second",
         "calls/s",
         less_is_better=False,
-        client=client(64),
+        client=(*client(64), "--answer", SHAPES[shape].workload),
         bar=bar,
         goal=goal,
         base=PLAIN,
+        times_sdks={"rmcp": 1.0},
+        sdk_rounds=SDK_ROUNDS,
         server=shaped_over_http(shape),
         cores=2,
     )

@@ -21,5 +21,6 @@ ROWS = (
         goal=1.1,
         times_sdks={"best": 40.0, "mcp": 1500.0},
         sdk_goals={"best": 60.0, "mcp": 2500.0},
+        async_times_sdks={"best": 1.0, "mcp": None},
     ),
 )

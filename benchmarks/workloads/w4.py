@@ -27,6 +27,7 @@ def text_row(name: str, size: int, letters: str, bar: float | None, goal: float 
         bar=bar,
         goal=goal,
         times_sdks={"best": 1.0},
+        async_times_sdks={"best": 1.0},
     )
 
 
@@ -40,6 +41,7 @@ ROWS = (
         less_is_better=False,
         client=("--workload", "payload"),
         times_sdks={"best": 1.0},
+        async_times_sdks={"best": 1.0},
         server=PAYLOAD,
     ),
     text_row("W4-64k", KILOBYTES, "ascii", 1.0, 1.5),

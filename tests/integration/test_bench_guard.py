@@ -91,11 +91,20 @@ def test_a_shell_command_has_a_bar_that_is_guarded() -> None:
     assert row.bar == 1.3
 
 
+@pytest.mark.parametrize("name", ["W12-context", "W12-coroutine", "W12-guard"])
+def test_tools_as_people_write_them_are_guarded_beside_the_plain_one(name: str) -> None:
+    (row,) = (row for row in guard.ROWS if row.name == name)
+    assert name in guard.GUARDED
+    assert (row.base, row.cores) == (guard.roster.PLAIN, 1)
+    assert row.bar is not None
+
+
 @pytest.mark.skipif(not BUILT, reason="the load client is not built: python benchmarks/build.py")
-@pytest.mark.parametrize("row", ["W2", "W11-cpu"])
+@pytest.mark.parametrize("row", ["W2", "W11-cpu", "W12-context", "W12-coroutine", "W12-guard"])
 def test_a_planted_slowdown_makes_the_guard_fail(row: str) -> None:
     committed = guard.committed_figures([each for each in guard.ROWS if each.name == row])
-    assert row == "W11-cpu" or row in committed  # a row that is newer than the record has its bar
+    bar = next(each.bar for each in guard.ROWS if each.name == row)
+    assert row in committed or bar is not None  # a row that is newer than the record has its bar
     command = [
         sys.executable,
         os.path.join(BENCHMARKS, "guard.py"),

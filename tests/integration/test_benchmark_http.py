@@ -327,7 +327,8 @@ def test_the_guard_asks_for_the_floor_over_http() -> None:
 
 def test_w11_stands_in_the_report_with_its_bars() -> None:
     row = ROW["W11"]
-    speeds = {"fastrpc": 100_000.0, "python-loop": 70_000.0, "mcp": 4_000.0, "rmcp": 80_000.0}
+    speeds = {"fastrpc": 100_000.0, "python-loop": 70_000.0, "mcp-plain": 4_000.0, "rmcp": 80_000.0}
+    speeds |= {"fastrpc-async": 90_000.0, "mcp": 4_500.0}
     runs = {peer: [{row.figure: speed}] * 2 for peer, speed in speeds.items()}
     entries = [figures.slim(figures.summary(row, roster.Peer(peer, {}), runs)) for peer in runs]
     document = {
@@ -341,8 +342,14 @@ def test_w11_stands_in_the_report_with_its_bars() -> None:
     record = Record(document)
     lines = [line for line in report.bars(record).splitlines() if line.startswith("| W11 ")]
     assert lines[0].endswith("| 100 k calls/s | plain Python loop 70 k | 1.43 |  |  |  |")
-    assert lines[1].endswith("|  | mcp (Python) 4,000 | 25 | ≥ 20× | ≥ 30× | holds |")
+    assert lines[1].endswith("|  | mcp (Python), plain 4,000 | 25 | ≥ 20× | ≥ 30× | holds |")
     assert lines[2].endswith("|  | rmcp 3.9 (Rust) 80 k | 1.25 | ≥ 1.3× | ≥ 2× | **missed** |")
+    lines = [line for line in report.bars(record).splitlines() if line.startswith("| W11 async ")]
+    assert lines[0].endswith("| 90 k calls/s | plain Python loop 70 k | 1.29 |  |  |  |")
+    assert lines[1].endswith(
+        "| times better than the best SDK |  | mcp (Python) 4,500 | 20 | ≥ 1× |  | holds |"
+    )
+    assert lines[2].endswith("|  | mcp (Python) 4,500 | 20 | ≥ 20× |  | holds |")
     assert "http" in report.charts_of(record)
     document["rows"] = [{**entry, "row": "W2"} for entry in entries]
     assert "http" not in report.charts_of(Record(document))

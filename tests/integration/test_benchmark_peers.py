@@ -18,7 +18,7 @@ import pytest
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BENCHMARKS = os.path.join(REPOSITORY, "benchmarks")
 PEERS = os.path.join(BENCHMARKS, "peers")
-OURS = ("build", "figures", "peers", "roster", "workloads")
+OURS = ("build", "figures", "merging", "peers", "roster", "run", "workloads")
 
 # A right server, with a place for a lie.
 SERVER = """
@@ -49,7 +49,7 @@ def suite(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     for name in before:
         del sys.modules[name]
     names = {"recipes": "peers.build", "roster": "roster", "figures": "figures"}
-    names |= {"eof": "workloads.eof", "row": "workloads.row", "workloads": "workloads"}
+    names |= {"run": "run", "eof": "workloads.eof", "row": "workloads.row", "workloads": "workloads"}
     try:
         yield SimpleNamespace(**{key: importlib.import_module(name) for key, name in names.items()})
     finally:
@@ -171,12 +171,71 @@ def test_a_build_that_fails_says_where_its_log_is(
 def test_fastrpc_is_held_to_its_bar_against_the_best_sdk_that_took_part(suite: SimpleNamespace) -> None:
     row = next(row for row in suite.workloads.ROWS if row.name == "W2")
     runs: dict[str, list[dict[str, object]]]
-    runs = {name: [{row.figure: value}] * 2 for name, value in (("fastrpc", 3000), ("mcp", 1), ("rmcp", 100))}
-    runs["tower-mcp"] = [{"void": "a wrong answer"}]
+    values = {"fastrpc": 3000, "mcp-plain": 1, "rmcp": 100}
+    runs = {name: [{row.figure: value}] * 2 for name, value in values.items()}
+    runs["mcp-go"] = [{"void": "a wrong answer"}]
     peer = suite.roster.Peer("fastrpc", {})
     best, official = suite.figures.summary(row, peer, runs)["times_sdks"]
     assert (best["peer"], best["median"], best["holds"]) == ("rmcp", 30, False)
-    assert (official["peer"], official["median"], official["holds"]) == ("mcp", 3000, True)
+    assert (official["peer"], official["median"], official["holds"]) == ("mcp-plain", 3000, True)
+
+
+def test_a_plain_tool_is_compared_with_plain_ones_and_a_coroutine_with_coroutines(
+    suite: SimpleNamespace,
+) -> None:
+    row = next(row for row in suite.workloads.ROWS if row.name == "W2")
+    values = {"fastrpc": 3000, "fastrpc-async": 900, "mcp-plain": 1, "mcp": 2, "rmcp": 100, "tower-mcp": 300}
+    runs = {name: [{row.figure: value}] * 2 for name, value in values.items()}
+    compared = {}
+    for name in ("fastrpc", "fastrpc-async"):
+        entry = suite.figures.summary(row, suite.roster.Peer(name, {}), runs)
+        compared[name] = {times["which"]: (times["peer"], times["median"]) for times in entry["times_sdks"]}
+    assert compared == {
+        "fastrpc": {"best": ("rmcp", 30), "mcp": ("mcp-plain", 3000)},
+        "fastrpc-async": {"best": ("tower-mcp", 3), "mcp": ("mcp", 450)},
+    }
+
+
+def test_where_sdks_stand_fastrpc_stands_twice(suite: SimpleNamespace) -> None:
+    """Its plain tool and its coroutine, wherever SDKs are asked for the tools of echo.py."""
+    takes_part, rows = suite.run.takes_part, suite.workloads.ROWS
+    sdks = [suite.roster.peer_of(name, sys.executable) for name in suite.roster.SDKS]
+    coroutine = suite.roster.peer_of("fastrpc-async", sys.executable)
+    beside = {
+        row.name for row in rows if row.workload != "W12" and any(takes_part(peer, row) for peer in sdks)
+    }
+    both = {row.name for row in rows if takes_part(coroutine, row)}
+    assert both == beside - (set() if suite.roster.HTTP in coroutine.commands else {"W11", "W11-1"})
+    assert {"W1", "W1-two", "W2", "W4", "W6", "W8", "eof"} <= both
+
+
+# What is in front of `echo` in each SDK's source, and what is not.
+SOURCES = {
+    "mcp": (("mcp/server.py", "async def echo("),),
+    "fastmcp": (("fastmcp/server.py", "async def echo("),),
+    "mcp-plain": (("mcp/shapes.py", "def plain("), ("mcp/shapes.py", "ECHOES.get(shape, plain)")),
+    "ts-v1": (("ts-v1/server.mjs", "async (given) => text(given.text)"),),
+    "ts-v2": (("ts-v2/server.mjs", "async (given) => text(given.text)"),),
+    "rmcp": (("rmcp/src/main.rs", "    fn echo("),),
+    "rmcp-pipes": (("rmcp/src/main.rs", "    fn echo("),),
+    "tower-mcp": (("tower-mcp/src/main.rs", "|input: Echo| async move"),),
+    "go-sdk": (("go-sdk/main.go", "func echo("),),
+    "mcp-go": (("mcp-go/main.go", "func echo("),),
+}
+
+
+def test_the_roster_says_of_each_echo_how_it_is_written(suite: SimpleNamespace) -> None:
+    assert set(SOURCES) == set(suite.roster.SDKS)
+    for name, places in SOURCES.items():
+        for path, text in places:
+            with open(os.path.join(PEERS, path), encoding="utf-8") as file:
+                assert text in file.read(), name
+        is_async = any("async" in text for _, text in places)
+        assert suite.roster.WRITTEN[name] == ("async" if is_async else "plain"), name
+    for name, keyword in (("echo.py", "\ndef echo("), ("echo_async.py", "\nasync def echo(")):
+        with open(os.path.join(BENCHMARKS, "servers", name), encoding="utf-8") as file:
+            assert keyword in file.read()
+    assert (suite.roster.WRITTEN["fastrpc"], suite.roster.WRITTEN["fastrpc-async"]) == ("plain", "async")
 
 
 def test_every_workload_says_what_it_stands_for_and_is_served(

@@ -6,8 +6,10 @@ Real processes over pipes, each run as short as it can be. Costs fifteen seconds
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -153,6 +155,41 @@ def test_fastrpc_serves_each_shape_rightly(peers: dict[str, Any], shape: str) ->
 def test_what_the_ratio_is_taken_to_is_the_plain_echo(peers: dict[str, Any], shape: str) -> None:
     report = ROW[shape].measure(ROW[shape], peers[roster.PLAIN], SHORT)
     assert (report.get("void"), report["workload"]) == (None, "echo")
+
+
+def test_sdks_serve_shapes_of_the_suite() -> None:
+    for name, shapes in roster.SDK_SHAPES.items():
+        assert set(shapes) < set(roster.SHAPES), name
+        assert {"context", "coroutine", "model", "texts", "tool-error", "resource", "prompt"} <= set(shapes)
+    for name, shapes in roster.SDK_SHAPES_OVER_HTTP.items():
+        assert set(shapes) <= set(w12.OVER_HTTP), name
+
+
+@pytest.mark.parametrize("name", roster.SDK_SHAPES)
+@pytest.mark.parametrize("shape", ["texts", "tool-error", "prompt"])
+def test_an_sdk_that_is_built_serves_its_shapes_rightly(name: str, shape: str) -> None:
+    peer = roster.peer_of(name, sys.executable)
+    if peer.missing:
+        assert peer.commands[roster.shaped(shape)] == [], "where it is not built there is nothing to run"
+        return
+    report = ROW[shape].measure(ROW[shape], peer, SHORT)
+    assert (report.get("void"), report["window"]) == (None, 256)
+
+
+def test_sdks_take_part_in_the_first_rounds_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = importlib.import_module("run")
+    measured: list[str] = []
+
+    def measure(row: Any, peer: Any, options: Any) -> dict[str, Any]:
+        measured.append(peer.name)
+        return {row.figure: 1.0}
+
+    row = replace(ROW["context"], measure=measure)
+    peers = [roster.Peer(name, {row.server: ["true"]}) for name in (roster.PLAIN, "fastrpc", "mcp")]
+    entries = run.run_rows([row], peers, Options(rounds=5))
+    assert (measured.count("fastrpc"), measured.count("mcp")) == (5, w12.SDK_ROUNDS)
+    assert [len(entry["runs"]) for entry in entries] == [5, 5, w12.SDK_ROUNDS]
+    assert entries[2]["ratio"]["median"] == 1.0
 
 
 def test_without_pydantic_its_row_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

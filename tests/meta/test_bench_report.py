@@ -20,17 +20,26 @@ sys.path.append(os.path.join(REPOSITORY, "benchmarks"))
 
 import drawing  # noqa: E402
 import figures  # noqa: E402
+import merging  # noqa: E402
 import report  # noqa: E402
 from record import Record, short  # noqa: E402
 from roster import Peer  # noqa: E402
 from workloads import ROWS  # noqa: E402
+from workloads.w12 import OVER_HTTP, SHAPES  # noqa: E402
 
 ROW = {row.name: row for row in ROWS}
 # Two rounds of each peer, or why there are none.
 RUNS: dict[str, dict[str, Any]] = {
     "W1": {"c": (5.0, 5.0), "fastrpc": (5.5, 5.3), "mcp": (500.0, 510.0), "rmcp": "void"},
     "W1-two": {"c": (40.0, 40.0), "fastrpc": (16.0, 18.0), "mcp": (600.0, 600.0), "rmcp": "void"},
-    "W2": {"c": (6e6, 6e6), "fastrpc": (4e6, 5e6), "mcp": (2000.0, 2000.0), "rmcp": (9e4, 1e5)},
+    "W2": {
+        "c": (6e6, 6e6),
+        "fastrpc": (4e6, 5e6),
+        "fastrpc-async": (1e6, 1e6),
+        "mcp": (2500.0, 2500.0),
+        "mcp-plain": (2000.0, 2000.0),
+        "rmcp": (9e4, 1e5),
+    },
     "W4-64k": {"c": (900.0, 900.0), "fastrpc": (1000.0, 1020.0), "mcp": (80.0, 81.0), "rmcp": (300.0, 310.0)},
     "W6": {"c": (6.0, 6.0), "fastrpc": (400.0, 400.0), "mcp": (7e4, 7e4), "rmcp": (200.0, 200.0)},
     "W8": {"bare": (8.0, 8.0), "c": (0.5, 0.6), "fastrpc": (12.0, 12.4), "mcp": (460.0, 470.0)},
@@ -38,6 +47,13 @@ RUNS: dict[str, dict[str, Any]] = {
     "W9-calls": {"c": (0, 0), "fastrpc": "void"},
     "W5-tools-10": {"fastrpc": (0.2, 0.2)},
     "W5-tools-1000": {"fastrpc": (0.21, 0.21)},
+    "W12-context": {
+        "fastrpc-plain": (5e6, 5e6),
+        "fastrpc": (4e6, 4.5e6),
+        "mcp": (1900.0, 1900.0),
+        "rmcp-pipes": (8e4, 8e4),
+    },
+    "W12-thread": {"fastrpc-plain": (5e6, 5e6), "fastrpc": (5e4, 5e4), "fastmcp": "void"},
     "eof": {"c": (72, 72), "fastrpc": (72, 72), "mcp": (38, 34)},
 }
 FURTHER = {"peak_rss_kb": 2048, "list_ns_per_tool": 80.0, "start_ms": 20.5, "parse_error": "yes"}
@@ -167,14 +183,81 @@ def test_a_document_without_its_place_and_a_missing_record_are_errors(repository
 
 def test_the_readmes_table_has_a_figure_or_the_word_for_its_absence() -> None:
     text = report.figures(Record(document()))
-    assert line_of(text, "| **fastrpc**") == "| **fastrpc** | 5.4 | 4.5 M | 12.2 | 2 | 72 | yes |"
-    assert line_of(text, "| mcp 2.3 (Python)") == "| mcp 2.3 (Python) | 505 | 2,000 | 465 | 2 | 36 | yes |"
-    assert line_of(text, "| rmcp") == "| rmcp stdio (Rust) | void | 95 k | – | void | – | – |"
-    assert line_of(text, "| go-sdk") == "| go-sdk (Go) |" + " not built |" * 6
+    assert line_of(text, "| **fastrpc**") == "| **fastrpc** | plain | 5.4 | 4.5 M | 12.2 | 2 | 72 | yes |"
+    assert (
+        line_of(text, "| mcp 2.3 (Python) |")
+        == "| mcp 2.3 (Python) | async | 505 | 2,500 | 465 | 2 | 36 | yes |"
+    )
+    assert line_of(text, "| rmcp stdio") == "| rmcp stdio (Rust) | plain | void | 95 k | – | void | – | – |"
+    assert line_of(text, "| go-sdk") == "| go-sdk (Go) | plain |" + " not built |" * 6
     assert "go-sdk (Go): not built: no go on this machine." in text
     assert "rmcp stdio (Rust), W1: void, a wrong answer." in text
     assert "Medians of 2 rounds, taken 2026-01-02." in text
     assert "A Processor, 2 cores" in text
+
+
+@pytest.mark.parametrize("block", ["figures", "peers"])
+def test_a_plain_tool_stands_before_plain_ones_and_a_coroutine_before_coroutines(block: str) -> None:
+    text = {"figures": report.figures, "peers": report.peers}[block](Record(document()))
+    kinds = [line.split(" | ")[1] for line in text.splitlines() if line.startswith("| ")][2:]
+    assert kinds == sorted(kinds, reverse=True)
+    assert set(kinds) == {"plain", "async"}
+    names = [line.split(" | ")[0].strip("|* ") for line in text.splitlines() if line.startswith("| ")][2:]
+    assert (names[0], names[kinds.index("async")]) == ("fastrpc", "fastrpc async")
+    assert "not measured yet" in line_of(text, f"| {'**' if block == 'figures' else ''}fastrpc async")
+    without = document()
+    without["rows"] = [entry for entry in without["rows"] if entry["peer"] != "fastrpc-async"]
+    text = {"figures": report.figures, "peers": report.peers}[block](Record(without))
+    assert "fastrpc async" in text, "an older record has its place"
+
+
+def test_what_a_tool_costs_as_people_write_it_stands_beside_the_same_tools_of_sdks() -> None:
+    text = report.shapes(Record(document()))
+    assert line_of(text, "| echo, plain") == "| echo, plain | 4.5 M |  | 2,000 | – | – |"
+    assert (
+        line_of(text, "| echo with a Context")
+        == f"| {SHAPES['context'].title} | 4.25 M | 0.85× | 1,900 | – | 80 k |"
+    )
+    assert (
+        line_of(text, "| echo on a worker") == f"| {SHAPES['thread'].title} | 50 k | 0.01× | – | void | – |"
+    )
+    assert line_of(text, "| ping") == "| ping | not measured yet |  |  |  |  |"
+    assert "fastmcp (Python), W12-thread: void, a wrong answer." in text
+    shown = [line for line in text.splitlines() if line.startswith("| ")]
+    assert len(shown) == 2 + 1 + len(SHAPES) + 1 + len(OVER_HTTP)
+
+
+def test_every_shape_is_held_to_be_ahead_of_the_best_sdks_echo() -> None:
+    record = Record(document())
+    line = line_of(report.bars(record), "| W12 |")
+    assert "| the slowest shape, W12-thread, to the best SDK's echo (W2) | 50 k calls/s |" in line
+    assert line.endswith("| rmcp stdio (Rust) 95 k | 0.526 | ≥ 1× |  | **missed** |")
+    assert "W12 against the best SDK (0.526×, at least 1×)" in report.summary(record)
+    faster = document()
+    for entry in faster["rows"]:
+        if (entry["row"], entry["peer"]) == ("W12-thread", "fastrpc"):
+            entry["figure"]["median"] = 2e5
+    assert line_of(report.bars(Record(faster)), "| W12 |").endswith("| 2.11 | ≥ 1× |  | holds |")
+    faster["rows"] = [entry for entry in faster["rows"] if not entry["row"].startswith("W12")]
+    assert "| W12 |" not in report.bars(Record(faster))
+
+
+def test_over_http_every_shape_is_held_to_be_ahead_of_the_best_sdk() -> None:
+    found = document()
+    for name, by_peer in {
+        "W11": {"fastrpc": (9e4, 9e4), "rmcp": (3e4, 3e4), "mcp": (2e3, 2e3)},
+        "W12-http-waiting": {"fastrpc-plain": (9e4, 9e4), "fastrpc": (6e4, 6e4), "rmcp": (25e3, 25e3)},
+    }.items():
+        runs = {peer: [run(ROW[name].figure, value) for value in values] for peer, values in by_peer.items()}
+        entries = [figures.slim(figures.summary(ROW[name], Peer(peer, {}), runs)) for peer in runs]
+        found["rows"] += entries
+    record = Record(found)
+    text = report.bars(record)
+    assert line_of(text, "| W12-http |").endswith("| rmcp (Rust) 30 k | 2 | ≥ 1× |  | holds |")
+    assert line_of(text, "| W12-http-waiting | times").endswith(
+        "| rmcp (Rust) 25 k | 2.4 | ≥ 1× |  | holds |"
+    )
+    assert line_of(text, "| W12 |").endswith("**missed** |"), "rows over HTTP are not taken to W2"
 
 
 def test_each_figure_stands_beside_its_bar_and_what_came_of_it() -> None:
@@ -185,7 +268,10 @@ def test_each_figure_stands_beside_its_bar_and_what_came_of_it() -> None:
     assert line_of(text, "| W1-two |").endswith("| 0.425 (0.4 to 0.45) |  | ≤ 0.5× | reached |")
     assert line_of(text, "| W2 | echo").endswith("| 0.75 (0.667 to 0.833) | ≥ 0.85× | ≥ 1.1× | **missed** |")
     assert "| W2 | times better than the best SDK |  | rmcp stdio (Rust) 95 k | 47.2 (44.4 to 50) |" in text
-    assert "| W2 | times better than mcp |  | mcp 2.3 (Python) 2,000 | 2,250 (2,000 to 2,500) |" in text
+    assert "| W2 | times better than mcp |  | mcp (Python), plain 2,000 | 2,250 (2,000 to 2,500) |" in text
+    assert line_of(text, "| W2 async | echo").endswith("| C reference 6 M | 0.167 |  |  |  |")
+    assert "| W2 async | times better than the best SDK |  | mcp 2.3 (Python) 2,500 | 400 | ≥ 1× |" in text
+    assert "| W2 async | times better than mcp |  | mcp 2.3 (Python) 2,500 | 400 |  |  |  |" in text
     assert "≥ 1,500× | ≥ 2,500× | holds |" in text
     assert line_of(text, "| W6 | echo").endswith("| ≤ 5,000 µs | ≤ 500 µs | holds, reached |")
     assert line_of(text, "| W6 | times").endswith("| 0.5 | ≥ 1× |  | **missed** |")
@@ -196,9 +282,10 @@ def test_each_figure_stands_beside_its_bar_and_what_came_of_it() -> None:
 def test_the_summary_counts_what_holds_and_names_what_does_not() -> None:
     text = report.summary(Record(document()))
     assert "commit `0123456789` with files changed, A Processor, 2 cores, load 0.25 when it began" in text
-    assert "**8 of 11 bars hold.** Missed: W2 (0.75×, at least 0.85×), " in text
-    assert "W6 against the best SDK (0.5×, at least 1×), W9 (17 MB, at most 16 MB)." in text
+    assert "**9 of 13 bars hold.** Missed: W2 (0.75×, at least 0.85×), " in text
+    assert "W6 against the best SDK (0.5×, at least 1×), W9 (17 MB, at most 16 MB), W12 " in text
     assert "are reached**: W1-two, W6. Not: W1 (1.08×, for 1.03×), " in text
+    assert "Not measured yet: W3, W3-256, " in text
     assert "Without a verdict: W8 (start-up counts from a wheel only); W9-calls (a wrong answer)." in text
 
 
@@ -294,3 +381,67 @@ def test_a_chart_of_rows_that_were_not_measured_says_so() -> None:
     root, words = picture("tools")
     assert words.count("–") == 4
     assert len(bars_of(root)) == 8
+
+
+# --------------------------------------------------------------------------------------- measured anew
+
+
+def newer(*names: str, faster: float = 2.0) -> dict[str, Any]:
+    """A later run of these rows, all of whose figures are this many times the first's."""
+    found = document()
+    found |= {"created": "2026-03-04T05:06:07Z", "commit": "fedcba9876543210", "changed_files": False}
+    found["options"] = {**found["options"], "rounds": 3}
+    found["rows"] = [entry for entry in found["rows"] if entry["row"] in names]
+    for entry in found["rows"]:
+        if "figure" in entry:
+            entry["figure"] = {key: value * faster for key, value in entry["figure"].items()}
+            entry["rounds"] = [value * faster for value in entry["rounds"]]
+    return found
+
+
+def test_rows_that_are_measured_anew_take_the_place_of_theirs_and_name_their_run() -> None:
+    both = merging.merged(document(), newer("W2", "W12-context"), ROW)
+    record, old = Record(both), Record(document())
+    assert record.figure("W2", "fastrpc") == 2 * old.figure("W2", "fastrpc")
+    assert record.figure("W1", "fastrpc") == old.figure("W1", "fastrpc")
+    assert len(both["rows"]) == len(document()["rows"])
+    assert record.rows == [name for name in ROW if name in old.rows], "in the order of the suite"
+    text = report.summary(record)
+    assert "Taken 2026-01-02 at commit `0123456789` with files changed, A Processor, 2 cores" in text
+    assert "Later: W2, W12-context, taken 2026-03-04 at commit `fedcba9876`, A Processor, 2 cores" in text
+    assert "Medians of 2 to 3 rounds, taken 2026-01-02 and 2026-03-04." in report.figures(record)
+    assert json.loads(json.dumps(both)) == both
+
+
+def test_a_run_whose_rows_were_all_measured_anew_is_forgotten() -> None:
+    once = merging.merged(document(), newer("W2"), ROW)
+    twice = merging.merged(once, {**newer("W2"), "created": "2026-05-06T00:00:00Z"}, ROW)
+    assert [run.day for run in Record(twice).runs] == ["2026-01-02", "2026-05-06"]
+    assert "2026-03-04" not in json.dumps(twice)
+    everything = newer(*RUNS)
+    assert merging.merged(once, everything, ROW) == everything
+    rest = newer(*(set(RUNS) - {"W2"}))
+    turned = merging.merged(once, {**rest, "created": "2026-05-06T00:00:00Z"}, ROW)
+    assert (turned["created"][:10], turned["later"][0]["created"][:10]) == ("2026-03-04", "2026-05-06")
+    assert Record(turned).runs[0].rows == {"W2"}
+
+
+def test_a_row_that_the_suite_has_no_longer_leaves_the_record() -> None:
+    suite = {name: row for name, row in ROW.items() if name != "W6"}
+    assert "W6" not in Record(merging.merged(document(), newer("W2"), suite)).rows
+
+
+def test_rows_that_stay_are_judged_by_the_bars_of_today_from_their_own_rounds() -> None:
+    old = document()
+    for entry in old["rows"]:
+        if (entry["row"], entry["peer"]) == ("W2", "fastrpc"):
+            before, entry["times_sdks"] = entry["times_sdks"], [{"which": "mcp", "peer": "mcp"}]
+    both = merging.merged(old, newer("W1"), ROW)
+    after = next(each for each in both["rows"] if (each["row"], each["peer"]) == ("W2", "fastrpc"))
+    assert after["times_sdks"] == before
+
+
+def test_a_row_that_would_lose_a_server_is_named() -> None:
+    run = newer("W2", "W1")
+    run["rows"] = [entry for entry in run["rows"] if entry["peer"] not in ("rmcp", "go-sdk")]
+    assert merging.lost(document(), run) == ["W2 was measured without rmcp, which the record had"]

@@ -50,7 +50,15 @@ async def bash(command: str) -> str:
     return output.decode(errors="replace")
 
 
-def serve_http(port: int) -> None:
+def serve(app: MCPServer, options: list[str]) -> None:
+    """Serve over stdio, or over HTTP as `--http PORT` asks for."""
+    if options[:1] == ["--http"]:
+        serve_http(app, int(options[1]))
+    else:
+        app.run()
+
+
+def serve_http(app: MCPServer, port: int) -> None:
     """Serve as the SDK's own `run` does, but with the fastest parts that uvicorn can be given."""
     import uvicorn
 
@@ -60,7 +68,4 @@ def serve_http(port: int) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--http"]:
-        serve_http(int(sys.argv[2]))
-    else:
-        app.run()
+    serve(app, sys.argv[1:])

@@ -1,8 +1,12 @@
 //! Peer: the official Rust SDK, over `stdio()` as its README shows, with `--pipes` over `stdio_pipes()`, or with
 //! `--http PORT` over HTTP, stateless and with JSON answers.
+//! `--shape SHAPE` before these serves echo in one of the shapes of W12 instead of the tools below.
 //!
 //! The router is made once and kept: the shortest form of the macros makes it anew for every call.
 
+mod shapes;
+
+use std::error::Error;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -16,6 +20,7 @@ use rmcp::transport::{stdio, stdio_pipes};
 use rmcp::{ServerHandler, ServiceExt, schemars, tool, tool_handler, tool_router};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use shapes::Shaped;
 
 #[derive(Deserialize, schemars::JsonSchema)]
 struct Echo {
@@ -87,32 +92,47 @@ impl Bench {
 #[tool_handler(router = self.tool_router)]
 impl ServerHandler for Bench {}
 
-async fn serve_http(bench: Bench, port: u16) -> Result<(), Box<dyn std::error::Error>> {
+async fn serve_http<S>(server: S, port: u16) -> Result<(), Box<dyn Error>>
+where
+    S: ServerHandler + Clone,
+{
     let mut config = StreamableHttpServerConfig::default();
     config.legacy_session_mode = false;
     config.json_response = true;
     let sessions = std::sync::Arc::new(LocalSessionManager::default());
-    let service = StreamableHttpService::new(move || Ok(bench.clone()), sessions, config);
+    let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
     let router = axum::Router::new().nest_service("/mcp", service);
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
     axum::serve(listener.tap_io(|stream| { let _ = stream.set_nodelay(true); }), router).await?;
     Ok(())
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let bench = Bench {
-        tool_router: Bench::tool_router(),
-    };
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.first().map(String::as_str) {
-        Some("--http") => serve_http(bench, arguments[1].parse()?).await?,
+async fn serve<S>(server: S, options: &[String]) -> Result<(), Box<dyn Error>>
+where
+    S: ServerHandler + Clone,
+{
+    match options.first().map(String::as_str) {
+        Some("--http") => serve_http(server, options[1].parse()?).await?,
         Some("--pipes") => {
-            bench.serve(stdio_pipes()).await?.waiting().await?;
+            server.serve(stdio_pipes()).await?.waiting().await?;
         }
         _ => {
-            bench.serve(stdio()).await?.waiting().await?;
+            server.serve(stdio()).await?.waiting().await?;
         }
     }
     Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [option, shape, options @ ..] = arguments.as_slice()
+        && option == "--shape"
+    {
+        return serve(Shaped::new(shape), options).await;
+    }
+    let bench = Bench {
+        tool_router: Bench::tool_router(),
+    };
+    serve(bench, &arguments).await
 }
