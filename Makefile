@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.built
-# Files of tests are spread over the processors, those that hold a promise about time run alone, behind them.
-SPREAD ?= -n auto --dist loadfile
+# Files of tests are spread over the processors, those that hold a promise about time run alone, behind them. The
+# order is that of the folders: the many short files of `tests/unit` fill what the long ones leave at the end.
+SPREAD ?= -n auto --dist loadfile --no-loadscope-reorder
 WHEELS_VENV := .cache/wheels
 SANITIZED := .cache/sanitized
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
@@ -13,6 +14,9 @@ STUBBED := $(subst /,.,$(basename $(wildcard fastrpc/_core/*.pyi)))
 COMPILED := setup.py pyproject.toml $(wildcard $(addprefix fastrpc/_core/*,.pyx .pxd .h .c))
 
 FUZZ_SECONDS ?= 3600
+
+# Images of containers often set it. Each of the suite's thousands of processes would compile what it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run test test-fast test-unit coverage sanitize fuzz conformance lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels lock clean
 

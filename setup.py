@@ -92,6 +92,10 @@ extensions = [
 class BuildCore(build_ext):
     """Builds the extensions, simdjson once for all of them, and the reaper beside them."""
 
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()  # simdjson takes as long as all the others
+
     def run(self) -> None:
         super().run()
         folder = CORE if self.inplace else os.path.join(self.build_lib, CORE)

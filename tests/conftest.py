@@ -59,8 +59,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """``-n auto``: half as many again as there are processors, for many tests wait for processes."""
-    return max(2, (os.cpu_count() or 1) * 3 // 2)
+    """``-n auto``: twice as many as there are processors, for many tests wait for processes."""
+    return 2 * (os.cpu_count() or 1)
 
 
 @pytest.fixture(scope="session")

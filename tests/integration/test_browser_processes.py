@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import stat
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -65,6 +67,49 @@ def test_the_browser_stays_warm_and_pages_share_it(
     assert len(browser_loop.run(many())) == 6
     assert browsers(shelter) == before
     assert len(before) == 1
+
+
+@pytest.fixture
+def open_page(browser_loop: chromium.Loop, web: Web) -> Iterator[str]:
+    """A page that is being read until the test ends."""
+    begun, over = threading.Event(), threading.Event()
+
+    def answer(visit: Visit) -> None:
+        begun.set()
+        over.wait(20)
+        visit.respond(f"<main>{ARTICLE}</main>")
+
+    async def ask() -> asyncio.Task[Any]:
+        return asyncio.ensure_future(read_docs(url, Context()))
+
+    async def answered(call: asyncio.Task[Any]) -> None:
+        await call
+
+    url = web.answer("/open", answer)
+    call = browser_loop.run(ask())
+    assert begun.wait(20)
+    yield url
+    over.set()
+    browser_loop.run(answered(call))
+
+
+def test_no_page_of_the_browsers_own_is_loaded_beside_the_one_that_is_read(
+    open_page: str, shelter: str
+) -> None:
+    """A window of a Chromium with WebUI popups loads two more pages for its address bar: half a second of
+    computing for each page that is read."""
+    commands = chromium.processes_in(shelter).values()
+    assert any("--type=renderer" in command for command in commands)
+    assert not [command for command in commands if "top-chrome" in command]
+
+
+def test_all_that_playwright_switches_off_is_off(open_page: str, shelter: str) -> None:
+    """The browser obeys the last list alone: ours must have what is in playwright's."""
+    (pid,) = browsers(shelter)
+    lists = re.findall(r"--disable-features=(\S+)", chromium.processes_in(shelter)[pid])
+    assert len(lists) == 2
+    theirs, ours = (set(names.split(",")) for names in lists)
+    assert theirs - ours == set()
 
 
 def test_more_pages_than_the_limit_wait(browser_loop: chromium.Loop, web: Web) -> None:
