@@ -137,7 +137,7 @@ def test_what_is_watched_behind_is_bounded(caplog: pytest.LogCaptureFixture) -> 
     def page(name: str) -> str:
         return name
 
-    source = app.runtime.source
+    source = app.runtime.upstream
     for number in range(3000):
         source.watch(f"docs://{'x' * 1000}{number}")
     assert 500 < len(source._watched) < 1100

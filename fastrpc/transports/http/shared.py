@@ -56,7 +56,7 @@ class SharedConnection:
         dispatcher = self.dispatcher
         if (
             message.method == "tools/list"
-            and not dispatcher.runtime.has_sources
+            and not dispatcher.runtime.has_upstreams
             and not dispatcher.session.version
         ):
             self.id = message.id
