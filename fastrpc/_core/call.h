@@ -1,5 +1,6 @@
-/* A tools/call as the strict pass finds it in its line: where its parts lie. No functions, no costs; what
- * fills it is likely.h, what uses it the message, the plan and the connection. */
+/* A tools/call (or prompts/get, resources/read) as the strict pass finds it in its line: where its parts
+ * lie. No functions, no costs; what fills it is likely.h, what uses it the message, the plan and the
+ * connection. */
 
 #ifndef FASTRPC_CALL_H
 #define FASTRPC_CALL_H
@@ -21,9 +22,9 @@ struct fastrpc_argument {
 };
 
 struct fastrpc_call {
-    const char *id, *name;
-    Py_ssize_t id_size, name_size;
-    int has_arguments, has_meta, count;
+    const char *id, *method, *name; /* the name may be a URI */
+    Py_ssize_t id_size, method_size, name_size;
+    int has_arguments, has_meta, has_uri, count;
     int era; /* the message reader's, of the _meta */
     struct fastrpc_argument arguments[FASTRPC_MOST_ARGUMENTS];
 };

@@ -16,8 +16,10 @@ cdef extern from "call.h":
         char type
     ctypedef struct Call "struct fastrpc_call":
         const char* id
+        const char* method
         const char* name
         Py_ssize_t id_size
+        Py_ssize_t method_size
         Py_ssize_t name_size
         bint has_arguments
         bint has_meta

@@ -177,10 +177,10 @@ cdef CallInfo info_of_call(Plan plan, str principal, object context, PyObject** 
     if info is None:
         info = CallInfo.__new__(CallInfo)
         info.plan = plan
-        info.kind = "tool"
+        info.kind = plan.kind
     else:
         plan.spare_info = None
-    info.name = plan.name
+    info.name = plan.target
     info.principal = principal
     info.context = context
     info.vector = vector

@@ -31,6 +31,7 @@ cdef struct Steps:
     Py_ssize_t id_size
     bint modern
     bint refused               # by the guard
+    PyObject* frame            # a FramedPlan, borrowed; NULL: a tool's
     int64_t began              # ticks, as in Record
     int64_t bound
     int64_t allowed
@@ -39,6 +40,8 @@ cdef class Connection:
     cdef readonly Output output
     cdef readonly Message message
     cdef public dict plans               # tool name -> Plan
+    cdef readonly dict resources         # URI -> FramedPlan, or None: it has been asked for once
+    cdef readonly dict prompts           # the same by name
     cdef readonly dict unknown           # tool name that there is not -> the error that says so
     cdef Plan last                       # the plan that was called last: most calls are like the one before
     cdef bint known                      # lines like the one that the message has learned call `last`
@@ -84,6 +87,7 @@ cdef class Connection:
     cdef int call_of_long_id(self, Plan plan, bytes id, bint modern, bint known) except -1
     cdef int judge(self, Plan plan) except -1
     cdef int put_text(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1
+    cdef int put_failure(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1
     cdef bint put_value(
         self, const char* id, Py_ssize_t id_size, object value, int form, bint modern
     ) except -1
@@ -91,9 +95,14 @@ cdef class Connection:
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
     ) except -1
     cdef bint may_begin(self, Plan plan) except -1
-    cdef int serve(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known) except -1
+    cdef int serve(
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known, PyObject* frame
+    ) except -1
+    cdef int serve_framed(self, dict plans, bint modern) except -1
+    cdef bint put_framed(self, Steps* steps, object result) except -1
     cdef CallContext context_for(self, Plan plan, bint known)
-    cdef int go(self, Plan plan, Steps* steps, CallContext context) except -1
+    cdef int serve_leniently(self, Plan plan, Steps* steps) except -1
+    cdef int go(self, Plan plan, Steps* steps, CallContext context, CallInfo info) except -1
     cdef int put_back(self, Plan plan, CallInfo info) except -1
     cdef int defer(
         self, Plan plan, Steps* steps, CallContext context, CallInfo info, object decision
@@ -113,7 +122,6 @@ cdef class Connection:
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object error
     ) except -1
     cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern) except -1
-    cdef str complaint(self, Plan plan, object error)
     cpdef double seconds_since(self, int64_t began)
     cpdef wrote(self)
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept

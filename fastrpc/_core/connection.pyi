@@ -6,7 +6,7 @@ from typing import Any
 
 from fastrpc._core.encode import Output
 from fastrpc._core.message import Message
-from fastrpc._core.plan import Plan
+from fastrpc._core.plan import FramedPlan, Plan
 
 class CallsInFlight:
     """How many calls a server works on that are not answered at once, and how many it may."""
@@ -31,6 +31,11 @@ class Connection:
     @property
     def unknown(self) -> dict[str, bytes]:
         """The errors that calls of tools are answered with that there are not, by the tool's name."""
+    @property
+    def resources(self) -> dict[str, FramedPlan | None]:
+        """The resources that it reads by itself, by URI; None stands for one that was asked for once."""
+    @property
+    def prompts(self) -> dict[str, FramedPlan | None]: ...
     @property
     def plans(self) -> dict[str, Plan]: ...
     in_flight: dict[bytes, Any]

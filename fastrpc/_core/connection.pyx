@@ -21,69 +21,22 @@ from fastrpc._core.call_info cimport CallInfo, info_of_call
 from fastrpc._core.context cimport CallContext, new_context
 from fastrpc._core.encode cimport FORM_TEXT, ID_ROOM
 from fastrpc._core.message cimport LARGE, LEGACY, MODERN, REQUEST, PyGC_Disable, PyGC_Enable, Slice
-from fastrpc._core.plan cimport MISFIT
-from fastrpc._core.recorder cimport TOOL, Record
-
-from time import monotonic
+from fastrpc._core.plan cimport MISFIT, FramedPlan, is_ascii_text
+from fastrpc._core.recorder cimport Record
 
 from fastrpc import forks
-from fastrpc.errors import FastrpcError, ToolError
+from fastrpc.errors import ArgumentError
 
 cdef extern from "raised.h":
     object take_raised "fastrpc_take_raised"()
-    int place_of "fastrpc_place_of"(object error, PyObject** code)
 
 cdef extern from "Python.h":
-    bint PyUnicode_IS_COMPACT_ASCII(object text)
     PyObject* PyObject_CallOneArg(object function, object argument)
 
 cdef enum:
     SUSPICIOUS_TICKS = 100_000   # no processor counts a millisecond in fewer
     FORMS = 4                    # of a result, with
     FORM_ERROR = 3               # which tells of a failure
-
-
-cdef inline bint is_ascii_text(object value) noexcept:
-    return type(value) is str and PyUnicode_IS_COMPACT_ASCII(value)
-
-
-cdef object failures = None      # `fastrpc.tracebacks`, once something has failed: `masking` costs some ms
-cdef object is_own = None
-cdef object masked = None
-cdef object none_in = None
-
-
-cdef int prepare_for_failures() except -1:
-    global failures, is_own, masked, none_in
-    from fastrpc import diagnostics, redaction, tracebacks
-
-    is_own = diagnostics.is_own
-    masked, none_in = redaction.masked, redaction.secrets.none_in
-    failures = tracebacks
-    return 0
-
-
-cdef int count_failure(Plan plan, object error) except -1:
-    """Have an unexpected exception logged; one like the last of the tool is only counted, here."""
-    cdef PyObject* code
-    cdef int instruction = place_of(error, &code)
-    if (
-        code != NULL
-        and code == <PyObject*> plan.failed_code
-        and instruction == plan.failed_at
-        and type(error) is plan.failed_type
-        and monotonic() < plan.failed_place.due
-    ):
-        plan.failed_place.count += 1
-        return 0
-    plan.failed_place = failures.report(plan.tool, error)
-    if code == NULL or is_own((<object> code).co_filename):  # the place is another frame's
-        plan.failed_code = None
-    else:
-        plan.failed_code = <object> code
-    plan.failed_at = instruction
-    plan.failed_type = type(error)
-    return 0
 
 
 # What begins coroutines needs asyncio: the dispatcher has it (`fastrpc._core.pending`), once there is one.
@@ -129,6 +82,8 @@ cdef class Connection:
         self.calls = CallsInFlight(0)
         self.plans = {}
         self.unknown = {}
+        self.resources = {}
+        self.prompts = {}
         self.in_flight = {}
         self.listening = {}
         self.tail_texts = legacy_tails + modern_tails
@@ -160,9 +115,9 @@ cdef class Connection:
                         self.learn(plan)
                     if plan.straight:
                         return self.call(plan, message.id.data, message.id.size, modern, False)
-                    return self.serve(plan, message.id.data, message.id.size, modern, False)
+                    return self.serve(plan, message.id.data, message.id.size, modern, False, NULL)
                 if plan is None and self.unknown and not self.shared:
-                    error = self.unknown.get(message.tool())
+                    error = self.unknown.get(message.target_str())
                     if error is not None:
                         return self.output.put_error(
                             message.id.data, message.id.size, <char*> <bytes> error, len(<bytes> error)
@@ -171,8 +126,25 @@ cdef class Connection:
                 ready = self.modern_list if modern else self.legacy_list
                 if ready is not None:
                     return self.list(ready)
+            elif message.is_read:
+                return self.serve_framed(self.resources, modern)
+            elif message.is_prompt:
+                return self.serve_framed(self.prompts, modern)
             elif message.is_ping and not modern:
                 return self.output.put_answer(message.id.data, message.id.size, "{}", 2)
+        return self.dispatch()
+
+    cdef int serve_framed(self, dict plans, bint modern) except -1:
+        """Read a resource, or make a prompt, whose plan is known."""
+        cdef Message message = self.message
+        cdef FramedPlan framed
+        cdef PyObject* found = PyDict_GetItem(plans, message.target_str()) if plans else NULL
+        if found != NULL and <object> found is not None:
+            framed = <FramedPlan> found
+            if framed.modern == modern and not message.resumes and self.may_begin(framed.plan):
+                return self.serve(
+                    framed.plan, message.id.data, message.id.size, modern, False, <PyObject*> framed
+                )
         return self.dispatch()
 
     cdef int dispatch(self) except -1:
@@ -216,7 +188,7 @@ cdef class Connection:
         cdef const Call* call = self.message.call
         if not ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)):
             if self.may_begin(plan):
-                return self.serve(plan, call.id, call.id_size, self.known_modern, True)
+                return self.serve(plan, call.id, call.id_size, self.known_modern, True, NULL)
         self.message.take_likely()
         return self.dispatch()
 
@@ -230,11 +202,11 @@ cdef class Connection:
         cdef PyObject* found
         if (
             self.last is not None
-            and len(self.last.name_text) == message.tool_name.size
-            and memcmp(<char*> self.last.name_text, message.tool_name.data, message.tool_name.size) == 0
+            and len(self.last.name_text) == message.target.size
+            and memcmp(<char*> self.last.name_text, message.target.data, message.target.size) == 0
         ):
             return self.last
-        found = PyDict_GetItem(self.plans, message.tool())
+        found = PyDict_GetItem(self.plans, message.target_str())
         if found == NULL:
             return None
         self.last = <Plan> found
@@ -293,11 +265,16 @@ cdef class Connection:
         ):
             return 0
         self.now = 0
-        self.outcome = self.dispatcher.call_ended(id[:id_size], plan.tool, result, modern)
+        self.outcome = self.dispatcher.call_ended(id[:id_size], plan, result, modern)
         return 0
 
     cdef int put_text(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1:
         cdef int tail = FORMS * modern
+        return self.output.put_text(id, id_size, text, self.tails[tail], self.tail_sizes[tail])
+
+    cdef int put_failure(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1:
+        """Answer with the text of an error, which is ASCII."""
+        cdef int tail = FORMS * modern + FORM_ERROR
         return self.output.put_text(id, id_size, text, self.tails[tail], self.tail_sizes[tail])
 
     cdef bint put_value(
@@ -323,39 +300,17 @@ cdef class Connection:
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object error
     ) except -1:
         cdef str text
-        cdef int tail = FORMS * modern + FORM_ERROR
         self.now = 0  # what it takes to say so is no other tool's time
         if self.generation is None or self.generation == forks.generation:
             try:
-                text = self.complaint(plan, error)
+                text = plan.failure_text(error)
             except BaseException:  # str(error) has raised
                 text = None
             if text is not None:
-                self.outcome = "tool_error"
-                return self.output.put_text(id, id_size, text, self.tails[tail], self.tail_sizes[tail])
-        self.outcome = self.dispatcher.call_failed(id[:id_size], plan.tool, error, modern)
+                self.outcome = "invalid" if type(error) is ArgumentError else "tool_error"
+                return self.put_failure(id, id_size, text, modern)
+        self.outcome = self.dispatcher.call_failed(id[:id_size], plan, error, modern)
         return 0
-
-    cdef str complaint(self, Plan plan, object error):
-        """Return the text of the error result, if it is ASCII; None: the dispatcher makes the result."""
-        cdef type kind = type(error)
-        cdef object text
-        if kind is ToolError:
-            arguments = error.args
-            text = arguments[0] if len(<tuple> arguments) == 1 else None
-            return text if is_ascii_text(text) else None
-        if not isinstance(error, Exception) or isinstance(error, FastrpcError):
-            return None
-        name = kind.__name__
-        text = str(error)
-        if not (is_ascii_text(name) and is_ascii_text(text)):
-            return None
-        if failures is None:
-            prepare_for_failures()
-        count_failure(plan, error)
-        if not none_in(text):
-            text = masked(text)
-        return f"{name}: {text}" if text else name
 
     # --- a call with all its steps ------------------------------------------------------------------------
 
@@ -373,7 +328,7 @@ cdef class Connection:
         return self.pumping or running_loop() is self.loop  # a pump is called by the loop alone
 
     cdef int serve(
-        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known, PyObject* frame
     ) except -1:
         """Take a call through the steps of its plan: bind, guard, invoke, encode, record."""
         cdef char room[ID_ROOM]
@@ -381,11 +336,12 @@ cdef class Connection:
         cdef PyObject* outer = self.context
         cdef bytes long_id
         cdef Steps steps
-        cdef int fits
+        cdef int fits = 0
         steps.began = self.now if self.now else ticks()
         steps.values = vector + 1
         steps.refused = False
         steps.modern = modern
+        steps.frame = frame
         steps.id_size = id_size
         if id_size > ID_ROOM:
             long_id = id[:id_size]
@@ -397,15 +353,42 @@ cdef class Connection:
         steps.bound = steps.allowed = ticks() if plan.recorder is not None else 0
         try:
             if fits > 0:
-                return self.go(plan, &steps, self.context_for(plan, known))
+                return self.go(plan, &steps, self.context_for(plan, known), None)
             if fits < 0:
                 return self.conclude(plan, &steps, None, None, take_raised())
+            if frame != NULL:
+                return self.dispatch()
+            if known:
+                self.message.take_likely()
+            return self.serve_leniently(plan, &steps)
         finally:
             self.context = outer
             plan.release(steps.values)
-        if known:
-            self.message.take_likely()
-        return self.dispatch()
+
+    cdef int serve_leniently(self, Plan plan, Steps* steps) except -1:
+        """Go on with a call whose arguments do not fit plainly: bind them again, each by its converter."""
+        # Made first: a type's own code may run a loop that reads the next message.
+        cdef CallContext context = self.context_for(plan, False)
+        cdef dict arguments = self.message.arguments()
+        cdef object bound
+        cdef object error = None
+        try:
+            bound = plan.bind_leniently(arguments)
+        except BaseException as failure:
+            bound = None
+            error = self.dispatcher.binding_failed(failure)
+        if plan.recorder is not None:
+            steps.bound = steps.allowed = ticks()
+        if type(bound) is list:
+            plan.fill(steps.values, bound)
+            return self.go(plan, steps, context, None)
+        if type(bound) is str:
+            if plan.around is not None and plan.guard is None:  # hooks may mend them; a guard had to see how
+                return self.go(
+                    plan, steps, context, CallInfo(plan, plan.name, self.principal, arguments, context)
+                )
+            error = bound if is_ascii_text(bound) else ArgumentError(bound)
+        return self.finish(plan, steps, context, None, error)
 
     cdef CallContext context_for(self, Plan plan, bint known):
         """Return the context of the call that the message asks for; None if it needs none."""
@@ -426,15 +409,15 @@ cdef class Connection:
         self.context = <PyObject*> context
         return context
 
-    cdef int go(self, Plan plan, Steps* steps, CallContext context) except -1:
-        """The arguments are bound: ask the guard, call the function, and see what has come of it."""
-        cdef CallInfo info = None
+    cdef int go(self, Plan plan, Steps* steps, CallContext context, CallInfo info) except -1:
+        """Ask the guard, call the function, and see what has come of it. The arguments are bound, or `info`
+        has those that do not fit."""
         cdef PyObject* made = NULL
         cdef object result = None
         cdef object error = None
         if context is not None and plan.context_at >= 0:
             steps.values[plan.context_at] = <PyObject*> context
-        if plan.guard is not None or plan.around is not None:
+        if info is None and (plan.guard is not None or plan.around is not None):
             info = info_of_call(plan, self.principal, context, steps.values)
         if plan.guard is not None:
             made = PyObject_CallOneArg(plan.guard, info)
@@ -505,7 +488,7 @@ cdef class Connection:
     cdef int finish(
         self, Plan plan, Steps* steps, CallContext context, object result, object error
     ) except -1:
-        """Write the answer and record the call."""
+        """Write the answer and record the call. `error`: what was raised, or an ArgumentError's text."""
         cdef long long before = self.output.written()
         cdef int64_t returned = ticks() if plan.recorder is not None else 0
         cdef bint used = False
@@ -521,10 +504,18 @@ cdef class Connection:
                 context.keep()
         self.outcome = "ok"
         if error is None:
-            answer(self, plan, steps.id, steps.id_size, steps.modern, result)
-        elif used:
+            if steps.frame == NULL:
+                answer(self, plan, steps.id, steps.id_size, steps.modern, result)
+            elif not self.put_framed(steps, result):
+                self.outcome = self.dispatcher.call_ended(
+                    steps.id[: steps.id_size], plan, result, steps.modern
+                )
+        elif type(error) is str:
+            self.outcome = "invalid"
+            self.put_failure(steps.id, steps.id_size, <str> error, steps.modern)
+        elif used or steps.frame != NULL:
             self.outcome = self.dispatcher.call_failed(
-                steps.id[: steps.id_size], plan.tool, error, steps.modern, context
+                steps.id[: steps.id_size], plan, error, steps.modern, context if used else None
             )
         else:
             self.fail_call_with(plan, steps.id, steps.id_size, steps.modern, error)
@@ -533,6 +524,15 @@ cdef class Connection:
                 self.outcome = "refused"
             self.record(plan, steps, returned, self.output.written() - before)
         return 0
+
+    cdef bint put_framed(self, Steps* steps, object result) except -1:
+        """Answer with a text that a resource or a prompt has returned; False if that is not all there is."""
+        cdef FramedPlan framed = <FramedPlan> steps.frame
+        if type(result) is not str:
+            return False
+        return self.output.put_framed(
+            steps.id, steps.id_size, framed.head, <str> result, framed.tail
+        )
 
     cdef int drop(self, Plan plan, Steps* steps) except -1:
         """Record a call that its client wants no more."""
@@ -545,7 +545,7 @@ cdef class Connection:
         cdef Record* record = plan.recorder.next_record()
         if record == NULL:
             return 0
-        record.kind = TOOL
+        record.kind = plan.kind_code
         record.began = steps.began
         record.bound = steps.bound
         record.allowed = steps.allowed
@@ -553,7 +553,7 @@ cdef class Connection:
         record.written = ticks()
         record.size = size
         return plan.recorder.filled(
-            record, self.outcome, plan.name, steps.id[: steps.id_size], self.principal
+            record, self.outcome, plan.target, steps.id[: steps.id_size], self.principal
         )
 
     cdef int keep_context(self) except -1:
@@ -592,6 +592,8 @@ cdef class Connection:
         """Take new plans, after the tools have changed, and forget lists of the old ones."""
         self.plans = plans
         self.unknown = {}
+        self.resources = {}
+        self.prompts = {}
         self.last = None
         self.known = False
         self.forget_lists()
@@ -623,7 +625,7 @@ cdef class Connection:
         if message.kind_code != REQUEST or message.era != MODERN or message.wants_progress:
             return False
         if message.is_call:
-            if method != b"tools/call" or not is_same(message.tool_name, name):
+            if method != b"tools/call" or not is_same(message.target, name):
                 return False
         elif not (message.is_list and method == b"tools/list"):
             return False
@@ -690,9 +692,7 @@ cdef inline int call_kept(
         return self.fail_call(plan, id, id_size, modern)
     if result == <PyObject*> MISFIT:
         Py_DECREF(<object> result)
-        if known:
-            self.message.take_likely()
-        return self.dispatch()
+        return self.serve(plan, id, id_size, modern, known, NULL)
     if plan.judged:
         self.judge(plan)
     done = answer(self, plan, id, id_size, modern, <object> result)

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 def extend_integers(
@@ -7,3 +8,12 @@ def extend_integers(
 def extend_reals(
     accepted: list[float], values: list[Any], accept: Callable[[Any, bool], float], lenient: bool
 ) -> None: ...
+
+class Binder:
+    """Binds the arguments of a signature, leniently (`Signature.bind`)."""
+
+    def __init__(
+        self, parameters: tuple[Any, ...], missing: Callable[[str, dict[str, Any]], str], words: ModuleType
+    ) -> None: ...
+    def bind(self, arguments: dict[str, Any]) -> list[Any] | str:
+        """Return the values of all parameters in order, a list; or a str that says what does not fit."""

@@ -1,13 +1,15 @@
-"""Converts arrays of numbers that clients wrote as another type: reals and texts for integers, integers and
-texts for reals.
+"""Binds arguments that the call plan could not bind at once, and converts what clients wrote as another type.
 
-An array of the right type is never brought here. One of another may have millions of elements, so each costs
-some ten nanoseconds and no Python; what is neither common nor short goes to `accept`, the one definition of
-which values pass and of the error message for the others (`schema/shapes.py`).
+A `Binder` returns the values of all parameters, or says what is wrong with them. The common cases, right or
+wrong, cost some hundred nanoseconds an argument and no Python. An array of numbers of another type may have
+millions of elements: each costs some ten nanoseconds. What is neither common nor short goes to `accept`, the
+one definition of which values pass and of the error message for the others (`schema/shapes.py`).
 """
 
+from cpython.dict cimport PyDict_GetItem
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_FromDouble
 from cpython.long cimport PyLong_FromDouble, PyLong_FromLongLong
+from cpython.object cimport PyObject
 from libc.math cimport floor
 from libc.string cimport memcpy
 
@@ -19,9 +21,134 @@ cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
 
 cdef double EXACT = 9007199254740992.0  # 2**53: integers below survive the way through a double
+cdef long long LARGEST_SHOWN = 1_000_000_000_000_000_000
 cdef enum:
     LONGEST = 24         # characters of a text that is read here
     MOST_DIGITS = 18     # of an integer that surely fits 64 bits
+    LONGEST_SHOWN = 40   # characters of a text that an error shows
+    SHORT_PROBLEM = 200  # characters that need no cutting
+
+
+cdef class Binder:
+    """Binds the arguments of a signature, leniently (`Signature.bind`)."""
+
+    cdef tuple parameters
+    cdef tuple names
+    cdef bytes kinds             # a letter of KINDS for each parameter
+    cdef object missing
+    cdef object words
+
+    def __init__(self, tuple parameters, missing, words):
+        """`parameters` are `fastrpc.schema.Parameter`; ``missing(name, arguments)`` says what is wrong where
+        a required one is not there. `words` is the module `fastrpc.schema.converters`, which imports this one."""
+        self.parameters = parameters
+        self.words = words
+        self.names = tuple([parameter.name for parameter in parameters])
+        self.kinds = bytes([KINDS.get(parameter.kind, c"?") for parameter in parameters])
+        self.missing = missing
+
+    def bind(self, dict arguments):
+        """Return the values of all parameters in order, a list; or a str that says what does not fit."""
+        cdef list values = []
+        cdef list problems = None
+        cdef PyObject* found
+        cdef object value
+        cdef str name
+        cdef str problem
+        cdef Py_ssize_t at
+        for at in range(len(self.names)):
+            name = self.names[at]
+            found = PyDict_GetItem(arguments, name)
+            problem = value = None
+            if found != NULL and is_exact(self.kinds[at], <object> found):
+                value = <object> found
+            elif found != NULL:
+                problem = wrong(self.kinds[at], <object> found)
+                if problem is not None:
+                    problem = f"{name}: expected {problem}, got {self.shown(<object> found)}"
+                else:
+                    try:
+                        value = self.parameters[at].accept(<object> found)
+                    except self.words.Mismatch as mismatch:
+                        problem = mismatch.of(name)
+            elif self.parameters[at].required:
+                problem = self.missing(name, arguments)
+            else:
+                value = self.parameters[at].default
+            if problem is None:
+                values.append(value)
+            elif problems is None:
+                problems = [problem]
+            else:
+                problems.append(problem)
+        if problems is None:
+            return values
+        problem = problems[0]
+        if len(problems) == 1 and len(problem) <= SHORT_PROBLEM:
+            return problem
+        return self.words.text_of_problems(problems)
+
+    cdef str shown(self, object value):
+        """Return a value as an error shows it (`shorten`)."""
+        cdef Py_ssize_t at
+        cdef unsigned char letter
+        cdef int overflow = 0
+        cdef type kind = type(value)
+        if kind is list:
+            return "an array" if value else "an empty array"
+        if kind is dict:
+            return "an object" if value else "an empty object"
+        if kind is int and -LARGEST_SHOWN < PyLong_AsLongLongAndOverflow(value, &overflow) < LARGEST_SHOWN:
+            return str(value)
+        if kind is not str or not PyUnicode_IS_COMPACT_ASCII(value) or len(<str> value) > LONGEST_SHOWN:
+            return self.words.shorten(value)
+        for at in range(len(<str> value)):
+            letter = PyUnicode_1BYTE_DATA(value)[at]
+            if letter < 0x20 or letter == c'"' or letter == 0x7F:
+                return self.words.shorten(value)
+        return f'"{<str> value}"'
+
+
+cdef dict KINDS = {"str": c"s", "int": c"i", "float": c"f", "bool": c"b", "json": c"*"}
+
+
+cdef inline bint is_exact(char kind, object value) noexcept:
+    """Does a value pass as it is, at a glance?"""
+    if kind == c"s":
+        return type(value) is str
+    if kind == c"i":
+        return type(value) is int
+    if kind == c"f":
+        return type(value) is float
+    if kind == c"b":
+        return type(value) is bool
+    return kind == c"*"
+
+
+cdef inline str wrong(char kind, object value):
+    """Return what was expected where that is plain; None where `accept` has to look."""
+    if value is None or (type(value) is str and not is_word(value)):
+        return None
+    if kind == c"s":
+        return "string"
+    if kind == c"i":
+        return None if type(value) is float else "integer"
+    if kind == c"f":
+        return None if type(value) is int else "number"
+    return None
+
+
+cdef bint is_word(object text) noexcept:
+    """Is there a letter in it that no number has?"""
+    cdef Py_ssize_t at
+    cdef unsigned char letter
+    if not PyUnicode_IS_COMPACT_ASCII(text):
+        return False
+    for at in range(min(PyUnicode_GET_LENGTH(text), LONGEST)):
+        letter = PyUnicode_1BYTE_DATA(text)[at] | 0x20
+        if c"a" <= letter <= c"z" and letter != c"e":
+            return True
+    return False
 
 
 def extend_integers(list accepted, list values, accept, bint lenient):

@@ -48,6 +48,9 @@ cdef class Output:
         const char* tail,
         Py_ssize_t tail_size,
     ) except -1
+    cdef bint put_framed(
+        self, const char* id, Py_ssize_t id_size, bytes head, str text, bytes tail
+    ) except -1
     cdef bint put_texts(
         self, const char* id, Py_ssize_t id_size, list parts, const char* tail, Py_ssize_t tail_size
     ) except -1

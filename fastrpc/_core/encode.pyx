@@ -260,6 +260,28 @@ cdef class Output:
         self.put(error, size)
         return self.put(b"}\n", 2)
 
+    cdef bint put_framed(
+        self, const char* id, Py_ssize_t id_size, bytes head, str text, bytes tail
+    ) except -1:
+        """Answer with one text between a head, which follows the id, and a tail, newline and all.
+
+        Returns False, with nothing written, for a text that is none: it holds half a surrogate pair.
+        """
+        cdef Py_ssize_t held = self.end - self.start
+        self.put(OPEN, OPEN_SIZE)
+        self.put(id, id_size)
+        self.put(<char*> head, len(head))
+        try:
+            put_quoted(self, text)
+        except UnicodeEncodeError:
+            self.end = self.start + held
+            return False
+        except BaseException:
+            self.end = self.start + held
+            raise
+        self.put(<char*> tail, len(tail))
+        return True
+
     cdef bint put_texts(
         self, const char* id, Py_ssize_t id_size, list parts, const char* tail, Py_ssize_t tail_size
     ) except -1:

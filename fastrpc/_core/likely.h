@@ -1,4 +1,5 @@
-/* The strict pass: reads the likely line, a tools/call with plain arguments, in one walk.
+/* The strict pass: reads the likely line, a tools/call (or prompts/get, resources/read) with plain arguments,
+ * in one walk.
  *
  * It stands in front of simdjson and never judges: it either knows the whole line to be right and has
  * every part of it, or it hands the line over untouched. It is sure of objects whose keys have no
@@ -184,16 +185,19 @@ static inline const char *fastrpc_arguments(const char *at, struct fastrpc_call 
 static inline const char *fastrpc_params(
     const char *at, const char *line_end, struct fastrpc_call *call, const char *meta, Py_ssize_t meta_size
 ) {
+    int is_uri;
     if (*at != '{') { return NULL; }
     at = fastrpc_space(at + 1);
     while (*at != '}') {
         const char *key, *end;
         Py_ssize_t size;
         if (!(at = fastrpc_key(at, &key, &size))) { return NULL; }
-        if (size == 4 && memcmp(key, "name", 4) == 0) {
+        is_uri = size == 3 && memcmp(key, "uri", 3) == 0;
+        if (is_uri || (size == 4 && memcmp(key, "name", 4) == 0)) {
             if (call->name || *at != '"' || !(end = fastrpc_string(at + 1))) { return NULL; }
             call->name = at + 1;
             call->name_size = end - call->name;
+            call->has_uri = is_uri;
             at = end + 1;
         } else if (size == 9 && memcmp(key, "arguments", 9) == 0) {
             if (call->has_arguments || !(at = fastrpc_arguments(at, call))) { return NULL; }
@@ -211,15 +215,24 @@ static inline const char *fastrpc_params(
     return call->name ? at + 1 : NULL;
 }
 
+static inline const char *fastrpc_method(const char *at, struct fastrpc_call *call) {
+    call->method = at + 1;
+    if (memcmp(at, "\"tools/call\"", 12) == 0) { return at + (call->method_size = 10) + 2; }
+    if (memcmp(at, "\"prompts/get\"", 13) == 0) { return at + (call->method_size = 11) + 2; }
+    if (memcmp(at, "\"resources/read\"", 16) == 0) { return at + (call->method_size = 14) + 2; }
+    return NULL;
+}
+
 /* Read a line; 1 if it is such a call and all of it is in `call`, 0 to hand it over. */
 static inline int fastrpc_read_likely(
     const char *line, Py_ssize_t size, const char *meta, Py_ssize_t meta_size, struct fastrpc_call *call
 ) {
-    int version = 0, method = 0, params = 0;
+    int version = 0, params = 0;
     const char *at = line, *key;
     Py_ssize_t key_size;
     call->id = call->name = NULL;
-    call->has_arguments = call->has_meta = call->count = 0;
+    call->has_arguments = call->has_meta = call->has_uri = call->count = 0;
+    call->method = NULL;
     if (*at != '{') { return 0; }
     at = fastrpc_space(at + 1);
     while (*at != '}') {
@@ -227,8 +240,7 @@ static inline int fastrpc_read_likely(
         if (key_size == 2 && memcmp(key, "id", 2) == 0) {
             if (call->id || !(at = fastrpc_id(at, call))) { return 0; }
         } else if (key_size == 6 && memcmp(key, "method", 6) == 0) {
-            if (method++ || memcmp(at, "\"tools/call\"", 12) != 0) { return 0; }
-            at += 12;
+            if (call->method || !(at = fastrpc_method(at, call))) { return 0; }
         } else if (key_size == 6 && memcmp(key, "params", 6) == 0) {
             if (params++ || !(at = fastrpc_params(at, line + size, call, meta, meta_size))) { return 0; }
         } else if (key_size == 7 && memcmp(key, "jsonrpc", 7) == 0) {
@@ -239,7 +251,8 @@ static inline int fastrpc_read_likely(
         }
         if (!(at = fastrpc_next(at))) { return 0; }
     }
-    return version && method && params && call->id && fastrpc_space(at + 1) == line + size;
+    if (!version || !call->method || !params || !call->id || fastrpc_space(at + 1) != line + size) { return 0; }
+    return *call->method == 'r' ? call->has_uri && !call->has_arguments : !call->has_uri;
 }
 
 /* Are the next bytes the shape's? Both can be read up to 63 bytes further. */
@@ -323,6 +336,9 @@ static inline void fastrpc_learn_shape(
         memcpy(bytes, at, (size_t)length);
         if (call->name >= at && call->name < from) {
             shape->call.name = fastrpc_moved(call->name, at, bytes);
+        }
+        if (call->method >= at && call->method < from) {
+            shape->call.method = fastrpc_moved(call->method, at, bytes);
         }
         if (value <= call->count && !is_id) {
             shape->call.arguments[next].key = fastrpc_moved(call->arguments[next].key, at, bytes);

@@ -51,7 +51,9 @@ cdef class Message:
     cdef bint is_call            # tools/call with a name and, if any, an object of arguments
     cdef bint is_list            # tools/list from its beginning
     cdef bint is_ping            # without params
-    cdef Slice tool_name
+    cdef bint is_read            # resources/read with a URI
+    cdef bint is_prompt          # prompts/get with a name and, if any, an object of arguments
+    cdef Slice target            # the name of the tool or the prompt, or the URI
     cdef bint has_arguments
     cdef bint resumes            # params have a requestState, or answers to what the server has asked
     cdef bint has_params
@@ -72,12 +74,13 @@ cdef class Message:
     cdef bint next_argument(self, Argument* argument) noexcept
     cdef str argument_str(self)
     cdef object argument_value(self)
+    cdef dict arguments(self)
 
     cdef const char* keep(self, bytes line) except NULL
     cdef Py_ssize_t read_known(self, const char* line, const char* limit) noexcept
     cdef bint learn(self) noexcept
     cdef void take_likely(self) noexcept
-    cdef str tool(self)
+    cdef str target_str(self)
     cdef int read_whole(self) except -1
     cdef int remember_meta(self, Py_ssize_t position) except -1
     cdef int grow(self, Py_ssize_t capacity) except -1

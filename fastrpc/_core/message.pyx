@@ -188,12 +188,14 @@ cdef class Message:
         self.code = 0
         self.id.data = self.call.id
         self.id.size = self.call.id_size
-        self.method_name.data = "tools/call"
-        self.method_name.size = 10
-        self.is_call = True
+        self.method_name.data = self.call.method
+        self.method_name.size = self.call.method_size
+        self.is_call = self.call.method[0] == c"t"
+        self.is_prompt = self.call.method[0] == c"p"
+        self.is_read = self.call.method[0] == c"r"
         self.is_list = self.is_ping = self.wants_progress = self.resumes = False
-        self.tool_name.data = self.call.name
-        self.tool_name.size = self.call.name_size
+        self.target.data = self.call.name
+        self.target.size = self.call.name_size
         self.has_arguments = self.call.has_arguments
         self.era = self.call.era
 
@@ -205,7 +207,7 @@ cdef class Message:
         self.likely = False
         self.id.data = NULL
         self.method_name.data = NULL
-        self.is_call = self.is_list = self.is_ping = self.has_arguments = False
+        self.is_call = self.is_list = self.is_ping = self.is_read = self.is_prompt = self.has_arguments = False
         self.wants_progress = self.resumes = False
         self.has_params = self.has_meta = False
         self.era = LEGACY
@@ -247,7 +249,7 @@ cdef class Message:
         """Refuse a message that would become too many Python objects. What wants no answer is ignored."""
         if simdjson.containers_of(inside(self).parser, self.line.data) <= MAX_CONTAINERS:
             return 0
-        self.is_call = self.is_list = False
+        self.is_call = self.is_list = self.is_read = self.is_prompt = False
         if self.kind_code == NOTIFICATION or self.kind_code == RESPONSE:
             self.kind_code = IGNORED
         elif self.kind_code == REQUEST or self.kind_code == BATCH:
@@ -262,14 +264,11 @@ cdef class Message:
 
     cdef int read_envelope(self) except -1:
         cdef simdjson.Members member
-        cdef simdjson.Element version
-        cdef simdjson.Element id_value
-        cdef simdjson.Element method
+        cdef simdjson.Element version, id_value, method
         cdef unsigned int seen = 0
         cdef unsigned int bit
         cdef unsigned int repeated = 0
-        cdef Py_ssize_t position = 0
-        cdef Py_ssize_t id_position = 0
+        cdef Py_ssize_t position = 0, id_position = 0
         self.params_position = 0
         member.begin(inside(self).root)
         while member.next():
@@ -337,13 +336,12 @@ cdef class Message:
     cdef int read_params(self, bint present) except -1:
         """Find name, arguments and _meta in the params."""
         cdef simdjson.Members member
-        cdef simdjson.Element name
+        cdef simdjson.Element name, uri
         cdef unsigned int seen = 0
         cdef unsigned int bit
         cdef unsigned int repeated = 0
-        cdef bint is_call
-        cdef Py_ssize_t position = 0
-        cdef Py_ssize_t meta_position = 0
+        cdef bint has_uri = False
+        cdef Py_ssize_t position = 0, meta_position = 0
         self.has_params = present
         self.has_meta = False
         self.is_list = same(self.method_name.data, self.method_name.size, "tools/list", 10)
@@ -359,6 +357,10 @@ cdef class Message:
                 if memcmp(member.key, "name", 4) == 0:
                     bit = SEEN_NAME
                     name = member.value
+            elif member.key_size == 3:
+                if memcmp(member.key, "uri", 3) == 0:
+                    has_uri = True
+                    uri = member.value
             elif member.key_size == 6:
                 if memcmp(member.key, "cursor", 6) == 0:
                     self.is_list = False
@@ -385,11 +387,15 @@ cdef class Message:
             self.read_meta()
             if self.era != OTHER and not self.wants_progress and self.marked is None:
                 self.remember_meta(meta_position)
-        is_call = same(self.method_name.data, self.method_name.size, "tools/call", 10)
-        if is_call and seen & SEEN_NAME and simdjson.kind_of(name) == c'"':
-            simdjson.text_of(name, &self.tool_name.data, &self.tool_name.size)
+        if seen & SEEN_NAME and simdjson.kind_of(name) == c'"':
             self.has_arguments = (seen & SEEN_ARGUMENTS) != 0
-            self.is_call = not self.has_arguments or simdjson.kind_of(inside(self).arguments) == c"{"
+            if not self.has_arguments or simdjson.kind_of(inside(self).arguments) == c"{":
+                self.is_call = same(self.method_name.data, self.method_name.size, "tools/call", 10)
+                self.is_prompt = same(self.method_name.data, self.method_name.size, "prompts/get", 11)
+                simdjson.text_of(name, &self.target.data, &self.target.size)
+        elif has_uri and simdjson.kind_of(uri) == c'"':
+            self.is_read = same(self.method_name.data, self.method_name.size, "resources/read", 14)
+            simdjson.text_of(uri, &self.target.data, &self.target.size)
         return 0
 
     cdef int refuse_params(self, const char* complaint, int code) except -1:
@@ -505,11 +511,11 @@ cdef class Message:
         self.line.size = size + marks
         self.code = 0
         self.judge()
-        self.is_call = self.is_list = False
+        self.is_call = self.is_list = self.is_read = self.is_prompt = False
         return 0
 
-    cdef str tool(self):
-        return make_str(self.tool_name.data, self.tool_name.size)
+    cdef str target_str(self):
+        return make_str(self.target.data, self.target.size)
 
     # --- what a call plan asks for ------------------------------------------------------------------
 
@@ -555,6 +561,20 @@ cdef class Message:
                 return found.integer
             return None if found.type == c"n" else found.integer != 0
         return large_to_python(inside(self).argument.value, self.line.size)
+
+    cdef dict arguments(self):
+        """Make a dict of the arguments of a call."""
+        cdef Argument argument
+        cdef dict found
+        if not self.has_arguments:
+            return {}
+        if not self.likely:
+            return large_to_python(inside(self).arguments, self.line.size)
+        found = {}
+        self.begin_arguments()
+        while self.next_argument(&argument):
+            found[make_str(argument.key, argument.key_size)] = self.argument_value()
+        return found
 
     # --- for Python -----------------------------------------------------------------------------------
 

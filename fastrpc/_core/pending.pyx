@@ -15,7 +15,7 @@ from libc.string cimport memchr
 from fastrpc._core.connection cimport CALL_ENDED, CALL_RAISED, CALL_WAITS, Connection, Steps
 from fastrpc._core.context cimport CallContext
 from fastrpc._core.encode cimport ID_ROOM
-from fastrpc._core.plan cimport Plan
+from fastrpc._core.plan cimport FramedPlan, Plan
 from fastrpc._core.task cimport CANCELLED, PENDING, CallTask, begun, forget
 
 from fastrpc import forks
@@ -23,13 +23,14 @@ from fastrpc.errors import CallTimeout, ToolError
 
 
 cdef class PendingCall:
-    """A call of a tool that waits. Stands among the requests in flight, as their request and its call."""
+    """A call that waits. Stands among the requests in flight, as their request and its call."""
 
     cdef Connection connection
     cdef Plan plan
     cdef CallTask task
     cdef readonly bytes id               # its JSON text
     cdef object key                      # by which it is looked up
+    cdef FramedPlan frame                # of a resource or a prompt
     cdef bytes roomy_id                  # with ID_ROOM readable bytes
     cdef bint modern
     cdef bint ended                      # for the client
@@ -94,6 +95,7 @@ cdef class PendingCall:
         steps.id_size = len(self.id)
         steps.modern = self.modern
         steps.refused = False
+        steps.frame = NULL if self.frame is None else <PyObject*> self.frame
         steps.began = self.began
         steps.bound = self.bound
         steps.allowed = self.allowed
@@ -149,6 +151,8 @@ cdef int wait(Connection connection, Plan plan, Steps* steps, CallTask task) exc
     call.id = steps.id[: steps.id_size]
     call.roomy_id = call.id if steps.id_size >= ID_ROOM else steps.id[:ID_ROOM]
     call.modern = steps.modern
+    if steps.frame != NULL:
+        call.frame = <FramedPlan> steps.frame
     call.began = steps.began
     call.bound = steps.bound
     call.allowed = steps.allowed

@@ -15,10 +15,16 @@ cdef extern from "Python.h":
     ctypedef PyObject* (*vectorcallfunc)(
         PyObject* function, PyObject** arguments, size_t count, PyObject* names
     )
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
 
 cdef class Plan:
     cdef readonly object tool            # what was registered; passed on, never looked into here
     cdef readonly str name
+    cdef readonly str kind               # tool, resource, prompt, completion
+    cdef int kind_code                   # the recorder's
+    cdef readonly str target             # what calls name: the tool or the prompt, or the URI
+    cdef readonly object encoder         # makes the results that the connection does not write by itself
+    cdef bint texts_only                 # every argument is a string
     cdef bytes name_text
     cdef Py_ssize_t context_at           # the place of its Context among its positional parameters, or -1
     cdef type context_kind               # the class of the Context of its calls; None: they need none
@@ -43,6 +49,8 @@ cdef class Plan:
     cdef readonly bint is_async          # calling it gives a coroutine
     cdef readonly bint stepped           # makes a coroutine that the connection may begin
     cdef readonly bint judged            # inline or not by its record (run="auto")
+    cdef object binder                   # of the tool's signature, once something has not fitted plainly
+    cdef readonly bint binds_whole       # no argument may be bound without the others
     cdef readonly int form               # of a plain value that it returns; -1: the dispatcher decides
     cdef object exact                    # the type of such a value, or None: any
     cdef object check                    # says whether it is what was promised, or None: it is
@@ -56,10 +64,26 @@ cdef class Plan:
     cdef int bind(self, Message message, const uint8_t* order, PyObject** values) noexcept
     cdef PyObject* invoke(self, PyObject** values) noexcept
     cdef void release(self, PyObject** values) noexcept
+    cdef object bind_leniently(self, dict arguments)
+    cdef void fill(self, PyObject** values, list bound) noexcept
     cdef bint order_of(self, const Call* call, uint8_t* order) noexcept
     cdef PyObject* call_known(self, const Call* call, const uint8_t* order) noexcept
     cdef void note_call(self, int64_t nanoseconds) noexcept
+    cdef str failure_text(self, object error)
+    cdef int count_failure(self, object error) except -1
     cdef Py_ssize_t index_of(self, Argument* argument, Py_ssize_t expected) noexcept
     cdef bint is_key(self, Argument* argument, Py_ssize_t at) noexcept
 
 cdef object MISFIT
+
+
+cdef class FramedPlan:
+    # The plan of a resource or a prompt, and what stands around a text that it returns, in one version.
+    cdef Plan plan
+    cdef bint modern
+    cdef bytes head              # from the comma behind the id to the colon in front of the text
+    cdef bytes tail              # all that follows the text, newline and all
+
+
+cdef inline bint is_ascii_text(object value) noexcept:
+    return type(value) is str and PyUnicode_IS_COMPACT_ASCII(value)

@@ -17,6 +17,14 @@ class Plan:
     @property
     def name(self) -> str: ...
     @property
+    def kind(self) -> str: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def encoder(self) -> Any: ...
+    @property
+    def is_bindable(self) -> bool: ...
+    @property
     def inline(self) -> bool: ...
     @property
     def straight(self) -> bool:
@@ -27,6 +35,8 @@ class Plan:
     def stepped(self) -> bool: ...
     @property
     def is_async(self) -> bool: ...
+    @property
+    def binds_whole(self) -> bool: ...
     @property
     def needs_context(self) -> bool:
         """Whether its calls have a Context: for the function, the guard or the hooks."""
@@ -56,9 +66,18 @@ class Plan:
         exact: type | None = None,
         check: Callable[[Any], bool] | None = None,
         is_async: bool = False,
+        binds_whole: bool = False,
+        kind: str = "tool",
+        target: str | None = None,
+        encoder: Any = None,
         guard: Callable[[Any], Any] | None = None,
         around: Callable[[Any], Any] | None = None,
         recorder: Recorder | None = None,
     ) -> None: ...
     def note(self, nanoseconds: int) -> None:
         """Record how long a call took, wherever `inline` let it run."""
+
+class FramedPlan:
+    """The plan of a resource or a prompt, and what stands around a text that it returns, in one version."""
+
+    def __init__(self, plan: Plan, head: bytes, tail: bytes, modern: bool) -> None: ...

@@ -3,8 +3,9 @@
 A tool whose parameters are plain (str, int, float, bool, object, array, any JSON) and positional is
 bound straight from the parser into a vector on the stack and called by vectorcall: no dict, no tuple, no
 method look-up.
-Whatever does not fit at once (a string for an integer, a missing argument) is not judged here: call()
-returns MISFIT and the dispatcher binds again, leniently and with words (`fastrpc.schema`).
+Whatever does not fit at once (a string for an integer, a missing argument, a type of the author's own) is not
+judged here: call() returns MISFIT and the connection binds again, leniently and with words
+(`fastrpc.schema.Signature.binder`).
 
 A plan also keeps the record by which a synchronous tool earns its place on the loop's thread
 (run="auto"): 16 calls in a row within 200 µs prove it, one inline call over 1 ms sends it back.
@@ -17,6 +18,14 @@ from libc.string cimport memcmp, memcpy
 from fastrpc._core.call cimport Call, CallArgument
 from fastrpc._core.encode cimport FORM_TEXT
 from fastrpc._core.message cimport Argument, str_of
+
+from time import monotonic
+
+from fastrpc._core.recorder import KIND_CODES
+from fastrpc.errors import ArgumentError, FastrpcError, ToolError
+
+cdef extern from "raised.h":
+    int place_of "fastrpc_place_of"(object error, PyObject** code)
 
 cdef extern from "Python.h":
     PyObject* PyObject_Vectorcall(PyObject* function, PyObject** arguments, size_t count, PyObject* names)
@@ -34,6 +43,7 @@ cdef enum:
 
 cdef dict KINDS = {
     "str": c'"', "int": c"l", "float": c"d", "bool": c"t", "object": c"{", "array": c"[", "json": c"*",
+    "checked": c"?",  # what no value has: its converter looks at each
 }
 
 REQUIRED = object()              # stands for the default of a parameter that has none
@@ -62,6 +72,10 @@ cdef class Plan:
         exact=None,
         check=None,
         bint is_async=False,
+        bint binds_whole=False,
+        str kind="tool",
+        str target=None,
+        encoder=None,
         guard=None,
         around=None,
         recorder=None,
@@ -77,7 +91,10 @@ cdef class Plan:
         `exact`, where it is given, and `check`, where it is given, says that they keep the output schema; it
         must not raise.
 
-        `is_async`: calling gives a coroutine. The slots: ``guard(call)`` decides about a call whose arguments
+        `is_async`: calling gives a coroutine. `binds_whole`: the handler's signature judges all arguments
+        together, so that none is bound here. `kind` is tool,
+        resource, prompt or completion; `target` what calls name, `name` if it is not given; `encoder` a
+        `fastrpc.engine.ports.ResultEncoder`. The slots: ``guard(call)`` decides about a call whose arguments
         are bound; ``around(call)`` calls the function in the connection's place; both are handed a
         `CallInfo`. `recorder` gets a record of each call.
         """
@@ -85,6 +102,11 @@ cdef class Plan:
         cdef bytes key
         self.tool = tool
         self.name = name
+        self.kind = kind
+        self.kind_code = KIND_CODES[kind]
+        self.target = name if target is None else target
+        self.encoder = encoder
+        self.texts_only = kind == "prompt"
         self.name_text = name.encode()
         self.function = function
         # A Python function's own entry, without the checks on the way to it.
@@ -116,13 +138,24 @@ cdef class Plan:
         self.exact = exact
         self.check = check
         self.is_async = is_async
+        self.binds_whole = binds_whole
         self.guard = guard
         self.around = around
         self.recorder = recorder
         self.is_bare = (
-            self.count >= 0 and context_at < 0 and guard is None and around is None and recorder is None
+            self.count >= 0
+            and not binds_whole
+            and context_at < 0
+            and guard is None
+            and around is None
+            and recorder is None
         )
         self.straight = self.is_bare and inline
+
+    @property
+    def is_bindable(self):
+        """Whether compiled code can bind its arguments."""
+        return self.count >= 0
 
     @property
     def needs_context(self):
@@ -167,6 +200,8 @@ cdef class Plan:
         cdef int fits
         for at in range(self.count + 1):
             values[at] = NULL
+        if self.binds_whole:
+            return 0
         if order != NULL:
             fits = bind_known(self, message.call, order, values)
         else:
@@ -192,6 +227,20 @@ cdef class Plan:
         for at in range(self.count + 1):
             if at != self.context_at:
                 Py_XDECREF(values[at])
+
+    cdef object bind_leniently(self, dict arguments):
+        """Return the values of all parameters, a list; or a str that says what does not fit."""
+        if self.binder is None:
+            self.binder = self.tool.signature.binder
+        return self.binder(arguments)
+
+    cdef void fill(self, PyObject** values, list bound) noexcept:
+        """Put values that were bound elsewhere where bind() puts them, in the place of what it has bound."""
+        cdef Py_ssize_t at
+        self.release(values)
+        for at in range(self.count):
+            Py_INCREF(bound[at])
+            values[at + (0 <= self.context_at <= at)] = <PyObject*> bound[at]
 
     cdef bint order_of(self, const Call* call, uint8_t* order) noexcept:
         """Say which parameter each argument of such a call is, and behind them which get their defaults.
@@ -282,6 +331,75 @@ cdef class Plan:
         self.inline = self.quick >= PROOF
         self.straight = self.is_bare and self.inline
 
+    # --- what the function raises -------------------------------------------------------------------------
+
+    cdef str failure_text(self, object error):
+        """Return the text of the result that tells of an error; None: the dispatcher makes the result."""
+        cdef type kind = type(error)
+        cdef object text
+        if kind is ToolError or kind is ArgumentError:
+            arguments = error.args
+            text = arguments[0] if len(<tuple> arguments) == 1 else None
+            return text if is_ascii_text(text) else None
+        if not isinstance(error, Exception) or isinstance(error, FastrpcError):
+            return None
+        name = kind.__name__
+        text = str(error)
+        if not (is_ascii_text(name) and is_ascii_text(text)):
+            return None
+        if failures is None:
+            prepare_for_failures()
+        self.count_failure(error)
+        if not none_in(text):
+            text = masked(text)
+        return f"{name}: {text}" if text else name
+
+    cdef int count_failure(self, object error) except -1:
+        """Have an unexpected exception logged; one like the last of the tool is only counted, here."""
+        cdef PyObject* code
+        cdef int instruction = place_of(error, &code)
+        if (
+            code != NULL
+            and code == <PyObject*> self.failed_code
+            and instruction == self.failed_at
+            and type(error) is self.failed_type
+            and monotonic() < self.failed_place.due
+        ):
+            self.failed_place.count += 1
+            return 0
+        self.failed_place = failures.report(self.tool, error)
+        if code == NULL or is_own((<object> code).co_filename):  # the place is another frame's
+            self.failed_code = None
+        else:
+            self.failed_code = <object> code
+        self.failed_at = instruction
+        self.failed_type = type(error)
+        return 0
+
+
+cdef class FramedPlan:
+    def __init__(self, Plan plan, bytes head, bytes tail, bint modern):
+        self.plan = plan
+        self.head = head
+        self.tail = tail
+        self.modern = modern
+
+
+cdef object failures = None      # `fastrpc.tracebacks`, once something has failed: `redaction` costs some ms
+cdef object is_own = None
+cdef object masked = None
+cdef object none_in = None
+
+
+cdef int prepare_for_failures() except -1:
+    global failures, is_own, masked, none_in
+    from fastrpc import diagnostics, redaction, tracebacks
+
+    is_own = diagnostics.is_own
+    masked, none_in = redaction.masked, redaction.secrets.none_in
+    failures = tracebacks
+    return 0
+
 
 cdef inline PyObject* new_value(Plan plan, Py_ssize_t at, const CallArgument* argument) noexcept:
     """A reference to the argument's value for a parameter; NULL where it does not fit plainly, or raises."""
@@ -346,6 +464,8 @@ cdef int bind_message(Plan plan, Message message, PyObject** values) except -1:
         while message.next_argument(&argument):
             at = plan.index_of(&argument, expected)
             if at < 0:
+                if plan.texts_only and argument.type != c'"':
+                    return 0
                 continue
             expected = at + 1
             if argument.type == c"n" and plan.nullable[at]:

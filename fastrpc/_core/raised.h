@@ -6,7 +6,7 @@
 #include <frameobject.h>
 
 /* Take the exception that is set: a new reference, its traceback in it. */
-static PyObject* fastrpc_take_raised(void) {
+static inline PyObject* fastrpc_take_raised(void) {
 #if PY_VERSION_HEX >= 0x030C0000
     return PyErr_GetRaisedException();
 #else
@@ -24,7 +24,7 @@ static PyObject* fastrpc_take_raised(void) {
 
 /* Find the innermost frame: return its instruction that raised, and set its code, a reference that the error
    holds; -1, and NULL, where there is no frame. */
-static int fastrpc_place_of(PyObject* error, PyObject** code) {
+static inline int fastrpc_place_of(PyObject* error, PyObject** code) {
     PyTracebackObject* at = (PyTracebackObject*)PyException_GetTraceback(error);
     int instruction = -1;
     *code = NULL;

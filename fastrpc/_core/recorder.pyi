@@ -5,6 +5,9 @@ from collections.abc import Callable
 OUTCOMES: tuple[str, ...]
 """What a call may have ended with, as its client saw it."""
 
+KIND_CODES: dict[str, int]
+"""The kinds of calls, as records hold them."""
+
 def ticks() -> int:
     """Return the time in ticks, as records have it."""
 

@@ -30,7 +30,7 @@ OUTCOMES = (
 )
 cdef tuple KINDS = ("tool", "resource", "prompt", "completion")
 cdef dict CODES = {outcome: code for code, outcome in enumerate(OUTCOMES)}
-cdef dict KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
+KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
 
 
 def ticks():

@@ -10,13 +10,13 @@ from __future__ import annotations
 from fastrpc import forks
 from fastrpc._core.encode import TEXT_FORM
 from fastrpc._core.recorder import ticks
-from fastrpc.engine.call import Call, complaint_of, outcome_of, outcome_of_value, questions_of
+from fastrpc.engine.call import Call, outcome_of, questions_of
+from fastrpc.engine.known_answers import remember_unknown
 from fastrpc.engine.messages import key_of
 from fastrpc.engine.outbound import OutboundMessages
 from fastrpc.engine.request import RUNNING, WAITING, Request
 from fastrpc.engine.results import error_object
 from fastrpc.errors import (
-    LONGEST_EXCERPT,
     BatchTooLarge,
     InternalError,
     InvalidParams,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 RECORDED = {"tools/call": "tool", "resources/read": "resource", "prompts/get": "prompt"}
 """The methods that call what users wrote, and what they call."""
-UNKNOWN_KEPT = 64
+CALLED_BY = {kind: method for method, kind in RECORDED.items()}
 
 
 class Dispatcher(OutboundMessages):
@@ -108,39 +108,49 @@ class Dispatcher(OutboundMessages):
     def line_too_long(self) -> None:
         self._answer_error(b"null", ParseError("Parse error: a line longer than the limit"), None)
 
-    def call_ended(self, id: bytes, tool: Any, result: Any, modern: bool) -> str:
-        """An inline call has returned something that is more than a plain value; return its outcome."""
-        results, version = self.runtime.results, self._version_of(modern)
+    def call_ended(self, id: bytes, plan: Plan, result: Any, modern: bool) -> str:
+        """A call has returned something that is more than a plain value; return its outcome."""
+        request = self._request_of_plan(id, plan, modern)
         try:
-            encoded = results.of(tool, result, version)
-            outcome = outcome_of_value(result)
+            encoded = plan.encoder.encode(request, plan.tool, result)
         except BaseException as error:
-            encoded = results.failure(complaint_of(tool, error), version)
-            outcome = outcome_of(error)
+            return self._answer_failure(id, request, plan, error)
         self._answer(id, encoded, None)
-        return outcome
+        return request.outcome or "ok"
+
+    def binding_failed(self, error: BaseException) -> ProtocolError:
+        """A type's own reading of an argument has failed; return what the client is told."""
+        self.leave_if_forked(error)
+        return own_fault("tools/call", error)
 
     def call_failed(
-        self, id: bytes, tool: Any, error: BaseException, modern: bool, context: Context | None = None
+        self, id: bytes, plan: Plan, error: BaseException, modern: bool, context: Context | None = None
     ) -> str:
         """An inline call has raised; a `context` is given if it was used. Return the call's outcome."""
         self.leave_if_forked(error)
+        request = self._request_of_plan(id, plan, modern) if context is None else _request_of(context)
+        return self._answer_failure(id, request, plan, error)
+
+    def _answer_failure(self, id: bytes, request: Request, plan: Plan, error: BaseException) -> str:
+        """Answer a call of the connection's with the result, or the error, that tells of a failure."""
         try:
-            if context is not None:
-                result = self._failure(_request_of(context), tool, error)
-            elif isinstance(error, ProtocolError):
-                raise error
-            else:
-                version = self._version_of(modern)
-                result = self.runtime.results.failure(complaint_of(tool, error), version)
+            result = self._failure(request, plan.tool, error)
         except ProtocolError as problem:
             self._answer_error(id, problem, None)
-            return problem.outcome
+            return request.outcome if request.outcome == "refused" else problem.outcome
         except BaseException as problem:  # str(error) has raised
-            self._answer_error(id, own_fault("tools/call", problem), None)
+            self._answer_error(id, own_fault(request.method, problem), None)
             return InternalError.outcome
         self._answer(id, result, None)
-        return outcome_of(error)
+        return request.outcome
+
+    def _request_of_plan(self, id: bytes, plan: Plan, modern: bool) -> Request:
+        """Return a request for a call that the connection has made by itself, as encoders need it."""
+        member = "uri" if plan.kind == "resource" else "name"
+        request = Request(self, id, CALLED_BY[plan.kind], {member: plan.target}, None)
+        request.version = self._version_of(modern)
+        request.encoder = plan.encoder
+        return request
 
     @staticmethod
     def key_of(id: bytes) -> bytes:
@@ -190,7 +200,7 @@ class Dispatcher(OutboundMessages):
         message.read(line)
         request = Request.of(self, message, None)
         request.version = self.session.version_of(request.method, request.params)
-        request.encoder = self.runtime.features.TOOL_RESULTS
+        request.encoder = plan.encoder
         call = Call(self, request, plan, [], context)
         call.thread = self.thread
         call.state = RUNNING
@@ -225,6 +235,8 @@ class Dispatcher(OutboundMessages):
         connection = self.connection
         connection.open = self.session.version is not None
         connection.structured = self.session.version in STRUCTURED
+        connection.resources.clear()  # what is kept is of one version
+        connection.prompts.clear()
         if connection.plans is not self.runtime.plans:
             connection.take_plans(self.runtime.plans)
 
@@ -416,18 +428,9 @@ class Dispatcher(OutboundMessages):
         plan = plans.get(name)
         if plan is None:
             error = UnknownName(f"Unknown tool: {excerpt(name)}{suggestion(name, plans)}")
-            self._remember_unknown(name, error)
+            remember_unknown(self, name, error)
             raise error
         return plan
-
-    def _remember_unknown(self, name: str, error: UnknownName) -> None:
-        """Have the connection answer by itself when this tool is called again: agents repeat a wrong name,
-        and looking for what may have been meant takes long."""
-        if self.runtime.recorder is None and not self.runtime.has_upstreams and len(name) <= LONGEST_EXCERPT:
-            unknown = self.connection.unknown
-            if len(unknown) >= UNKNOWN_KEPT:
-                unknown.clear()
-            unknown[name] = error_object(error.code, error.message)
 
     # --- handlers -----------------------------------------------------------------------------------------
 

@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from fastrpc.engine.interfaces import Dispatcher
     from fastrpc.engine.lifespan import Lifespan
     from fastrpc.engine.monitor import Monitor
-    from fastrpc.engine.ports import Features
+    from fastrpc.engine.ports import Features, ResultEncoder
     from fastrpc.engine.request import Request
     from fastrpc.engine.thread_pool import ThreadPool
     from fastrpc.quotas import Quotas
+    from fastrpc.schema import Signature
 
 LIST_TTL_MS = 60_000
 """For how long a 2026-07-28 client may keep a list (caching hint ``ttlMs``)."""
@@ -41,8 +42,6 @@ LIST_TTL_MS = 60_000
 scope: Callable[[Any, Any], Any] | None = None
 """Makes the outermost of what is around a handler, for those who want to know which call runs: it is handed
 the handler and what is around it already (`fastrpc.log_bridge`)."""
-
-BINDABLE = ("str", "int", "float", "bool", "object", "array", "json")
 
 
 class Runtime:
@@ -297,6 +296,7 @@ class Runtime:
             guard=self._guard_of(tool),
             around=around if scope is None else scope(tool, around),
             recorder=self.recorder,
+            encoder=self.features.TOOL_RESULTS,
         )
 
     def _guard_of(self, handler: Handler) -> Callable[[Any], Any] | None:
@@ -319,24 +319,42 @@ class Runtime:
         self._handler_plans.clear()
         self._forget_everywhere("tool")
 
-    def plan_for(self, handler: Handler) -> Plan:
-        """Return the plan of a handler that is no tool: where it runs, by its record."""
+    def plan_for(self, handler: Handler, encoder: ResultEncoder | None = None) -> Plan:
+        """Return the plan of a handler that is no tool: where it runs, by its record.
+
+        With an `encoder` the connection may serve the handler by itself, unless something has to be there
+        first, or arguments have to be converted.
+        """
         found = self._handler_plans.get(id(handler))
         if found is None:
             is_called = handler.kind != "completion" and not getattr(handler, "is_list", False)
             guard = self._guard_of(handler) if is_called else None
             around = None if scope is None else scope(handler, None)
+            for lifespan in self._lifespans_of(handler):
+                lifespan.watchers.add(self.forget_plans)
+            parameters = None
+            if encoder is not None and self.pending_lifespan(handler) is None and handler.max_running is None:
+                parameters = parameters_of(handler.signature)
+                if any(kind != "str" for _, kind, _, _ in parameters or ()):
+                    parameters = None
+            kind = "resource" if handler.kind in ("template", "provider") else handler.kind
             plan = Plan(
                 handler,
                 handler.name,
                 handler.function,
-                None,
-                inline=handler.run == "inline",
-                judged=handler.run == "auto" and handler.timeout_seconds is None,
+                parameters and [(name, kind, default, False) for name, kind, default, _ in parameters],
+                inline=handler.run == "inline" and not handler.is_async,
+                judged=handler.run == "auto" and handler.timeout_seconds is None and not handler.is_async,
                 is_async=handler.is_async,
+                stepped=handler.is_async and parameters is not None,
+                context_at=handler.signature.context_index,
                 context_kind=context_kind_of(handler, guard is not None or around is not None),
+                kind=kind,
+                target=handler.key,
+                encoder=encoder,
                 guard=guard,
                 around=around,
+                recorder=self.recorder,
             )
             found = self._handler_plans[id(handler)] = handler, plan
         return found[1]
@@ -488,6 +506,7 @@ def plan_of(
     guard: Callable[[Any], Any] | None = None,
     around: Any = None,
     recorder: Recorder | None = None,
+    encoder: ResultEncoder | None = None,
 ) -> Plan:
     """Make the call plan of a tool: may the compiled binder serve it, and where does it run?
 
@@ -496,22 +515,8 @@ def plan_of(
     signature = tool.signature
     is_async = tool.is_async or (around is not None and around.is_async)
     parameters = None
-    if (
-        direct
-        and signature.vectorizable
-        and (signature.context_parameter is None or signature.context_index >= 0)
-        and (not is_async or tool.max_running is None)
-        and all(parameter.kind in BINDABLE for parameter in signature.parameters)
-    ):
-        parameters = [
-            (
-                parameter.name,
-                parameter.kind,
-                REQUIRED if parameter.required else parameter.default,
-                parameter.nullable,
-            )
-            for parameter in signature.parameters
-        ]
+    if direct and (not is_async or tool.max_running is None):
+        parameters = parameters_of(signature)
     # A time limit cannot be kept, nor a bound on running calls be needed, on the loop's own thread.
     judged = tool.run == "auto" and tool.timeout_seconds is None and not is_async
     return Plan(
@@ -522,6 +527,7 @@ def plan_of(
         inline=tool.run == "inline" and not is_async,
         judged=judged,
         is_async=is_async,
+        binds_whole=signature.binds_whole,
         stepped=is_async and parameters is not None,
         context_at=signature.context_index,
         context_kind=context_kind_of(tool, guard is not None or around is not None),
@@ -531,7 +537,18 @@ def plan_of(
         guard=guard,
         around=around,
         recorder=recorder,
+        encoder=encoder,
     )
+
+
+def parameters_of(signature: Signature) -> list[tuple[str, str, Any, bool]] | None:
+    """Return a signature's parameters as the compiled binder takes them; None where it cannot serve them."""
+    if not signature.vectorizable or (signature.context_parameter and signature.context_index < 0):
+        return None
+    return [
+        (each.name, each.kind, REQUIRED if each.required else each.default, each.nullable)
+        for each in signature.parameters
+    ]
 
 
 def context_kind_of(handler: Handler, needed: bool) -> type | None:

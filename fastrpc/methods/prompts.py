@@ -10,6 +10,7 @@ from fastrpc import tracebacks
 from fastrpc.content import Content, block_of
 from fastrpc.definitions.prompt import ROLES, Message
 from fastrpc.engine.json_encoding import UnencodableResult, to_json
+from fastrpc.engine.known_answers import keep_plan
 from fastrpc.errors import (
     ArgumentError,
     InternalError,
@@ -54,7 +55,9 @@ def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
         bound = prompt.signature.bind(arguments)
     except ArgumentError as error:
         raise InvalidParams(f"arguments: {error}") from None
-    return dispatcher.begin(request, dispatcher.runtime.plan_for(prompt), bound, PROMPT_ENCODER)
+    plan = dispatcher.runtime.plan_for(prompt, PROMPT_ENCODER)
+    keep_plan(dispatcher, request, plan)
+    return dispatcher.begin(request, plan, bound, PROMPT_ENCODER)
 
 
 def text_member(holder: dict[str, Any], name: str, path: str) -> str:

@@ -12,6 +12,7 @@ from fastrpc.content import Content, Contents
 from fastrpc.definitions.resource import ProviderMethod, Resource, entry_of, guessed_type
 from fastrpc.engine.call import Exited, complaint_of, contained
 from fastrpc.engine.json_encoding import UnencodableResult, to_json
+from fastrpc.engine.known_answers import keep_plan
 from fastrpc.errors import (
     ArgumentError,
     InternalError,
@@ -125,7 +126,10 @@ def read_resource(dispatcher: Dispatcher, request: Request) -> bytes | None:
     """Read what is at a URI."""
     uri = _uri_of(request.params)
     reader, arguments = _reader_of(dispatcher.runtime.registries, uri, request.version)
-    return dispatcher.begin(request, dispatcher.runtime.plan_for(reader), arguments, CONTENTS_ENCODER)
+    plan = dispatcher.runtime.plan_for(reader, CONTENTS_ENCODER)
+    if isinstance(reader, Resource) and uri == reader.uri:
+        keep_plan(dispatcher, request, plan)
+    return dispatcher.begin(request, plan, arguments, CONTENTS_ENCODER)
 
 
 def _uri_of(params: dict[str, Any]) -> str:
@@ -295,7 +299,7 @@ async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: 
     context = request.call.context if own is channel and request.call is not None else None
     if context is None:
         context = Context(id_value(request.id), request.version, request.client_info, own)
-    plan = runtime.plan_for(reader)
+    plan = runtime.plan_for(reader, CONTENTS_ENCODER)
     if plan.guard is not None:
         await _allowed(plan.guard, CallInfo(plan, uri, channel.principal, arguments, context, "resource"))
 

@@ -8,8 +8,6 @@ an annotation; classes, enums and constraints are in `fastrpc.schema.rich_types`
 
 from __future__ import annotations
 
-from fastrpc.errors import ArgumentError
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -48,12 +46,12 @@ def expected(what: str, value: object) -> Mismatch:
     return Mismatch(f"expected {what}, got {shorten(value)}")
 
 
-def argument_error(problems: list[str]) -> ArgumentError:
-    """Return one ArgumentError with the first three problems, short enough for a model."""
+def text_of_problems(problems: list[str]) -> str:
+    """Return the message with the first three problems, short enough for a model."""
     text = "; ".join(problems[:3])
     if len(problems) > 3:
         text += f"; and {len(problems) - 3} more"
-    return ArgumentError(text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…")
+    return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
 
 
 def shorten(value: object, limit: int = 40) -> str:

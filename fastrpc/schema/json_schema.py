@@ -13,18 +13,18 @@ from fastrpc.schema.converters import (
     PLAIN,
     Converter,
     Mismatch,
-    argument_error,
     expected,
     one_of,
     quote,
     shorten,
     step_to,
+    text_of_problems,
 )
 from fastrpc.schema.signature import Parameter, Signature
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from fastrpc.schema.converters import Schema
@@ -70,7 +70,7 @@ class Validator:
     def check(self, value: Any) -> None:
         """Raise `ArgumentError` with the first problems of an invalid value."""
         if not self._validator.is_valid(value):
-            raise argument_error(self._problems(value))
+            raise ArgumentError(text_of_problems(self._problems(value)))
 
     def _problems(self, value: Any) -> list[str]:
         problems = []
@@ -119,6 +119,17 @@ class _RawSignature(Signature):
     __slots__ = ("validator",)
 
     validator: Validator
+    binds_whole = True
+
+    @property
+    def binder(self) -> Callable[[dict[str, Any]], list[Any] | str]:
+        return self._bound_or_refused
+
+    def _bound_or_refused(self, arguments: dict[str, Any]) -> list[Any] | str:
+        try:
+            return self.bind(arguments)
+        except ArgumentError as error:
+            return str(error)
 
     def bind(self, arguments: dict[str, Any]) -> list[Any]:
         if not self.validator.accepts(arguments):
@@ -187,5 +198,4 @@ def raw_signature(facts: FunctionFacts, schema: Any, documents: Mapping[str, Any
             )
     signature = _RawSignature(facts, parameters, schema)
     signature.validator = validator
-    signature.vectorizable = False  # vectorcall would bypass `bind`, and with it the validator
     return signature

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import sys
 
-from fastrpc.errors import DefinitionError, suggest
+from fastrpc.errors import ArgumentError, DefinitionError, suggest
+from fastrpc.schema import converters
 from fastrpc.schema.annotations import UnresolvedName, peel, plain_converter
-from fastrpc.schema.converters import ANY, Converter, Mismatch, argument_error, expected, quote
+from fastrpc.schema.converters import ANY, Converter, Mismatch, expected, quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 VECTOR_LIMIT = 16  # parameters of a call that the compiled core can make without a dict
 _VARIABLE_POSITIONAL, _VARIABLE_KEYWORD, _GENERATOR, _ASYNC_GENERATOR = 0x04, 0x08, 0x20, 0x200
-_MISSING = object()
 
 
 class Parameter:
@@ -76,6 +76,7 @@ class Signature:
     """
 
     __slots__ = (
+        "_binder",
         "context_index",
         "context_parameter",
         "input_schema",
@@ -88,8 +89,12 @@ class Signature:
         "wraps_result",
     )
 
+    binds_whole = False
+    """Whether arguments are judged all together: none may be bound without the others."""
+
     def __init__(self, facts: FunctionFacts, parameters: list[Parameter], input_schema: Schema) -> None:
         self.parameters = tuple(parameters)
+        self._binder: Callable[[dict[str, Any]], list[Any] | str] | None = None
         self.context_parameter = facts.context
         positional = [name for name in facts.positional if name != facts.context]
         self.context_index = (
@@ -105,36 +110,31 @@ class Signature:
         self.wraps_result = False
         self.result_converter: Converter = ANY
 
+    @property
+    def binder(self) -> Callable[[dict[str, Any]], list[Any] | str]:
+        """What binds arguments: it returns the values of all parameters in order, with defaults, or, as a
+        str, what is wrong. Unknown arguments are ignored: the schema does not forbid them."""
+        if self._binder is None:
+            from fastrpc._core.convert import Binder
+
+            self._binder = Binder(self.parameters, self._missing, converters).bind
+        return self._binder
+
     def bind(self, arguments: dict[str, Any]) -> list[Any]:
-        """Return the values of all parameters in order, with defaults. Raises `ArgumentError`.
+        """Return what `binder` returns. Raises `ArgumentError` where something is wrong."""
+        bound = self.binder(arguments)
+        if isinstance(bound, str):
+            raise ArgumentError(bound)
+        return bound
 
-        Unknown arguments are ignored: the schema does not forbid them.
-        """
-        values = []
-        problems = None
-        for parameter in self.parameters:
-            value = arguments.get(parameter.name, _MISSING)
-            try:
-                if value is not _MISSING:
-                    value = parameter.accept(value)
-                elif parameter.required:
-                    raise Mismatch("required, missing" + self._suggestion_for(parameter.name, arguments))
-                else:
-                    value = parameter.default
-            except Mismatch as mismatch:
-                problems = problems or []
-                problems.append(mismatch.of(parameter.name))
-            values.append(value)
-        if problems:
-            raise argument_error(problems)
-        return values
-
-    def _suggestion_for(self, name: str, arguments: dict[str, Any]) -> str:
-        """Return a hint at an unknown argument that was probably meant: models misspell names, or use
-        camelCase."""
+    def _missing(self, name: str, arguments: dict[str, Any]) -> str:
+        """Say that an argument is missing, with a hint at an unknown one that was probably meant: models
+        misspell names, or use camelCase."""
         known = {parameter.name for parameter in self.parameters}
-        close = suggest(name, (key for key in arguments if key not in known and len(key) <= 128), 1)
-        return f" (the unknown argument {quote(close[0])} looks like it)" if close else ""
+        unknown = [key for key in arguments if key not in known and len(key) <= 128]
+        close = suggest(name, unknown, 1) if unknown else ()
+        hint = f" (the unknown argument {quote(close[0])} looks like it)" if close else ""
+        return f"{name}: required, missing{hint}"
 
     def call(self, function: Callable[..., Any], values: list[Any], context: object = None) -> Any:
         """Call `function` with the values of `bind`, and with its context if it takes one."""

@@ -17,6 +17,7 @@ import sys
 import termios
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -278,17 +279,26 @@ def wait_until_read(pipe: int) -> None:
         fcntl.ioctl(pipe, termios.FIONREAD, waiting)
 
 
-def test_a_required_argument_that_is_missing_goes_to_the_dispatcher() -> None:
+def test_arguments_that_do_not_fit_plainly_are_bound_again_from_the_whole_of_them() -> None:
     recorder = Recorder()
-    plan = Plan(None, "tool", recorder.tool, [("a", "str", REQUIRED, False)], inline=True, judged=False)
+    handed = []
+
+    def binder(arguments: Any) -> Any:
+        handed.append(arguments)
+        return ["b", "o", "u"] if arguments else "a: required, missing"
+
+    tool = SimpleNamespace(signature=SimpleNamespace(binder=binder))
+    parameters = [(name, "str", REQUIRED, False) for name in ("a", "b", "text")]
+    plan = Plan(tool, "tool", recorder.tool, parameters, inline=True, judged=False)
     recorder.connection.take_plans({"tool": plan})
-    for arguments in (b"{}", b'{"a":1}', b'{"a":null}', b'{"b":"x"}', b'{"a":"x","a":2}'):
-        line = (
-            b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool","arguments":%b}}'
-            % arguments
-        )
-        assert recorder.feed(line) == b""
-        assert (recorder.called, recorder.dispatched) == (None, "request")
+    given = [{"a": 1}, {"a": None, "b": "é\n"}, {"b": "x"}, {"a": "x", "c": [2.5]}, {"a": 10**17}]
+    for arguments in given * 2:
+        line = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool","arguments":%s}}'
+        assert b'"text":"ok"' in recorder.feed((line % json.dumps(arguments)).encode())
+        assert recorder.called == ("b", "o", "u")
+    assert handed == given * 2
+    assert b"a: required, missing" in recorder.feed((line % "{}").encode())
+    assert (recorder.called, recorder.dispatched) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from fastrpc import Server
 from fastrpc.definitions.registry import Registries
 from fastrpc.definitions.tool import Tool, tool
+from fastrpc.engine.runtime import plan_of
 from fastrpc.errors import ArgumentError, DefinitionError, UsageError
 from fastrpc.loader import collect, load_target
 
@@ -276,8 +277,12 @@ def test_a_function_with_keyword_arguments_gets_them_all():
 def test_a_raw_schema_never_takes_the_way_past_its_validator():
     pytest.importorskip("jsonschema_rs")
     schema = {"type": "object", "required": ["a"]}
-    signature = Tool(lambda: "", name="nothing", input_schema=schema).signature
-    assert not signature.vectorizable
+    nothing = Tool(lambda: "", name="nothing", input_schema=schema, run="inline")
+    signature = nothing.signature
+    plan = plan_of(nothing)
+    assert plan.binds_whole
+    assert not plan.straight
+    assert signature.binder({}) == "a: required, missing"
     with pytest.raises(ArgumentError, match="a: required, missing"):
         signature.bind({})
 

@@ -64,16 +64,20 @@ class SharedConnection:
         else:
             self.missed = True
 
-    def call_ended(self, id: bytes, tool: Any, result: Any, modern: bool) -> str:
+    def call_ended(self, id: bytes, plan: Any, result: Any, modern: bool) -> str:
         """A call has returned more than a plain value; return its outcome."""
-        outcome: str = self.dispatcher.call_ended(id, tool, result, modern)
+        outcome: str = self.dispatcher.call_ended(id, plan, result, modern)
         return outcome
 
-    def call_failed(self, id: bytes, tool: Any, error: BaseException, modern: bool) -> str:
+    def call_failed(self, id: bytes, plan: Any, error: BaseException, modern: bool) -> str:
         """A call has raised; return its outcome."""
         self.id = id
-        outcome: str = self.dispatcher.call_failed(id, tool, error, modern)
+        outcome: str = self.dispatcher.call_failed(id, plan, error, modern)
         return outcome
+
+    def binding_failed(self, error: BaseException) -> Any:
+        """A type's own reading of an argument has failed; return what the client is told."""
+        return self.dispatcher.binding_failed(error)
 
 
 def _ignore(line: bytes) -> None:
