@@ -69,6 +69,9 @@ class Dispatcher(OutboundMessages):
             connection.principal = main.principal
         connection.calls = service.calls
         self.in_flight: dict[bytes, Any] = connection.in_flight
+        self.outcome: str | None = None
+        """Of the request that was answered last, where it was another than ``ok`` (`recorder.OUTCOMES`). For
+        who serves one request at a time and sets it to None before."""
         self.on_idle: Callable[[], object] | None = None
         """Called when nothing is being worked on any more: see `busy`."""
         self.on_dropped: Callable[[], object] | None = None
@@ -117,6 +120,7 @@ class Dispatcher(OutboundMessages):
         except BaseException as error:
             encoded = results.failure(complaint_of(tool, error), version)
             outcome = outcome_of(error)
+        self.outcome = outcome
         self._answer(id, encoded, None)
         return outcome
 
@@ -134,13 +138,16 @@ class Dispatcher(OutboundMessages):
                 version = self._version_of(modern)
                 result = self.service.results.failure(complaint_of(tool, error), version)
         except ProtocolError as problem:
+            self.outcome = problem.outcome
             self._answer_error(id, problem, None)
             return problem.outcome
         except BaseException as problem:  # str(error) has raised
+            self.outcome = InternalError.outcome
             self._answer_error(id, own_fault("tools/call", problem), None)
             return InternalError.outcome
+        self.outcome = outcome = outcome_of(error)
         self._answer(id, result, None)
-        return outcome_of(error)
+        return outcome
 
     @staticmethod
     def key_of(id: bytes) -> bytes:
@@ -354,14 +361,16 @@ class Dispatcher(OutboundMessages):
     def answer(self, request: Request, result: bytes) -> None:
         """Answer a request with its result, as JSON text."""
         before = self._written(request.batch)
+        if request.outcome and request.outcome != "ok":
+            self.outcome = request.outcome
         self._answer(request.id, result, request.batch)
         self._record(request, before)
 
     def _refuse(self, request: Request, error: ProtocolError) -> None:
         """Answer a request with an error."""
         before = self._written(request.batch)
+        self.outcome = request.outcome = request.outcome or error.outcome
         self._answer_error(request.id, error, request.batch)
-        request.outcome = request.outcome or error.outcome
         self._record(request, before)
 
     def _record(self, request: Request, before: int) -> None:
@@ -572,7 +581,7 @@ class Dispatcher(OutboundMessages):
 
     def call_dropped(self, call: Call) -> None:
         """A cancelled request is not answered; a batch does not wait for it."""
-        call.request.outcome = "cancelled"
+        self.outcome = call.request.outcome = "cancelled"
         self._record(call.request, self._written(call.request.batch))
         self._forget(call.request)
         self.dropped()

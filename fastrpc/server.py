@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from fastrpc.registry import Tool
     from fastrpc.service import Service
     from fastrpc.service.watching import Watch
+    from fastrpc.telemetry.access_log import AccessLog
     from fastrpc.telemetry.observers import Observers
     from fastrpc.telemetry.statistics import Report
     from fastrpc.transports.http.asgi import Application
@@ -323,6 +324,12 @@ class Server:
         from fastrpc.telemetry.statistics import Report
 
         return Report(self._observed())
+
+    def open_access_log(self, path: str, *, as_json: bool = False) -> AccessLog:
+        """Open an access log, for who serves over HTTP. Raises OSError."""
+        from fastrpc.telemetry.access_log import AccessLog
+
+        return AccessLog(path, as_json=as_json)
 
     def _observed(self) -> Observers:
         if self._observers is None:

@@ -53,6 +53,7 @@ LAYERS = {
     "fastrpc._core.task": 1,
     "fastrpc._core.pending": 1,
     "fastrpc._core.connection": 1,
+    "fastrpc._core.access_buffer": 1,
     "fastrpc._core.stream": 2,
     "fastrpc.schema": 3,
     "fastrpc.registry": 3,

@@ -52,9 +52,14 @@ def serve(
     service.secret = settings.secret
     application = server.asgi(**settings.application)
     report = server.print_statistics() if settings.stats else None
+    access = None
+    if settings.access_log is not None:
+        access = server.open_access_log(settings.access_log, as_json=settings.access_log_format == "json")
     try:
-        run_in_loop(_serve(application, service, settings, sockets, on_ready, group))
+        run_in_loop(_serve(application, service, settings, sockets, on_ready, group, access))
     finally:
+        if access is not None:
+            access.close()
         server.drain_observers()
         if report is not None:
             report.end()
@@ -73,6 +78,7 @@ async def _serve(
     sockets: list[socket.socket],
     on_ready: Callable[[], object],
     group: WorkerGroup | None,
+    access: Any,
 ) -> None:
     from fastrpc.transports.http.server import HttpServer
 
@@ -93,6 +99,7 @@ async def _serve(
         led=group is not None,
         drain_seconds=settings.drain_seconds,
         on_ready=on_ready,
+        access=None if access is None else access.buffer,
     )
     if group is not None:
         running = asyncio.get_running_loop()

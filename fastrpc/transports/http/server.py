@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from fastrpc._core.access_buffer import AccessBuffer
     from fastrpc.transports.http.app import HttpApp
 
 SPARE_DESCRIPTORS = 64
@@ -37,7 +38,8 @@ class HttpServer:
 
     `options` are uvicorn's. With `hot` false every request goes through the application. `front` is an
     application that stands in front of it, and is stopped in its place. `on_ready` is called when connections
-    are taken. At the end calls in flight have `drain_seconds` to end; `led`: see `stopping`.
+    are taken. At the end calls in flight have `drain_seconds` to end; `led`: see `stopping`. What is answered
+    is noted in `access`, if there is one.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class HttpServer:
         led: bool = False,
         drain_seconds: float = 5.0,
         on_ready: Callable[[], object] | None = None,
+        access: AccessBuffer | None = None,
         **options: Any,
     ) -> None:
         self.app = app
@@ -64,6 +67,7 @@ class HttpServer:
         self._led = led
         self._drain_seconds = drain_seconds
         self._on_ready = on_ready
+        self._access = access
         self._options = options
         self._server: StoppingServer | None = None
         self._hot_path: HotPath | None = None
@@ -72,8 +76,7 @@ class HttpServer:
         """Serve until `end` is called or SIGTERM, SIGINT or SIGHUP comes."""
         loop = asyncio.get_running_loop()
         monitor = Monitor(self.limits, loop)
-        hot = self._hot_path = HotPath(self.app, loop) if self._hot else None
-        protocol = type("Protocol", (Protocol,), {"monitor": monitor, "hot": hot})
+        protocol = self._protocol(monitor, loop)
         config = uvicorn.Config(
             self._front,
             http=protocol,
@@ -106,6 +109,18 @@ class HttpServer:
         finally:
             monitor.close()
             refusals.flush()
+
+    def _protocol(self, monitor: Monitor, loop: asyncio.AbstractEventLoop) -> type[Protocol]:
+        """Return the class of connections."""
+        if self._access is None:
+            hot = self._hot_path = HotPath(self.app, loop) if self._hot else None
+            return type("Protocol", (Protocol,), {"monitor": monitor, "hot": hot})
+        from fastrpc.transports.http.access import Access, NotedHotPath, NotedProtocol
+
+        access = Access(self._access)
+        access.attach(self.app)
+        hot = self._hot_path = NotedHotPath(self.app, loop, access) if self._hot else None
+        return type("Protocol", (NotedProtocol,), {"monitor": monitor, "hot": hot, "access": access})
 
     def let_go(self) -> None:
         """Keep nothing of this server, in a child process: the port and the connections are the parent's."""
