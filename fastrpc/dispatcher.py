@@ -69,9 +69,7 @@ class Dispatcher(OutboundMessages):
             connection.principal = main.principal
         connection.calls = service.calls
         self.in_flight: dict[bytes, Any] = connection.in_flight
-        self.outcome: str | None = None
-        """Of the request that was answered last, where it was another than ``ok`` (`recorder.OUTCOMES`). For
-        who serves one request at a time and sets it to None before."""
+        self.outcome: str | None = None  # of the last request, unless ok; for who sets it to None before each
         self.on_idle: Callable[[], object] | None = None
         """Called when nothing is being worked on any more: see `busy`."""
         self.on_dropped: Callable[[], object] | None = None
@@ -581,7 +579,7 @@ class Dispatcher(OutboundMessages):
 
     def call_dropped(self, call: Call) -> None:
         """A cancelled request is not answered; a batch does not wait for it."""
-        self.outcome = call.request.outcome = "cancelled"
+        self.outcome = call.request.outcome = call.request.outcome or "cancelled"
         self._record(call.request, self._written(call.request.batch))
         self._forget(call.request)
         self.dropped()
@@ -638,6 +636,13 @@ class Dispatcher(OutboundMessages):
         for batch in self.batches:
             batch.cancel(key)
         self.stop_listening(key)
+
+    def interrupt(self, request: Any) -> None:
+        """Stop a request in flight that its transport answers with an error."""
+        if isinstance(request, Request):
+            request.outcome = ProtocolError.outcome
+        if request.call is not None:
+            request.call.cancel()
 
     def cancel_all(self) -> None:
         """Stop everything in flight; nothing of it is answered, nor what batches still hold."""

@@ -13,6 +13,7 @@ from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memchr, memcmp, memcpy
 
 from fastrpc._core.connection cimport Connection
+from fastrpc._core.message cimport Message
 
 from time import time
 
@@ -102,12 +103,13 @@ def take_outcome(Connection connection):
 def call_of(Connection connection):
     """Return the method and, of a call of a tool, the tool's name, of the message that a connection has read
     since `prepare`; and the JSON text of its id. None for what there is not."""
-    message = connection.message
+    cdef Message message = connection.message
     if message.method_name.data == NULL:  # like the one before: it was not read
         if connection.last is None:
             return None, None, None
         return "tools/call", connection.last.name, message.call.id[: message.call.id_size]
-    return message.method, message.tool() if message.is_call else None, message.id
+    id = None if message.id.data == NULL else message.id.data[: message.id.size]
+    return message.method, message.tool() if message.is_call else None, id
 
 
 cdef class AccessBuffer:

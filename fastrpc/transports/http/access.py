@@ -76,8 +76,9 @@ class Access:
     def __init__(self, buffer: AccessBuffer) -> None:
         self.buffer = buffer
         self.served: Any = None
-        """What serves the request that is being answered the straight way: the `Entry` that its exchange has
-        made, or a connection that sessions share; None: the one that stateless requests share."""
+        """What has just served a request the straight way: the `Entry` that its exchange has made, or a
+        connection that sessions share; None: the one that stateless requests share. Set behind the call,
+        since a tool may run the loop, and with it other requests."""
 
     def attach(self, app: HttpApp) -> None:
         """Have all requests of an application noted that come to it from now on."""
@@ -122,47 +123,51 @@ class NotedHotPath(HotPath):
     def answer(
         self, head: Head, body: bytes, headers: Headers, client: Client = None
     ) -> bytes | Begun | None:
-        access = self._access
-        outer, access.served = access.served, None  # a tool may run the loop, and with it other requests
         began = ticks()
         answer = HotPath.answer(self, head, body, headers, client)
-        served, access.served = access.served, outer
-        if answer is None:
-            return None
-        if type(served) is Entry:
-            self._fill(served, began, head, body, client)
-            if isinstance(answer, NotedBegun):
-                answer.entry = served
-            else:
-                assert isinstance(answer, bytes)
-                served.status = int(answer[9:12])
-                served.bytes_out = len(answer) - answer.find(b"\r\n\r\n") - 4
-                if served.outcome is None:  # fastrpc itself has failed
-                    served.outcome = "protocol_error"
-                access.note(served)
+        served = self._access.served
+        if served is not None:
+            self._access.served = None
+            if type(served) is Entry:
+                if answer is not None:
+                    self._note_alone(served, began, head, body, client, answer)
+                return answer
         else:
-            assert isinstance(answer, bytes)
-            connection = self._stateless if served is None else served
+            served = self._stateless
+        if answer is not None:
             self._note_answer(
-                connection, began, client, head.principal, head.method, head.name, len(body), answer
+                served, began, client, head.principal, head.method, head.name, len(body), answer
             )
         return answer
 
-    @staticmethod
-    def _fill(entry: Entry, began: int, head: Head, body: bytes, client: Client) -> None:
+    def _note_alone(
+        self, entry: Entry, began: int, head: Head, body: bytes, client: Client, answer: bytes | Begun
+    ) -> None:
+        """Note what a connection of its own has answered, or will."""
         entry.began = began
         entry.client = client
         entry.principal = head.principal
         entry.bytes_in = len(body)
+        if isinstance(answer, NotedBegun):
+            answer.entry = entry
+            return
+        assert isinstance(answer, bytes)
+        entry.status = int(answer[9:12])
+        entry.bytes_out = len(answer) - answer.find(b"\r\n\r\n") - 4
+        if entry.outcome is None:  # fastrpc itself has failed
+            entry.outcome = "protocol_error"
+        self._access.note(entry)
 
     def _answer_in_session(
         self, head: Head, session: Session, body: bytes, headers: Headers
     ) -> bytes | Begun | None:
         shared = self._shared_in_sessions.get(session.version) or self._share(session)
         if not shared.busy:
-            self._access.served = shared.connection
             prepare(shared.connection)
-        return HotPath._answer_in_session(self, head, session, body, headers)
+        answer = HotPath._answer_in_session(self, head, session, body, headers)
+        if self._access.served is None:
+            self._access.served = shared.connection
+        return answer
 
 
 class NotedBegun(Begun):
@@ -211,11 +216,14 @@ class NotedExchange(Exchange):
         return super().receive(body, entry)
 
     def receive_expected(self, body: bytes, method: bytes, name: bytes) -> bytes | None:
-        entry = self._entry = self._access.served = Entry(0)
+        entry = self._entry = Entry(0)
         self._prepare()
-        answer = super().receive_expected(body, method, name)
-        if answer != b"":
-            self._take_call(entry)
+        try:
+            answer = super().receive_expected(body, method, name)
+            if answer != b"":
+                self._take_call(entry)
+        finally:
+            self._access.served = entry
         return answer
 
     def _prepare(self) -> None:

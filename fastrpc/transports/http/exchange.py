@@ -198,8 +198,7 @@ class Exchange:
                 lines.append(line)
             else:
                 request.batch.answers.append(line)
-            if request.call is not None:
-                request.call.cancel()
+            self.dispatcher.interrupt(request)
         for line in lines:
             self.put(STOPPED, line)
 
