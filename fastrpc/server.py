@@ -523,8 +523,9 @@ class Server:
 
         With `http`, an address like ``127.0.0.1:8000``, serve over HTTP instead, until a signal comes: calls
         in flight then have `drain_seconds` (5) to end. `options` are those of `asgi`, and ``workers``,
-        ``tls_cert``, ``tls_key`` and ``secret`` (see docs/http.md); FASTRPC_TOKEN and FASTRPC_SECRET count
-        too, and are taken out of the environment. Raises UsageError for what cannot be served.
+        ``tls_cert``, ``tls_key``, ``secret``, ``access_log`` and ``access_log_format`` (see docs/http.md);
+        FASTRPC_TOKEN and FASTRPC_SECRET count too, and are taken out of the environment. Raises UsageError
+        for what cannot be served.
         """
         if http is not None:
             from fastrpc.transports.http.run import run

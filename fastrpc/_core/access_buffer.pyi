@@ -1,4 +1,4 @@
-"""The records of an access log: written into fixed memory where a request is answered, made into lines later."""
+"""The records of an access log: written into fixed memory where a request is answered, lines later."""
 
 from collections.abc import Callable
 from typing import Any

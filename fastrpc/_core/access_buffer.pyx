@@ -1,10 +1,10 @@
 """The records of an access log: written into fixed memory where a request is answered, made into lines later.
 
 A record costs about 0.1 µs and never waits; one that does not fit is counted (`dropped`). `take` makes the
-lines of all records, without the GIL: as text, eleven columns with a space between them, or as JSON, an
-object a line. Everything that a client has chosen stands there in printable ASCII, with what is not, and
-what separates columns, as ``\\uXXXX``: no name can begin a line of its own. Which requests are noted, secrets,
-files and threads are left to others (`fastrpc.telemetry.access_log`, `fastrpc.transports.http.access`).
+lines of all records, without the GIL: eleven columns with a space between them, or JSON, an object a line.
+Everything that a client has chosen stands there in printable ASCII, with what is not, and what separates
+columns, as ``\\uXXXX``: no name can begin a line of its own. Secrets, files, threads, and which requests are
+noted, are left to others (`fastrpc.telemetry.access_log`, `fastrpc.transports.http.access`).
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -269,7 +269,7 @@ cdef class AccessBuffer:
             PyMem_RawFree(lines.data)
 
 
-# --- what stands in an answer --------------------------------------------------------------------------------
+# --- what stands in an answer ----------------------------------------------------------------------
 
 cdef int status_of(const char* answer, Py_ssize_t size) noexcept:
     """Return the status of an answer that begins with ``HTTP/1.1 NNN``."""
@@ -336,7 +336,7 @@ cdef Py_ssize_t cut(const char* data) noexcept:
     return size
 
 
-# --- lines ---------------------------------------------------------------------------------------------------
+# --- lines -----------------------------------------------------------------------------------------
 
 cdef void put_all(
     Lines* lines, const char* at, Py_ssize_t used, bint as_json, int64_t now, int64_t now_us, double rate

@@ -1,4 +1,4 @@
-"""The access log: a line for each request over HTTP, in a file or on standard error (`fastrpc serve --access-log`).
+"""The access log: a line for each request over HTTP, in a file or on standard error.
 
 Requests leave records in a buffer of fixed size (`fastrpc._core.access_buffer`); a thread of its own makes
 lines of them and writes these, at most 50 ms later, so no answer waits for a disk or a reader. What does not
@@ -40,7 +40,7 @@ class AccessLog:
         self._path = None if path == STDERR else os.path.abspath(path)
         self._as_json = as_json
         self._lost = 0
-        """Lines that could not be written, and records that did not fit, of which the log does not tell yet."""
+        """Lines that could not be written, and records that did not fit, which the log does not tell yet."""
         self._dropped = 0
         """Those of the buffer that are counted in `_lost` already."""
         self._file = -1 if self._path is None else self._open(self._path)
@@ -139,7 +139,7 @@ class AccessLog:
         return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
 
     def _to_stderr(self, lines: bytes) -> bytes:
-        """Write lines to standard error; return those that nobody has accepted. Raises OSError, ValueError."""
+        """Write lines to standard error; return what nobody has accepted. Raises OSError, ValueError."""
         if sys.stderr is None:
             return lines
         descriptor = sys.stderr.fileno()

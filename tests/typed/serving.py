@@ -29,6 +29,8 @@ def serve(address: str | None) -> None:
     app.run(drain_seconds=2, trace="trace.log", stats=True)
     app.run(http="127.0.0.1:8000", token_file="token", workers=2, hosts=["mcp.example.com"])
     app.run(http=address, auth=None)
+    app.run(http=address, auth=None, access_log="-", access_log_format="json")
+    app.run(http=address, auth=None, access_log_format="xml")  # error
     app.run(htpp="127.0.0.1:8000")  # error
     app.run(http=8000)  # error
     app.run(workers=2)  # error

@@ -1,11 +1,11 @@
-"""Notes each request over HTTP for the access log, whichever way it takes: once, when its answer has been sent.
+"""Notes each request over HTTP for the access log, whichever way it takes: once, when it is over.
 
 Each class here takes the place of the one that it extends while there is an access log (`Access.attach`, and
 `HttpServer`); without one nothing of this is imported. On the straight way it costs some 0.3 µs a request.
 Lines, files and the thread that writes are `fastrpc.telemetry.access_log`'s.
 
 A request is noted with the method and the name of its message; where none was read, with HTTP's own method
-and path. Secrets in names are masked, and what follows ``?`` or ``#`` in a URI is left out: tokens stand there.
+and path. Secrets in names are masked; what follows ``?`` or ``#`` in a URI is left out: tokens stand there.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The member of the params that names what a method calls."""
+NO_MESSAGE = b'{"jsonrpc":"2.0","id":null,"error":{"code":'
 RESPONSE, ERROR = b'{"jsonrpc":"2.0","id":', b',"error":{"code":'
 NOTED_KEY = "fastrpc.noted"
-"""Stands in the scope of a request that its connection has answered, and noted, in the application's place."""
+"""Stands in the scope of a request that its connection has answered, and noted, by itself."""
 LONGEST_NAME = 256
 
 
@@ -116,7 +117,7 @@ class NotedHotPath(HotPath):
     def __init__(self, app: HttpApp, loop: AbstractEventLoop, access: Access) -> None:
         super().__init__(app, loop)
         self._access = access
-        self._note_answer = access.buffer.note_answer
+        self._note_answer: Any = access.buffer.note_answer
         self._stateless = self._shared.connection
         self.make_begun = lambda *values: NotedBegun(access, *values)
 
@@ -135,9 +136,8 @@ class NotedHotPath(HotPath):
         else:
             served = self._stateless
         if answer is not None:
-            self._note_answer(
-                served, began, client, head.principal, head.method, head.name, len(body), answer
-            )
+            method, name = head.method, head.name
+            self._note_answer(served, began, client, head.principal, method, name, len(body), answer)
         return answer
 
     def _note_alone(
@@ -269,6 +269,8 @@ class NotedExchange(Exchange):
 
     def _outcome_in(self, line: bytes) -> str:
         """Return the outcome of what was answered without one: well, or an error of the protocol."""
+        if line.startswith(b"["):  # a batch, of which the dispatcher says the rest
+            return "protocol_error" if NO_MESSAGE in line else "ok"
         error = line.find(ERROR, 0, 512)
         if error < 0 or not line.startswith(RESPONSE):
             return "ok"
@@ -368,7 +370,7 @@ class NotedProtocol(Protocol):
         super()._write_refusal(status, message)
 
 
-# --- what stands in a line ------------------------------------------------------------------------------------
+# --- what stands in a line ----------------------------------------------------------------------------------
 
 
 def shown(name: str) -> str:

@@ -96,9 +96,7 @@ class Relay:
         try:
             reader, writer = await asyncio.open_unix_connection(self._path(owner), limit=LONGEST_FRAME)
         except OSError:
-            await self._refuse(
-                scope, receive, send
-            )  # it has ended; the one that takes its place knows no sessions
+            await self._refuse(scope, receive, send)  # it has ended, and its sessions with it
             return
         sending = asyncio.ensure_future(_send_request(writer, scope, receive))
         try:
