@@ -10,6 +10,7 @@ from fastrpc import tracebacks
 from fastrpc.catalogue.paging import cursor_of
 from fastrpc.errors import (
     ArgumentError,
+    CallRefused,
     InternalError,
     InvalidParams,
     ProtocolError,
@@ -22,6 +23,7 @@ from fastrpc.prompts import ROLES, Message
 from fastrpc.results import UnencodableResult, to_json
 from fastrpc.schema.shapes import quote, shorten
 from fastrpc.types import Content, block_of
+from fastrpc.versions import MODERN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,6 +125,8 @@ class PromptEncoder:
 
     @staticmethod
     def failure(request: Request, prompt: Prompt, error: BaseException) -> bytes:
+        if request.outcome == "refused" and isinstance(error, ToolError):
+            raise CallRefused(str(error), legacy=request.version != MODERN)
         raise refusal(prompt, error)
 
 

@@ -12,6 +12,7 @@ from fastrpc.calls import Exited, complaint_of, contained
 from fastrpc.catalogue.paging import cursor_of, decode_cursor, encode_cursor, page_of
 from fastrpc.errors import (
     ArgumentError,
+    CallRefused,
     InternalError,
     InvalidParams,
     ResourceNotFound,
@@ -203,6 +204,8 @@ class ContentsEncoder:
     @staticmethod
     def failure(request: Request, reader: Reader, error: BaseException) -> bytes:
         uri = excerpt(request.params["uri"])
+        if request.outcome == "refused" and isinstance(error, ToolError):
+            raise CallRefused(str(error), {"uri": uri}, legacy=request.version != MODERN)
         raise InternalError(f"Error reading {uri}: {complaint_of(reader, error)}", {"uri": uri})
 
 
