@@ -304,7 +304,8 @@ class Server:
 
         It is handed a list of `CallRecord` every 50 ms while there are calls, on a thread of its own: who has
         called what, the outcome as the client saw it, how long each stage took, the bytes of the answer.
-        Records of what is mounted here are among them. While nobody observes it costs nothing.
+        Records of what is mounted here are among them, by the names that clients call. Where this server is
+        mounted in another one, that one's observers see the call. While nobody observes it costs nothing.
         """
         self._observed().functions.append(function)
         return function

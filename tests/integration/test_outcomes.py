@@ -355,6 +355,25 @@ def test_each_caller_is_named_by_whatever_way_a_call_takes(server: Outcomes, wir
             check(server, id, clients[caller].call(way, id, how="ok"), "ok", "tools/call", way, caller)
 
 
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_guard_is_told_who_calls_by_whatever_way_a_call_takes(
+    server: Outcomes, wire: str, road: str
+) -> None:
+    clients = {caller: Client(server, wire, road, token) for token, caller in TOKENS.items()}
+    for way in (*WAYS, "told"):
+        for caller in ("alice", "bob", "alice"):
+            answer = clients[caller].call(way, server.new_id(), how="who")
+            assert answer.json["result"]["content"][0]["text"] == f"you are {caller}"
+    for caller, client in clients.items():
+        for method, params in (
+            ("resources/read", {"uri": "docs://who"}),
+            ("prompts/get", {"name": "prompt", "arguments": {"how": "who"}}),
+        ):
+            answer = client.ask(client.message(server.new_id(), method, params))
+            assert answer.json["error"]["message"] == f"you are {caller}"
+
+
 # --- standard input and output ------------------------------------------------------------------------------
 
 

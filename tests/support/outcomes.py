@@ -120,6 +120,8 @@ def prompt(how: str): return behave(how)
 def decide(call):
     if call.arguments.get("how") == "forbidden":
         raise ToolError("you may not")
+    if call.arguments.get("how") == "who":
+        raise ToolError(f"you are {call.principal}")
 
 
 if given.get("records"):
