@@ -82,6 +82,7 @@ extensions = [
     module("call_info"),
     module("recorder"),
     module("connection"),
+    module("access_buffer"),
     module("stream"),
     module("signal_pipe"),
     module("task"),

@@ -20,6 +20,7 @@ SERVERS = os.path.join(HERE, "servers")
 # Where `fastrpc serve` keeps its state, and the home and working folder of a user who has set nothing up:
 # what is measured must not depend on whose machine it is.
 STATE, HOME, WORK = (os.path.join(HERE, ".cache", name) for name in ("state", "home", "work"))
+ACCESS_LOG = os.path.join(WORK, "access.log")
 SETTINGS = ("FASTRPC_", "TOOL_", "TOOLS", "SKILL_", "ADDITIONAL_SKILLS")
 
 PLAIN = "fastrpc-plain"  # fastrpc's plain echo, beside its echo in other shapes
@@ -38,11 +39,11 @@ WRITTEN |= dict.fromkeys((ASYNC, "mcp", "fastmcp", "ts-v1", "ts-v2", "tower-mcp"
 # What a server is asked for: the tools of these names; the list of thirteen that `fastrpc serve` gives, the
 # memory that this takes; as little as it needs to answer initialize; the tool Bash; the wire of 2026-07-28; a
 # start to the list of the thirteen; one of `fastrpc serve`, the same over HTTP; echo over HTTP, stateless and
-# in JSON, in a session, as an ASGI application in another's server.
+# in JSON, in a session, with an access log, as an ASGI application in another's server.
 ECHO, PAYLOAD, SLEEP, SLEEP_SYNC = "echo", "payload", "sleep", "sleep_sync"
 LIST, SERVE, START, SHELL, MODERN = "list", "serve", "start", "shell", "modern"
 START_LIST, START_SERVE, START_HTTP = "start-list", "start-serve", "start-http"
-HTTP, HTTP_SESSION, HTTP_ASGI = "http", "http-session", "http-asgi"
+HTTP, HTTP_SESSION, HTTP_LOG, HTTP_ASGI = "http", "http-session", "http-log", "http-asgi"
 MANY_TOOLS = (10, 100, 1000)
 # What servers/shapes.py serves: echo written in these ways; returning, raising and with something around it;
 # plain, but called wrongly or beside other things.
@@ -127,7 +128,9 @@ def peer_of(name: str, python: str) -> Peer:
         peer.name = PLAIN
         plain = [python, os.path.join(SERVERS, "shapes.py"), "plain"]
         over_http = [
-            asked for asked in (HTTP_SESSION, *map(shaped_over_http, SHAPES)) if asked in peer.commands
+            asked
+            for asked in (HTTP_SESSION, HTTP_LOG, *map(shaped_over_http, SHAPES))
+            if asked in peer.commands
         ]
         peer.commands = dict.fromkeys(map(shaped, SHAPES), plain)
         peer.commands |= {asked: [*plain, PORT, TOKEN] for asked in over_http}
@@ -194,6 +197,7 @@ def fastrpc(python: str) -> Peer:
     if has_http(python):
         http = [python, os.path.join(SERVERS, "http_echo.py"), PORT, TOKEN]
         commands |= {HTTP: http, HTTP_SESSION: http, HTTP_ASGI: [*http, "--asgi"]}
+        commands[HTTP_LOG] = [*http, "--access-log", ACCESS_LOG]
         commands |= {shaped_over_http(shape): [*command, PORT, TOKEN] for shape, command in shapes.items()}
         commands[START_HTTP] = [*command_line(python), "serve", "--http", f"127.0.0.1:{PORT}", "--no-auth"]
     for folder in (HOME, WORK):

@@ -77,7 +77,7 @@ def write_text(text: str) -> bool:
         write_line(text.removesuffix("\n"))
         return True
     try:
-        if _is_writable(descriptor, 0):
+        if can_accept(descriptor, 0):
             sys.stderr.flush()  # what was printed before comes first
         return _send(descriptor, text.encode("utf-8", "backslashreplace"), WAIT_SECONDS)
     except OSError:
@@ -111,7 +111,7 @@ def can_write(seconds: float) -> bool:
     True if there is no standard error, or the log goes to a file.
     """
     descriptor = None if os.environ.get(FILE_VARIABLE) else _descriptor_of(sys.stderr)
-    return True if descriptor is None else _is_writable(descriptor, seconds)
+    return True if descriptor is None else can_accept(descriptor, seconds)
 
 
 # --- tracebacks -------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def _stderr_handler() -> logging.Handler:
                 if self.left_out:
                     text = f"fastrpc: {self.left_out} records were left out: nobody read them\n{text}"
                 data = text.encode("utf-8", "backslashreplace")
-                if _is_writable(descriptor, 0):
+                if can_accept(descriptor, 0):
                     self.stream.flush()  # of what others have printed
                 if _send(descriptor, data, 0 if self.left_out else WAIT_SECONDS):
                     self.left_out = 0
@@ -233,8 +233,8 @@ def _descriptor_of(stream: Any) -> int | None:
     return found
 
 
-def _is_writable(descriptor: int, seconds: float) -> bool:
-    """Return whether a descriptor is writable, now or within so many seconds."""
+def can_accept(descriptor: int, seconds: float) -> bool:
+    """Return whether a descriptor accepts bytes, now or within so many seconds."""
     import select
 
     poll = select.poll()
@@ -249,7 +249,7 @@ def _send(descriptor: int, data: bytes, seconds: float) -> bool:
     until = monotonic() + seconds
     view = memoryview(data)
     while view:
-        if not _is_writable(descriptor, max(0.0, until - monotonic())):
+        if not can_accept(descriptor, max(0.0, until - monotonic())):
             return False
         try:
             view = view[os.write(descriptor, view[:ATOMIC]) :]

@@ -128,6 +128,22 @@ class ResourceNotFound(ProtocolError):
             self.code = -32002
 
 
+class CallRefused(ProtocolError):
+    """A guard has refused to have a resource read or a prompt made, which have no result that says so.
+
+    MCP has no code for it. Up to 2025-11-25 it is one of those that JSON-RPC 2.0 (5.1) leaves to servers;
+    2026-07-28 keeps these for itself, so it is HTTP's there, outside of what JSON-RPC reserves.
+    """
+
+    code = 403
+    outcome = "refused"
+
+    def __init__(self, message: str, data: object = None, *, legacy: bool = False) -> None:
+        super().__init__(message, data)
+        if legacy:
+            self.code = -32000
+
+
 class ToolError(FastrpcError):
     """Raised by a tool: the message is sent to the model as a result with ``isError: true``."""
 

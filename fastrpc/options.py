@@ -193,6 +193,8 @@ class HttpOptions(AsgiOptions, total=False):
     tls_cert: str | PathLike[str] | None
     tls_key: str | PathLike[str] | None
     secret: str | None
+    access_log: str | PathLike[str] | None
+    access_log_format: Literal["text", "json"]
 
 
 # -------------------------------------------------------------------------------- asking a client

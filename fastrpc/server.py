@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         ToolOptions,
         UrlProxyOptions,
     )
+    from fastrpc.telemetry.access_log import AccessLog
     from fastrpc.telemetry.observers import Observers
     from fastrpc.telemetry.statistics import Report
     from fastrpc.transports.base import Transport
@@ -310,7 +311,8 @@ class Server:
 
         It is handed a list of `CallRecord` every 50 ms while there are calls, on a thread of its own: who has
         called what, the outcome as the client saw it, how long each stage took, the bytes of the answer.
-        Records of what is mounted here are among them. While nobody observes it costs nothing.
+        Records of what is mounted here are among them, by the names that clients call. Where this server is
+        mounted in another one, that one's observers see the call. While nobody observes it costs nothing.
         """
         self._observed().functions.append(function)
         return function
@@ -330,6 +332,12 @@ class Server:
         from fastrpc.telemetry.statistics import Report
 
         return Report(self._observed())
+
+    def open_access_log(self, path: str, *, as_json: bool = False) -> AccessLog:
+        """Open an access log, for who serves over HTTP. Raises OSError."""
+        from fastrpc.telemetry.access_log import AccessLog
+
+        return AccessLog(path, as_json=as_json)
 
     def _observed(self) -> Observers:
         if self._observers is None:
@@ -529,8 +537,9 @@ class Server:
 
         With `http`, an address like ``127.0.0.1:8000``, serve over HTTP instead, until a signal comes: calls
         in flight then have `drain_seconds` (5) to end. `options` are those of `asgi`, and ``workers``,
-        ``tls_cert``, ``tls_key`` and ``secret`` (see docs/http.md); FASTRPC_TOKEN and FASTRPC_SECRET count
-        too, and are taken out of the environment. Raises UsageError for what cannot be served.
+        ``tls_cert``, ``tls_key``, ``secret``, ``access_log`` and ``access_log_format`` (see docs/http.md);
+        FASTRPC_TOKEN and FASTRPC_SECRET count too, and are taken out of the environment. Raises UsageError
+        for what cannot be served.
 
         With a `transport`, serve over that instead, in an event loop of its own: see `serve`. The first
         signal begins the end, the second one skips the wait for calls in flight.

@@ -1,7 +1,8 @@
 """echo.py over HTTP with a token, `http_echo.py PORT TOKEN`: what W11 drives.
 
 With `--asgi` as an ASGI application in a uvicorn of its own, as a user mounts it beside other things: the way
-without the short cut for likely requests. With `--planted N` every call wastes N µs: for the guard's test.
+without the short cut for likely requests. With `--access-log FILE` a line for each request is written there.
+With `--planted N` every call wastes N µs: for the guard's test.
 """
 
 import sys
@@ -19,4 +20,7 @@ if __name__ == "__main__":
         fastest = {"loop": "uvloop", "http": "httptools", "access_log": False, "log_level": "warning"}
         uvicorn.run(app.asgi(token=token), host="127.0.0.1", port=port, **fastest)
     else:
-        app.run(http=f"127.0.0.1:{port}", token=token)
+        log = sys.argv[sys.argv.index("--access-log") + 1] if "--access-log" in sys.argv else None
+        if log is not None:
+            open(log, "w").close()  # not the last run's too
+        app.run(http=f"127.0.0.1:{port}", token=token, access_log=log)

@@ -9,6 +9,7 @@ sessions, no streams, no token. The plain Python loop is uvloop, httptools and `
 `W11-cpu` is the server's CPU time a call under that load: what the guard looks at, since calls a second over
 two cores depend on who else wants one of them. `W11-session` is the same load in sessions of 2025-11-25,
 which is what most clients send: one for each connection, taken to fastrpc's own stateless request.
+`W11-log` is the load of W11 with an access log, taken to fastrpc without one.
 `W11-asgi` is fastrpc as an ASGI application in another's uvicorn: shown, no bar.
 """
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from roster import HTTP, HTTP_ASGI, HTTP_SESSION, HTTP_WARM_UP_SECONDS, PLAIN, TOKEN, Peer
+from roster import HTTP, HTTP_ASGI, HTTP_LOG, HTTP_SESSION, HTTP_WARM_UP_SECONDS, PLAIN, TOKEN, Peer
 from workloads.row import Options, Result, Row, load
 
 
@@ -85,6 +86,19 @@ ROWS = (
         goal=0.9,
         base=PLAIN,
         server=HTTP_SESSION,
+        cores=2,
+    ),
+    Row(
+        "W11-log",
+        "echo over HTTP with an access log, 64 connections, to none",
+        measure,
+        "calls_per_second",
+        "calls/s",
+        less_is_better=False,
+        client=client(64),
+        bar=0.95,
+        base=PLAIN,
+        server=HTTP_LOG,
         cores=2,
     ),
     Row(

@@ -163,7 +163,8 @@ cdef class Stream:
     cdef bint abandoned                  # this is a child process, forked in a call that came from here
     cdef bint wide                       # room has been made for large messages
     cdef object loop
-    cdef object on_end                   # called once in the loop phase, with END or BROKEN
+    cdef object on_end                   # called in the loop phase: once with END, once with BROKEN
+    cdef bint end_is_told
     cdef list waiting                    # functions for the loop that is not there yet
     cdef int waker[2]                    # a pipe: another thread has added one
     cdef object trace                    # called with b"<" or b">" and a line, or None
@@ -393,7 +394,8 @@ cdef class Stream:
     # --- in a loop ------------------------------------------------------------------------------------
 
     def attach(self, loop, on_end):
-        """Go on in `loop`, which runs; call `on_end(reason)` once, when input or output are over."""
+        """Go on in `loop`, which runs; call `on_end(END)` once when the input is over and all is answered and
+        sent that could be at once, `on_end(BROKEN)` once when nobody takes the output any more."""
         self.loop = loop
         self.on_end = on_end
         self.wants_loop = False
@@ -443,24 +445,27 @@ cdef class Stream:
         """The output takes bytes again."""
         self.writing = False
         self.loop.remove_writer(self.sink)
-        if self.at_end:
-            self.flush()
-        else:
-            self.turn()
+        self.turn()
 
     cdef int finish(self, int reason) except -1:
-        """The input has ended or the output is broken: stop watching and say so, once."""
+        """The input has ended or the output is broken: stop watching and say so, each once.
+
+        The output may break behind the end of the input; nothing comes behind that.
+        """
         self.watch_input(False)
         if reason == BROKEN:
             self.over = True
             if self.writing:
                 self.writing = False
                 self.loop.remove_writer(self.sink)
-        if self.on_end is not None:
-            on_end = self.on_end
-            if reason == BROKEN:
-                self.on_end = None
-            on_end(reason)
+        on_end = self.on_end
+        if on_end is None or (reason == END and self.end_is_told):
+            return 0
+        if reason == BROKEN:
+            self.on_end = None
+        else:
+            self.end_is_told = True
+        on_end(reason)
         return 0
 
     def flush_soon(self):

@@ -27,6 +27,7 @@ NEEDING = (
     ("--resource", "--auth-server"),
     ("--audience", "--auth-server"),
     ("--scope", "--auth-server"),
+    ("--access-log-format", "--access-log"),
 )
 
 
@@ -80,6 +81,8 @@ def serve(options: dict[str, str], targets: list[str], settings: Configuration) 
         secret=secret,
         trace=options.get("--trace"),
         stats="--stats" in options,
+        access_log=options.get("--access-log"),
+        access_log_format=options.get("--access-log-format", "text"),
         **application,
     )
     run(lambda: _assembled(targets, settings, options), http)

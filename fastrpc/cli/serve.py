@@ -48,6 +48,8 @@ over HTTP:
   --workers N           processes that serve (1)
   --tls-cert FILE       the certificate, for https
   --tls-key FILE        and its key
+  --access-log FILE     append a line for each request to FILE; -: write it to stderr
+  --access-log-format F text (the default) or json
 
 examples:
   fastrpc serve
@@ -69,6 +71,7 @@ FLAGS = ("--no-auth", "--stats")
 REPEATED = ("--allow-host", "--allow-origin", "--auth-server", "--scope")
 HTTP_OPTIONS = (
     *("--http", "--no-auth", "--resource", "--audience", "--tls-cert", "--tls-key", "--token-file"),
+    *("--access-log", "--access-log-format"),
     *REPEATED,
 )
 OPTIONS = ("--cwd", "--name", "--stats", "--trace", *SETTING_OPTIONS, *HTTP_OPTIONS)

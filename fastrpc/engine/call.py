@@ -17,7 +17,7 @@ from fastrpc._core.recorder import ticks
 from fastrpc.content import ToolResult
 from fastrpc.engine.json_encoding import UnencodableResult
 from fastrpc.engine.request import ENDED, RUNNING, WAITING
-from fastrpc.errors import ArgumentError, CallTimeout, FastrpcError, ToolError
+from fastrpc.errors import ArgumentError, CallTimeout, FastrpcError, InternalError, ToolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -352,3 +352,11 @@ def complaint_of(handler: Any, error: BaseException) -> str:
     tracebacks.report(handler, error)
     text = masked(str(error))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def own_fault(method: str, error: BaseException) -> InternalError:
+    """Return what a client is told of a failure inside fastrpc; the log has the rest."""
+    from fastrpc import tracebacks
+
+    tracebacks.report(f"{method} failed inside fastrpc", error)
+    return InternalError("Internal error; see the server's log")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fastrpc import forks
 from fastrpc._core.encode import TEXT_FORM
 from fastrpc._core.recorder import ticks
-from fastrpc.engine.call import Call, outcome_of, questions_of
+from fastrpc.engine.call import Call, outcome_of, own_fault, questions_of
 from fastrpc.engine.known_answers import remember_unknown
 from fastrpc.engine.messages import key_of
 from fastrpc.engine.outbound import OutboundMessages
@@ -69,6 +69,7 @@ class Dispatcher(OutboundMessages):
             connection.principal = main.principal
         connection.calls = runtime.calls
         self.in_flight: dict[bytes, Any] = connection.in_flight
+        self.outcome: str | None = None  # of the last request, unless ok; for who sets it to None before each
         self.on_idle: Callable[[], object] | None = None
         """Called when nothing is being worked on any more: see `busy`."""
         self.on_dropped: Callable[[], object] | None = None
@@ -115,8 +116,9 @@ class Dispatcher(OutboundMessages):
             encoded = plan.encoder.encode(request, plan.tool, result)
         except BaseException as error:
             return self._answer_failure(id, request, plan, error)
+        self.outcome = outcome = request.outcome or "ok"
         self._answer(id, encoded, None)
-        return request.outcome or "ok"
+        return outcome
 
     def binding_failed(self, error: BaseException) -> ProtocolError:
         """A type's own reading of an argument has failed; return what the client is told."""
@@ -136,11 +138,14 @@ class Dispatcher(OutboundMessages):
         try:
             result = self._failure(request, plan.tool, error)
         except ProtocolError as problem:
+            self.outcome = request.outcome
             self._answer_error(id, problem, None)
-            return request.outcome if request.outcome == "refused" else problem.outcome
+            return request.outcome
         except BaseException as problem:  # str(error) has raised
+            self.outcome = InternalError.outcome
             self._answer_error(id, own_fault(request.method, problem), None)
             return InternalError.outcome
+        self.outcome = request.outcome
         self._answer(id, result, None)
         return request.outcome
 
@@ -368,14 +373,16 @@ class Dispatcher(OutboundMessages):
     def answer(self, request: Request, result: bytes) -> None:
         """Answer a request with its result, as JSON text."""
         before = self._written(request.batch)
+        if request.outcome and request.outcome != "ok":
+            self.outcome = request.outcome
         self._answer(request.id, result, request.batch)
         self._record(request, before)
 
     def _refuse(self, request: Request, error: ProtocolError) -> None:
         """Answer a request with an error."""
         before = self._written(request.batch)
+        self.outcome = request.outcome = request.outcome or error.outcome
         self._answer_error(request.id, error, request.batch)
-        request.outcome = request.outcome or error.outcome
         self._record(request, before)
 
     def _record(self, request: Request, before: int) -> None:
@@ -577,7 +584,7 @@ class Dispatcher(OutboundMessages):
 
     def call_dropped(self, call: Call) -> None:
         """A cancelled request is not answered; a batch does not wait for it."""
-        call.request.outcome = "cancelled"
+        self.outcome = call.request.outcome = call.request.outcome or "cancelled"
         self._record(call.request, self._written(call.request.batch))
         self._forget(call.request)
         self.dropped()
@@ -635,6 +642,13 @@ class Dispatcher(OutboundMessages):
             batch.cancel(key)
         self.stop_listening(key)
 
+    def interrupt(self, request: Any) -> None:
+        """Stop a request in flight that its transport answers with an error."""
+        if isinstance(request, Request):
+            request.outcome = ProtocolError.outcome
+        if request.call is not None:
+            request.call.cancel()
+
     def cancel_all(self) -> None:
         """Stop everything in flight; nothing of it is answered, nor what batches still hold."""
         while self.batches:
@@ -681,11 +695,3 @@ def _request_of(context: Context) -> Any:
     """Return the request of a context that has been filled in."""
     link: Any = context._link
     return link.request
-
-
-def own_fault(method: str, error: BaseException) -> InternalError:
-    """Return what a client is told of a failure inside fastrpc; the log has the rest."""
-    from fastrpc import tracebacks
-
-    tracebacks.report(f"{method} failed inside fastrpc", error)
-    return InternalError("Internal error; see the server's log")

@@ -13,6 +13,7 @@ from fastrpc.engine.json_encoding import UnencodableResult, to_json
 from fastrpc.engine.known_answers import keep_plan
 from fastrpc.errors import (
     ArgumentError,
+    CallRefused,
     InternalError,
     InvalidParams,
     ProtocolError,
@@ -22,6 +23,7 @@ from fastrpc.errors import (
     suggestion,
 )
 from fastrpc.protocol.pagination import cursor_of
+from fastrpc.protocol.versions import MODERN
 from fastrpc.schema.converters import quote, shorten
 
 TYPE_CHECKING = False
@@ -126,6 +128,8 @@ class PromptEncoder:
 
     @staticmethod
     def failure(request: Request, prompt: Prompt, error: BaseException) -> bytes:
+        if request.outcome == "refused" and isinstance(error, ToolError):
+            raise CallRefused(str(error), legacy=request.version != MODERN)
         raise refusal(prompt, error)
 
 

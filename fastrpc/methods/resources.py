@@ -15,6 +15,7 @@ from fastrpc.engine.json_encoding import UnencodableResult, to_json
 from fastrpc.engine.known_answers import keep_plan
 from fastrpc.errors import (
     ArgumentError,
+    CallRefused,
     InternalError,
     InvalidParams,
     ResourceNotFound,
@@ -207,6 +208,8 @@ class ContentsEncoder:
     @staticmethod
     def failure(request: Request, reader: Reader, error: BaseException) -> bytes:
         uri = excerpt(request.params["uri"])
+        if request.outcome == "refused" and isinstance(error, ToolError):
+            raise CallRefused(str(error), {"uri": uri}, legacy=request.version != MODERN)
         raise InternalError(f"Error reading {uri}: {complaint_of(reader, error)}", {"uri": uri})
 
 

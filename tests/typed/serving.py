@@ -33,6 +33,8 @@ def serve(address: str | None) -> None:
     app.run(transport=Socket(), drain_seconds=2)
     app.run(transport="stdio")  # error
     app.run(transport=Socket(), http="127.0.0.1:8000")  # error
+    app.run(http=address, auth=None, access_log="-", access_log_format="json")
+    app.run(http=address, auth=None, access_log_format="xml")  # error
     app.run(htpp="127.0.0.1:8000")  # error
     app.run(http=8000)  # error
     app.run(workers=2)  # error

@@ -205,6 +205,95 @@ def test_resources_and_prompts_are_recorded_and_other_requests_are_not() -> None
     ]
 
 
+def test_a_call_of_what_is_mounted_is_recorded_by_the_server_that_is_served() -> None:
+    inner, outer = Server("inner"), Server("outer")
+    inner.add_tool(lambda: "x", name="x", run="inline")
+    inner.add_resource("docs://a", "text")
+    outer.mount(inner, "in")
+    seen: dict[str, list[CallRecord]] = {"inner": [], "outer": []}
+    inner.observe(seen["inner"].extend)
+    outer.observe(seen["outer"].extend)
+
+    async def run() -> None:
+        for app, name in ((outer, "in_x"), (inner, "x")):
+            peer = RawConversation(app, MODERN)
+            peer.dispatcher.loop_runs(asyncio.get_running_loop())
+            peer.call(1, name, {})
+            await peer.answer(1)
+            peer.say({"id": 2, "method": "resources/read", "params": {"uri": "docs://a", "_meta": ENVELOPE}})
+            await peer.answer(2)
+            app._observers.drain()
+            peer.close()
+
+    in_loop(run)
+    found = {name: [(each.kind, each.name) for each in records] for name, records in seen.items()}
+    assert found == {
+        "outer": [("tool", "in_x"), ("resource", "docs://a")],
+        "inner": [("tool", "x"), ("resource", "docs://a")],
+    }
+
+
+OUTCOMES_BESIDE_TOOLS = {key: value for key, value in EXPECTED.items() if key != "says so"}
+
+
+@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("way", ["inline", "context", "coroutine", "waiting", "thread"])
+def test_each_resource_and_prompt_has_one_record_that_says_what_the_client_saw(
+    way: str, version: str
+) -> None:
+    app = Server("t")
+    if way in ("inline", "thread"):
+
+        def act(how: str) -> Any:
+            return behave(how)
+    elif way == "context":
+
+        def act(how: str, ctx: Context) -> Any:  # type: ignore[misc]
+            return behave(how)
+    else:
+
+        async def act(how: str) -> Any:  # type: ignore[misc]
+            await asyncio.sleep(0) if way == "waiting" else None
+            return behave(how)
+
+    run_as: Any = (
+        {"run": way if way == "thread" else "inline"} if way in ("inline", "context", "thread") else {}
+    )
+    app.resource("docs://{how}", **run_as)(act)
+    app.prompt(name="act", **run_as)(act)
+
+    @app.guard
+    def decide(call: CallInfo) -> None:
+        if call.arguments.get("how") == "forbidden":
+            raise ToolError("you may not")
+
+    records: list[CallRecord] = []
+    app.observe(records.extend)
+
+    async def run() -> None:
+        peer = RawConversation(app, version)
+        peer.dispatcher.loop_runs(asyncio.get_running_loop())
+        meta = {"_meta": ENVELOPE} if version == MODERN else {}
+        id = 0
+        for how, outcome in OUTCOMES_BESIDE_TOOLS.items():
+            for kind, name, method, params in (
+                ("resource", f"docs://{how}", "resources/read", {"uri": f"docs://{how}"}),
+                ("prompt", "act", "prompts/get", {"name": "act", "arguments": {"how": how}}),
+            ):
+                id += 1
+                peer.say({"id": id, "method": method, "params": {**params, **meta}})
+                answer = await peer.answer(id)
+                app._observers.drain()
+                (record,) = records
+                assert (record.kind, record.name, record.outcome) == (kind, name, outcome)
+                assert record.size == len(peer.answers[id]) + 1
+                assert ("error" in answer) == (outcome != "ok")
+                records.clear()
+        peer.close()
+
+    in_loop(run)
+
+
 def test_a_full_ring_counts_what_does_not_fit_and_goes_on() -> None:
     calls: list[int] = []
     recorder = Recorder(4, lambda: calls.append(1))

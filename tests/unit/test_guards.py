@@ -256,6 +256,53 @@ def test_resources_and_prompts_are_guarded_by_uri_and_name(version: str) -> None
 
 
 @pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize(("version", "code"), [(LATEST_LEGACY, -32000), (MODERN, 403)])
+def test_a_refused_resource_or_prompt_is_an_error_of_its_own_code(
+    version: str, code: int, later: bool
+) -> None:
+    app = Server("t")
+    app.add_resource("docs://a", "text")
+
+    @app.prompt
+    def write(about: str) -> str:
+        return about
+
+    refusals: list[BaseException] = []
+
+    async def decide_later() -> None:
+        raise refusals[-1]
+
+    @app.guard
+    def decide(call: CallInfo) -> Any:
+        if later:
+            return decide_later()
+        raise refusals[-1]
+
+    asked: list[tuple[str, dict[str, Any], Any]] = [
+        ("resources/read", {"uri": "docs://a"}, {"uri": "docs://a"}),
+        ("prompts/get", {"name": "write", "arguments": {"about": "x"}}, None),
+    ]
+
+    async def run(client: Any) -> None:
+        for method, params, data in asked:
+            refusals.append(ToolError("not you"))
+            with pytest.raises(RemoteError) as refused:
+                await client.request(method, params)
+            assert (refused.value.code, refused.value.data) == (code, data)
+            assert refused.value.message == "not you"
+            refusals.append(InvalidParams("not this"))  # an error of the guard's own choice is sent as it is
+            with pytest.raises(RemoteError, match="not this") as refused:
+                await client.request(method, params)
+            assert refused.value.code == -32602
+            refusals.append(ValueError("broken"))  # a guard that fails is the server's fault
+            with pytest.raises(RemoteError) as refused:
+                await client.request(method, params)
+            assert refused.value.code == -32603
+
+    with_client(app, run, version)
+
+
+@pytest.mark.parametrize("later", [False, True])
 def test_the_guards_of_mounted_servers_hold_too_each_by_its_own_name(later: bool) -> None:
     inner, outer = Server("inner"), Server("outer")
     inner.add_tool(lambda: "done", name="act")

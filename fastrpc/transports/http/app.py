@@ -90,6 +90,9 @@ class HttpApp:
         self.stopping = False
         self.at_end: list[Callable[[], object]] = []
         """Called when nothing new is let in any more."""
+        self.make_request: Callable[..., Request] = Request
+        """Makes a request of a scope, `receive` and `send`; another one notes it (`access`)."""
+        self.make_exchange: Callable[..., Exchange] = Exchange
         self.running: set[Exchange] = set()
         """Exchanges whose request is in flight."""
         self.sessions = Sessions(
@@ -126,7 +129,8 @@ class HttpApp:
         kind = scope["type"]
         if kind == "http":
             begun = scope.get(BEGUN_KEY)
-            await Request(scope, receive, send).serve(self._route if begun is None else begun.serve)
+            request = self.make_request(scope, receive, send)
+            await request.serve(self._route if begun is None else begun.serve)
         elif kind == "lifespan":
             await self._live(receive, send)
         elif kind == "websocket":
@@ -177,7 +181,7 @@ class HttpApp:
         """Return an exchange with a main connection of its own."""
         dispatcher = self.connect()
         self._runtime = dispatcher.runtime
-        return Exchange(dispatcher, asyncio.get_running_loop())
+        return self.make_exchange(dispatcher, asyncio.get_running_loop())
 
     # --- routes -------------------------------------------------------------------------------------------
 
@@ -253,6 +257,7 @@ class HttpApp:
         body = await request.body(self.max_body)
         self.check_open()
         message = self.read(body)
+        request.note_message(message, body)
         kind, method, id = message.kind, message.method or "", message.id or b"null"
         if kind == "broken":
             raise ParseError(f"Parse error: {message.error}")
@@ -309,7 +314,7 @@ class HttpApp:
     async def _post_invalid(self, request: Request, body: bytes) -> None:
         """JSON, but no message: the dispatcher says what is wrong with it."""
         exchange = self.exchange(request.principal)
-        answer = exchange.receive(body)
+        answer = exchange.receive(body, request.entry)
         self.put_back(exchange)
         await request.answer(400, answer or b"")
 
@@ -323,7 +328,7 @@ class HttpApp:
             await request.refuse(400, error, id)
             return
         exchange = self.exchange(request.principal)
-        answer = exchange.receive(body)
+        answer = exchange.receive(body, request.entry)
         if answer is not None:
             self.put_back(exchange)
             await request.answer(modern_status(answer, id), answer)
@@ -484,7 +489,7 @@ class HttpApp:
             raise Refused(429, "Too many sessions are open", headers=[(b"retry-after", b"60")])
         self._runtime = session.dispatcher.runtime
         exchange = session.exchange()
-        answer = exchange.receive(body)
+        answer = exchange.receive(body, request.entry)
         if answer is None:  # a server behind this one is asked first
             answer = await self._answer_late(request, session, exchange)
         if not answer or session.version is None:
@@ -516,7 +521,7 @@ class HttpApp:
         if kind == "batch" and session.version not in BATCHES:
             raise InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
         exchange = session.exchange()
-        answer = exchange.receive(body)
+        answer = exchange.receive(body, request.entry)
         if kind in ("notification", "response"):
             session.put_back(exchange)
             await request.answer(202)
@@ -589,7 +594,7 @@ class HttpApp:
         if kind == "batch" and version not in BATCHES:
             raise InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
         exchange = self.exchange(request.principal, version)
-        answer = exchange.receive(body)
+        answer = exchange.receive(body, request.entry)
         if answer is None and exchange.waits:
             await self._say(request, exchange, lambda kind, line: 200, cancel=False)
         else:

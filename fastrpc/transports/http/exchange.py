@@ -92,8 +92,11 @@ class Exchange:
         self.owes = False
         """Whether a request of its own is in flight."""
 
-    def receive(self, body: bytes) -> bytes | None:
-        """Take a message; return its answer if it is there at once and nothing else was said."""
+    def receive(self, body: bytes, entry: Any = None) -> bytes | None:
+        """Take a message; return its answer if it is there at once and nothing else was said.
+
+        `entry` is that of the access log, for those who keep one (`access`).
+        """
         self.owes = True
         self.connection.flush = None  # what is written now is the answer at once
         try:
@@ -195,8 +198,7 @@ class Exchange:
                 lines.append(line)
             else:
                 request.batch.answers.append(line)
-            if request.call is not None:
-                request.call.cancel()
+            self.dispatcher.interrupt(request)
         for line in lines:
             self.put(STOPPED, line)
 

@@ -29,6 +29,7 @@ from fastrpc.transports.http.shared import SharedConnection
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+    from collections.abc import Callable
     from typing import Any
 
     from fastrpc.transports.http.app import HttpApp
@@ -57,6 +58,7 @@ class HotPath:
 
     def __init__(self, app: HttpApp, loop: AbstractEventLoop) -> None:
         self.context = copy_context()
+        self.make_begun: Callable[..., Begun] = Begun
         self._app = app
         self._loop = loop
         self._shared = SharedConnection(app, loop, None)
@@ -155,7 +157,7 @@ class HotPath:
         except FAILURES as error:
             return self._failed(error, headers)
         if answer is None:
-            return Begun(self._app, exchange, None, head.path, self._loop)
+            return self.make_begun(self._app, exchange, None, head.path, self._loop)
         status = 200
         if len(answer) > SHORT or ERROR in answer:
             status = modern_status(answer, exchange.connection.message.id or b"null")
@@ -206,7 +208,7 @@ class HotPath:
         except FAILURES as error:
             return self._failed(error, headers)
         if answer is None:
-            return Begun(self._app, exchange, session, head.path, self._loop)
+            return self.make_begun(self._app, exchange, session, head.path, self._loop)
         session.put_back(exchange)
         return self.response(200, answer, headers, head.path, None) if answer else None
 

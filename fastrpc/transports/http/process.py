@@ -56,9 +56,14 @@ def serve(
     runtime.secret = settings.secret
     application = server.asgi(**settings.application)
     report = server.print_statistics() if settings.stats else None
+    access = None
+    if settings.access_log is not None:
+        access = server.open_access_log(settings.access_log, as_json=settings.access_log_format == "json")
     try:
-        run_in_loop(_serve(application, runtime, settings, sockets, on_ready, group))
+        run_in_loop(_serve(application, runtime, settings, sockets, on_ready, group, access))
     finally:
+        if access is not None:
+            access.close()
         server.drain_observers()
         if report is not None:
             report.end()
@@ -88,6 +93,7 @@ async def _serve(
     sockets: list[socket.socket],
     on_ready: Callable[[], object],
     group: WorkerGroup | None,
+    access: Any,
 ) -> None:
     from fastrpc.transports.http.server import HttpServer
 
@@ -106,6 +112,7 @@ async def _serve(
         relay=relay,
         tls=settings.context(),
         on_ready=on_ready,
+        access=None if access is None else access.buffer,
     )
     await serve_transport(http, runtime, settings.drain_seconds, group)
 

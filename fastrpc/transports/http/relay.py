@@ -17,14 +17,14 @@ from fastrpc import diagnostics
 from fastrpc.errors import ProtocolError
 from fastrpc.protocol.versions import MODERN
 from fastrpc.transports.base import drained
-from fastrpc.transports.http import refusals
-from fastrpc.transports.http.request import error_line
 from fastrpc.transports.http.session_ids import worker_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from fastrpc.transports.http.request import Request
 
 HEAD, PART, LAST, NEWS = b"HPLN"
 LONGEST_FRAME = 1024 * 1024
@@ -97,16 +97,16 @@ class Relay:
         try:
             reader, writer = await asyncio.open_unix_connection(self._path(owner), limit=LONGEST_FRAME)
         except OSError:
-            await _refuse(scope, send)  # it has ended; the one that takes its place knows no sessions
+            await self._refuse(scope, receive, send)  # it has ended, and its sessions with it
             return
         sending = asyncio.ensure_future(_send_request(writer, scope, receive))
         try:
-            await self._pass_on(reader, scope, send)
+            await self._pass_on(reader, scope, receive, send)
         finally:
             sending.cancel()
             writer.close()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, scope: Any, send: Any) -> None:
+    async def _pass_on(self, reader: asyncio.StreamReader, scope: Any, receive: Any, send: Any) -> None:
         begun = False
         while True:
             try:
@@ -127,7 +127,13 @@ class Relay:
         if begun:
             await send({"type": "http.response.body", "body": b""})
         else:
-            await _refuse(scope, send)
+            await self._refuse(scope, receive, send)
+
+    async def _refuse(self, scope: Any, receive: Any, send: Any) -> None:
+        """There is no such session any more."""
+        request = self._app.make_request(scope, receive, send)
+        request.body_is_read()
+        await request.serve(_refuse)
 
     # --- from another worker --------------------------------------------------------------------------
 
@@ -302,9 +308,5 @@ async def _frame(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     return head[0], await reader.readexactly(int.from_bytes(head[1:], "big"))
 
 
-async def _refuse(scope: Any, send: Any) -> None:
-    body = error_line(NoSession("Mcp-Session-Id: there is no such session"))
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    refusals.note(404, body, method=scope["method"], path=scope["path"], client=scope.get("client"))
-    await send({"type": "http.response.start", "status": 404, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+async def _refuse(request: Request) -> None:
+    await request.refuse(404, NoSession("Mcp-Session-Id: there is no such session"))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
 
+    from fastrpc._core.message import Message
+
     Headers = list[tuple[bytes, bytes]]
 
 BEGUN_KEY = "fastrpc.begun"
@@ -59,6 +61,8 @@ class Request:
         self.client: tuple[str, int] | None = scope.get("client")
         self.origin: str | None = None
         self.principal = ""
+        self.entry: Any = None
+        """That of the access log, if there is one (`access`)."""
         self.begun = False
         self.gone = False
         """Whether the client has gone; known only behind `watch`."""
@@ -144,6 +148,9 @@ class Request:
             if not message.get("more_body", False):
                 self._unread = False
                 return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def note_message(self, message: Message, body: bytes) -> None:
+        """The body has been read as a message."""
 
     def body_is_read(self) -> None:
         """Note that somebody else has read the body."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from fastrpc._core.access_buffer import AccessBuffer
     from fastrpc.transports.base import Connections
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.handshakes import TlsListener
@@ -45,7 +46,8 @@ class HttpServer(Transport):
 
     `options` are uvicorn's. With `hot` false every request goes through the application. `front` is an
     application that stands in front of it, and is stopped in its place; a `relay` among them takes what comes
-    by other workers from begin to end. `on_ready` is called when connections are taken.
+    by other workers from begin to end. `on_ready` is called when connections are taken. What is answered is
+    noted in `access`, if there is one.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class HttpServer(Transport):
         relay: Relay | None = None,
         tls: ssl.SSLContext | None = None,
         on_ready: Callable[[], object] | None = None,
+        access: AccessBuffer | None = None,
         **options: Any,
     ) -> None:
         self.app = app
@@ -70,6 +73,7 @@ class HttpServer(Transport):
         self._relay = relay
         self._tls = tls
         self._on_ready = on_ready
+        self._access = access
         self._options = options
         self._server: Acceptor | None = None
         self._monitor: Monitor | None = None
@@ -78,8 +82,7 @@ class HttpServer(Transport):
     async def start(self, connections: Connections) -> None:
         loop = asyncio.get_running_loop()
         monitor = self._monitor = Monitor(self.limits, loop)
-        hot = self._hot_path = HotPath(self.app, loop) if self._hot else None
-        protocol = type("Protocol", (Protocol,), {"monitor": monitor, "hot": hot})
+        protocol = self._protocol(monitor, loop)
         config = uvicorn.Config(
             self._front,
             http=protocol,
@@ -131,6 +134,18 @@ class HttpServer(Transport):
         if self._monitor is not None:
             self._monitor.close()
         refusals.flush()
+
+    def _protocol(self, monitor: Monitor, loop: asyncio.AbstractEventLoop) -> type[Protocol]:
+        """Return the class of connections."""
+        if self._access is None:
+            hot = self._hot_path = HotPath(self.app, loop) if self._hot else None
+            return type("Protocol", (Protocol,), {"monitor": monitor, "hot": hot})
+        from fastrpc.transports.http.access import Access, NotedHotPath, NotedProtocol
+
+        access = Access(self._access)
+        access.attach(self.app)
+        hot = self._hot_path = NotedHotPath(self.app, loop, access) if self._hot else None
+        return type("Protocol", (NotedProtocol,), {"monitor": monitor, "hot": hot, "access": access})
 
     def let_go(self) -> None:
         """Keep nothing of this server, in a child process: the port and the connections are the parent's."""

@@ -52,6 +52,7 @@ class Session:
         loop: AbstractEventLoop,
         outer: Store,
         all_idle: Quota,
+        make_exchange: Callable[..., Exchange] = Exchange,
     ) -> None:
         self.id = new_id()
         self.principal = principal
@@ -62,7 +63,8 @@ class Session:
         self.running: set[Exchange] = set()
         self._connect = connect
         self._loop = loop
-        self._main = Exchange(connect(), loop)
+        self._make_exchange = make_exchange
+        self._main = make_exchange(connect(), loop)
         self.dispatcher = self._main.dispatcher
         self.dispatcher.principal = principal
         self.unasked = Stream(0, loop, Store(UNASKED_EVENTS, UNASKED_BYTES, outer))
@@ -96,7 +98,7 @@ class Session:
             self._all_idle.release(1)
             exchange.hand_over(None)
         else:
-            exchange = Exchange(self._connect(main=self.dispatcher), self._loop)
+            exchange = self._make_exchange(self._connect(main=self.dispatcher), self._loop)
         exchange.dispatcher.catch_up()
         return exchange
 
@@ -204,6 +206,7 @@ class Sessions:
         per_caller: int = 1000,
         in_all: int = 10_000,
     ) -> None:
+        self.make_exchange: Callable[..., Exchange] = Exchange
         self._connect = connect
         self._idle_seconds = idle_seconds
         self._per_caller = per_caller
@@ -223,7 +226,9 @@ class Sessions:
             self.end_idle()
         if self._is_full(principal) and not self._end_idle_one(principal):
             return None
-        session = Session(principal, self._connect, loop, self._store, self._idle_exchanges)
+        session = Session(
+            principal, self._connect, loop, self._store, self._idle_exchanges, self.make_exchange
+        )
         of_caller = session.dispatcher.runtime.quotas.of(principal)
         if of_caller.make_room is None:
             of_caller.make_room = partial(self._end_idle_one, principal, but_last=True)

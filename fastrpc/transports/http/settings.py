@@ -23,6 +23,8 @@ DRAIN_SECONDS = 5.0
 MOST_WORKERS = 256
 SHORTEST_SECRET = 32
 
+ACCESS_LOG_FORMATS = ("text", "json")
+
 SECRETS = ("FASTRPC_TOKEN", "FASTRPC_SECRET")
 """Variables that no program below this one is to inherit."""
 
@@ -39,7 +41,8 @@ class Settings:
 
     `secret` signs what clients carry for us (MCP 2026-07-28: requestState); without one, a new one is made.
     `trace` names a file that both directions of the wire are written to. With `stats` each process that
-    serves prints what `Server.print_statistics` does.
+    serves prints what `Server.print_statistics` does. `access_log` names a file that a line for each request
+    is appended to, ``-`` for standard error; `access_log_format` is ``text`` or ``json``.
     """
 
     def __init__(
@@ -53,6 +56,8 @@ class Settings:
         secret: str | None = None,
         trace: str | None = None,
         stats: bool = False,
+        access_log: str | None = None,
+        access_log_format: str = "text",
         **application: Any,
     ) -> None:
         self.address = Address.read(address)
@@ -62,6 +67,8 @@ class Settings:
         self.secret = _secret(secret)
         self.trace = None if trace is None else os.path.abspath(trace)
         self.stats = stats
+        self.access_log = None if access_log is None else os.fspath(access_log)
+        self.access_log_format = access_log_format
         self.application = {name: value for name, value in application.items() if value is not None}
         if application.get("auth", "needed") is None:
             self.application["auth"] = None
@@ -81,6 +88,7 @@ class Settings:
             from fastrpc.transports.trace import Trace
 
             Trace(self.trace).close()
+        self._check_access_log()
         self.application.setdefault("loopback", self.address.is_local)
 
     @classmethod
@@ -139,6 +147,23 @@ class Settings:
             )
         if not is_open and not named:
             raise UsageError(WITHOUT_TOKEN)
+
+    def _check_access_log(self) -> None:
+        """Find out whether the access log can be appended to. A new file is readable by its owner only."""
+        if self.access_log_format not in ACCESS_LOG_FORMATS:
+            raise UsageError(
+                f"http: access_log_format: expected {' or '.join(ACCESS_LOG_FORMATS)}, "
+                f"got {self.access_log_format!r}"
+            )
+        if self.access_log in (None, "-"):
+            return
+        from fastrpc.regular_files import open_regular
+
+        self.access_log = os.path.abspath(self.access_log)
+        try:
+            os.close(open_regular(self.access_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
+        except OSError as error:
+            raise UsageError(f"http: access_log: {self.access_log}: {error.strerror}") from None
 
     def _check_libraries(self) -> None:
         from importlib.util import find_spec

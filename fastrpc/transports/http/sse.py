@@ -115,6 +115,7 @@ class SseEndpoint:
         self._app.check_open()
         session = self._session_of(request, given[0])  # it may have ended meanwhile
         message = self._app.read(body)
+        request.note_message(message, body)
         if message.kind == "broken":
             raise ParseError(f"Parse error: {message.error}")
         answer = session.exchange.receive(body)

@@ -1,0 +1,602 @@
+"""The records of an access log: written into fixed memory where a request is answered, made into lines later.
+
+A record costs about 0.1 µs and never waits; one that does not fit is counted (`dropped`). `take` makes the
+lines of all records, without the GIL: eleven columns with a space between them, or JSON, an object a line.
+Everything that a client has chosen stands there in printable ASCII, with what is not, and what separates
+columns, as ``\\uXXXX``: no name can begin a line of its own. Secrets, files, threads, and which requests are
+noted, are left to others (`fastrpc.telemetry.access_log`, `fastrpc.transports.http.access`).
+"""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
+from libc.stdint cimport int64_t, uint16_t
+from libc.string cimport memchr, memcmp, memcpy
+
+from fastrpc._core.connection cimport Connection
+from fastrpc._core.message cimport Message
+
+from time import time
+
+from fastrpc._core.recorder import OUTCOMES
+
+cdef extern from "clock.h":
+    int64_t c_clock "fastrpc_clock"() noexcept nogil
+    int64_t c_ticks "fastrpc_ticks"() noexcept nogil
+
+cdef extern from "Python.h":
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+
+cdef extern from "<time.h>" nogil:
+    ctypedef long time_t
+    cdef struct tm:
+        int tm_sec
+        int tm_min
+        int tm_hour
+        int tm_mday
+        int tm_mon
+        int tm_year
+    tm* gmtime_r(const time_t* seconds, tm* found)
+
+cdef enum:
+    LONGEST = 256        # bytes of a text; what is longer is cut
+    LONGEST_ID = 64
+    NUMBERS = 320        # room for what of a line is no text of a client
+    FIRST_ROOM = 64 * 1024
+
+cdef enum:               # the texts of a record, in this order
+    HOST
+    CALLER
+    METHOD
+    NAME
+    ID
+    TEXTS
+
+cdef struct Record:      # its texts follow it
+    int64_t began        # ticks
+    int64_t ended
+    int64_t bytes_in
+    int64_t bytes_out
+    int port             # -1: none
+    int status           # 0: no answer went out
+    int outcome          # its place in OUTCOMES, -1: there was no call to have one
+    uint16_t sizes[TEXTS]
+
+cdef struct Text:
+    const char* data
+    Py_ssize_t size
+
+cdef struct Lines:
+    char* data
+    Py_ssize_t size
+    Py_ssize_t capacity
+    bint failed          # there is no memory
+    int64_t second       # of which `date` is the text
+    char date[20]
+
+cdef dict CODES = {outcome: code for code, outcome in enumerate(OUTCOMES)}
+cdef int PROTOCOL_ERROR = CODES["protocol_error"]
+cdef int OK = CODES["ok"]
+cdef const char* NAMES[11]   # of outcomes
+cdef tuple NAME_TEXTS = tuple([outcome.encode() for outcome in OUTCOMES])
+for position in range(len(OUTCOMES)):
+    NAMES[position] = <bytes> NAME_TEXTS[position]
+
+
+def ticks():
+    """Return the time in ticks, as records have it."""
+    return c_ticks()
+
+
+def prepare(Connection connection):
+    """Have `call_of` and `take_outcome` tell of the next message of a connection alone."""
+    connection.outcome = None
+    connection.message.method_name.data = NULL
+
+
+def take_outcome(Connection connection):
+    """Return the outcome of what compiled code has answered since `prepare`, or None: it was well, or the
+    dispatcher's."""
+    outcome, connection.outcome = connection.outcome, None
+    return outcome
+
+
+def call_of(Connection connection):
+    """Return the method and, of a call of a tool, the tool's name, of the message that a connection has read
+    since `prepare`; and the JSON text of its id. None for what there is not."""
+    cdef Message message = connection.message
+    if message.method_name.data == NULL:  # like the one before: it was not read
+        if connection.last is None:
+            return None, None, None
+        return "tools/call", connection.last.name, message.call.id[: message.call.id_size]
+    id = None if message.id.data == NULL else message.id.data[: message.id.size]
+    return message.method, message.tool() if message.is_call else None, id
+
+
+cdef class AccessBuffer:
+    """Two rooms of `capacity` bytes: one is filled while the other one is made into lines."""
+
+    cdef char* filled
+    cdef char* other
+    cdef Py_ssize_t capacity
+    cdef Py_ssize_t used
+    cdef readonly long long dropped
+    cdef object on_first
+    cdef int64_t first_clock
+    cdef int64_t first_ticks
+
+    def __init__(self, Py_ssize_t capacity=1024 * 1024, on_first=None):
+        """Call `on_first` when there is a record after there was none."""
+        self.filled = <char*> PyMem_RawMalloc(capacity)
+        self.other = <char*> PyMem_RawMalloc(capacity)
+        if self.filled == NULL or self.other == NULL:
+            raise MemoryError
+        self.capacity = capacity
+        self.on_first = on_first
+        self.first_clock = c_clock()
+        self.first_ticks = c_ticks()
+
+    def __dealloc__(self):
+        PyMem_RawFree(self.filled)
+        PyMem_RawFree(self.other)
+
+    def note(
+        self,
+        int64_t began,
+        client,
+        str caller,
+        str method,
+        str name,
+        bytes id,
+        int status,
+        outcome,
+        int64_t bytes_in,
+        int64_t bytes_out,
+    ):
+        """Note a request that has just been answered; see access_buffer.pyi."""
+        cdef Text texts[TEXTS]
+        cdef Record record
+        texts[CALLER] = text_of(caller)
+        texts[METHOD] = text_of(method)
+        texts[NAME] = text_of(name)
+        texts[ID].data = id
+        texts[ID].size = len(id)
+        record.began = began
+        record.status = status
+        record.outcome = -1 if outcome is None else CODES[outcome]
+        record.bytes_in = bytes_in
+        record.bytes_out = bytes_out
+        self.put(&record, texts, client)
+
+    def note_answer(
+        self,
+        Connection connection,
+        int64_t began,
+        client,
+        str caller,
+        bytes method,
+        bytes name,
+        int64_t bytes_in,
+        bytes answer,
+    ):
+        """Note a request whose whole answer of HTTP is `answer`, by a connection that has answered at once;
+        without a `method` it is the one of the message that the connection has read since `prepare`."""
+        cdef Text texts[TEXTS]
+        cdef Record record
+        cdef Text body
+        cdef bint is_error = False
+        texts[CALLER] = text_of(caller)
+        if method:
+            texts[METHOD].data = method
+            texts[METHOD].size = len(method)
+            texts[NAME].data = name
+            texts[NAME].size = len(name)
+        elif connection.message.method_name.data == NULL:
+            texts[METHOD].data = "tools/call"
+            texts[METHOD].size = 10
+            texts[NAME] = text_of(connection.last.name)
+        else:
+            texts[METHOD].data = connection.message.method_name.data
+            texts[METHOD].size = connection.message.method_name.size
+            texts[NAME].data = connection.message.tool_name.data
+            texts[NAME].size = connection.message.tool_name.size if connection.message.is_call else 0
+        body = body_of(answer, len(answer))
+        texts[ID] = id_of(body, &is_error)
+        record.began = began
+        record.status = status_of(answer, len(answer))
+        record.bytes_in = bytes_in
+        record.bytes_out = body.size
+        outcome, connection.outcome = connection.outcome, None
+        if outcome is not None:
+            record.outcome = CODES[outcome]
+        else:
+            record.outcome = PROTOCOL_ERROR if is_error else OK
+        self.put(&record, texts, client)
+
+    cdef int put(self, Record* record, Text* texts, object client) except -1:
+        """Copy a record and its texts to where they fit."""
+        cdef Py_ssize_t size = sizeof(Record)
+        cdef char* to
+        cdef int at
+        record.ended = c_ticks()
+        record.port = -1
+        texts[HOST].data = ""
+        texts[HOST].size = 0
+        if client:
+            host, port = client[0], client[1]
+            texts[HOST] = text_of(host)
+            record.port = port
+        if texts[ID].size > LONGEST_ID:
+            texts[ID].size = 0
+        for at in range(TEXTS):
+            if texts[at].size > LONGEST:
+                texts[at].size = cut(texts[at].data)
+            record.sizes[at] = <uint16_t> texts[at].size
+            size += texts[at].size
+        if self.used + size + 8 > self.capacity:
+            self.dropped += 1
+            return 0
+        to = self.filled + self.used
+        memcpy(to, record, sizeof(Record))
+        to += sizeof(Record)
+        for at in range(TEXTS):
+            memcpy(to, texts[at].data, texts[at].size)
+            to += texts[at].size
+        self.used += size
+        if self.used == size and self.on_first is not None:
+            self.on_first()
+        return 0
+
+    def take(self, bint as_json):
+        """Return the lines of all records that there are now, the oldest first. By one thread at a time."""
+        cdef char* records = self.filled
+        cdef Py_ssize_t used = self.used
+        cdef Lines lines
+        cdef double rate = <double> (c_ticks() - self.first_ticks) / (c_clock() - self.first_clock + 1)
+        cdef int64_t now_us = <int64_t> (time() * 1e6)
+        cdef int64_t now = c_ticks()
+        self.filled, self.other, self.used = self.other, records, 0
+        lines.data = NULL
+        lines.size = lines.capacity = 0
+        lines.failed = False
+        lines.second = -1
+        with nogil:
+            put_all(&lines, records, used, as_json, now, now_us, rate * 1000)
+        try:
+            if lines.failed:
+                raise MemoryError
+            return PyBytes_FromStringAndSize(lines.data, lines.size) if lines.size else b""
+        finally:
+            PyMem_RawFree(lines.data)
+
+
+# --- what stands in an answer ----------------------------------------------------------------------
+
+cdef int status_of(const char* answer, Py_ssize_t size) noexcept:
+    """Return the status of an answer that begins with ``HTTP/1.1 NNN``."""
+    return (answer[9] - c"0") * 100 + (answer[10] - c"0") * 10 + answer[11] - c"0" if size > 12 else 0
+
+
+cdef Text body_of(const char* answer, Py_ssize_t size) noexcept:
+    """Return what follows the head of an answer."""
+    cdef Text body
+    cdef const char* at = answer
+    cdef const char* end = answer + size
+    body.data = end
+    body.size = 0
+    while at < end:
+        at = <const char*> memchr(at, c"\r", end - at)
+        if at == NULL or end - at < 4:
+            break
+        if memcmp(at, <const char*> "\r\n\r\n", 4) == 0:
+            body.data = at + 4
+            body.size = end - body.data
+            break
+        at += 2
+    return body
+
+
+cdef Text id_of(Text body, bint* is_error) noexcept:
+    """Return the id that an answer of JSON-RPC begins with, as fastrpc writes it; say if it is an error."""
+    cdef const char* prefix = '{"jsonrpc":"2.0","id":'
+    cdef Text id
+    cdef const char* at = body.data + 22
+    cdef const char* end = body.data + body.size
+    id.data = end
+    id.size = 0
+    if body.size < 22 or memcmp(body.data, prefix, 22) != 0:
+        return id
+    id.data = at
+    if at[0] == c'"':
+        at += 1
+        while at < end and at[0] != c'"':
+            at += 1 + (at[0] == c"\\")
+        at += 1
+    else:
+        while at < end and at[0] != c",":
+            at += 1
+    if at >= end:
+        return id
+    id.size = at - id.data
+    is_error[0] = end - at > 9 and memcmp(at, <const char*> ',"error":', 9) == 0
+    return id
+
+
+cdef Text text_of(str text) except *:
+    """Return the UTF-8 of a text, which the text keeps."""
+    cdef Text found
+    found.data = PyUnicode_AsUTF8AndSize(text, &found.size)
+    return found
+
+
+cdef Py_ssize_t cut(const char* data) noexcept:
+    """Return where a text of UTF-8 that is too long is cut: between two characters."""
+    cdef Py_ssize_t size = LONGEST
+    while size > 0 and (<unsigned char> data[size] & 0xC0) == 0x80:
+        size -= 1
+    return size
+
+
+# --- lines -----------------------------------------------------------------------------------------
+
+cdef void put_all(
+    Lines* lines, const char* at, Py_ssize_t used, bint as_json, int64_t now, int64_t now_us, double rate
+) noexcept nogil:
+    """Write a line for each record; `rate` is ticks a microsecond, `now` the ticks at `now_us`."""
+    cdef const char* end = at + used
+    cdef Record record
+    cdef Text texts[TEXTS]
+    cdef Py_ssize_t size
+    cdef int each
+    while at < end:
+        memcpy(&record, at, sizeof(Record))
+        at += sizeof(Record)
+        size = 0
+        for each in range(TEXTS):
+            texts[each].data = at
+            texts[each].size = record.sizes[each]
+            at += record.sizes[each]
+            size += record.sizes[each]
+        if not has_room(lines, 6 * size + NUMBERS):
+            return
+        if as_json:
+            put_json(lines, &record, texts, now_us - <int64_t> ((now - record.began) / rate), rate)
+        else:
+            put_columns(lines, &record, texts, now_us - <int64_t> ((now - record.began) / rate), rate)
+
+
+cdef bint has_room(Lines* lines, Py_ssize_t size) noexcept nogil:
+    cdef char* data
+    if lines.size + size <= lines.capacity:
+        return True
+    lines.capacity = 2 * lines.capacity + size + FIRST_ROOM
+    data = <char*> PyMem_RawRealloc(lines.data, lines.capacity)
+    if data == NULL:
+        lines.failed = True
+        return False
+    lines.data = data
+    return True
+
+
+cdef void put_columns(
+    Lines* lines, Record* record, Text* texts, int64_t began_us, double rate
+) noexcept nogil:
+    """Time, peer, caller, method, name, status, outcome, milliseconds, bytes in and out, id."""
+    put_time(lines, began_us)
+    put(lines, " ", 1)
+    put_peer(lines, record.port, texts[HOST])
+    put(lines, " ", 1)
+    put_column(lines, texts[CALLER])
+    put_column(lines, texts[METHOD])
+    put_column(lines, texts[NAME])
+    if record.status:
+        put_number(lines, record.status)
+    else:
+        put(lines, "-", 1)
+    put(lines, " ", 1)
+    if record.outcome >= 0:
+        put_name(lines, NAMES[record.outcome])
+    else:
+        put(lines, "-", 1)
+    put(lines, " ", 1)
+    put_milliseconds(lines, (record.ended - record.began) / rate)
+    put(lines, " ", 1)
+    put_number(lines, record.bytes_in)
+    put(lines, " ", 1)
+    put_number(lines, record.bytes_out)
+    put(lines, " ", 1)
+    put_column(lines, texts[ID])
+    lines.data[lines.size - 1] = c"\n"
+
+
+cdef void put_json(
+    Lines* lines, Record* record, Text* texts, int64_t began_us, double rate
+) noexcept nogil:
+    put_name(lines, '{"time":"')
+    put_time(lines, began_us)
+    put_name(lines, '","peer":')
+    if texts[HOST].size:
+        put(lines, '"', 1)
+        put_peer(lines, record.port, texts[HOST])
+        put(lines, '"', 1)
+    else:
+        put_name(lines, "null")
+    put_name(lines, ',"caller":')
+    put_string(lines, texts[CALLER])
+    put_name(lines, ',"method":')
+    put_string(lines, texts[METHOD])
+    put_name(lines, ',"name":')
+    put_string(lines, texts[NAME])
+    put_name(lines, ',"status":')
+    if record.status:
+        put_number(lines, record.status)
+    else:
+        put_name(lines, "null")
+    put_name(lines, ',"outcome":')
+    if record.outcome >= 0:
+        put(lines, '"', 1)
+        put_name(lines, NAMES[record.outcome])
+        put(lines, '"', 1)
+    else:
+        put_name(lines, "null")
+    put_name(lines, ',"duration_ms":')
+    put_milliseconds(lines, (record.ended - record.began) / rate)
+    put_name(lines, ',"bytes_in":')
+    put_number(lines, record.bytes_in)
+    put_name(lines, ',"bytes_out":')
+    put_number(lines, record.bytes_out)
+    put_name(lines, ',"id":')
+    if texts[ID].size:
+        put_escaped(lines, texts[ID], 0)  # JSON already
+    else:
+        put_name(lines, "null")
+    put_name(lines, "}\n")
+
+
+cdef inline void put(Lines* lines, const char* data, Py_ssize_t size) noexcept nogil:
+    memcpy(lines.data + lines.size, data, size)
+    lines.size += size
+
+
+cdef void put_name(Lines* lines, const char* name) noexcept nogil:
+    while name[0]:
+        lines.data[lines.size] = name[0]
+        lines.size += 1
+        name += 1
+
+
+cdef void put_digits(Lines* lines, int64_t value, int count) noexcept nogil:
+    """Write a number with so many digits."""
+    cdef int at
+    for at in range(count):
+        lines.data[lines.size + count - 1 - at] = <char> (c"0" + value % 10)
+        value //= 10
+    lines.size += count
+
+
+cdef void put_number(Lines* lines, int64_t value) noexcept nogil:
+    cdef int count = 1
+    cdef int64_t rest = value // 10
+    while rest > 0:
+        count += 1
+        rest //= 10
+    put_digits(lines, value, count)
+
+
+cdef void put_milliseconds(Lines* lines, double us) noexcept nogil:
+    cdef int64_t whole = <int64_t> (us + 0.5) if us > 0 else 0
+    put_number(lines, whole // 1000)
+    put(lines, ".", 1)
+    put_digits(lines, whole % 1000, 3)
+
+
+cdef void put_time(Lines* lines, int64_t us) noexcept nogil:
+    """Write a time as RFC 3339 has it, in UTC, with milliseconds."""
+    cdef time_t second = us // 1_000_000
+    cdef tm found
+    cdef Py_ssize_t begin
+    if second != lines.second:
+        lines.second = second
+        begin = lines.size
+        gmtime_r(&second, &found)
+        put_digits(lines, found.tm_year + 1900, 4)
+        put(lines, "-", 1)
+        put_digits(lines, found.tm_mon + 1, 2)
+        put(lines, "-", 1)
+        put_digits(lines, found.tm_mday, 2)
+        put(lines, "T", 1)
+        put_digits(lines, found.tm_hour, 2)
+        put(lines, ":", 1)
+        put_digits(lines, found.tm_min, 2)
+        put(lines, ":", 1)
+        put_digits(lines, found.tm_sec, 2)
+        put(lines, ".", 1)
+        memcpy(lines.date, lines.data + begin, 20)
+    else:
+        put(lines, lines.date, 20)
+    put_digits(lines, us // 1000 % 1000, 3)
+    put(lines, "Z", 1)
+
+
+cdef void put_peer(Lines* lines, int port, Text host) noexcept nogil:
+    """Write an address and its port; an address of IPv6 in brackets."""
+    cdef bint bracketed = host.size and memchr(host.data, c":", host.size) != NULL
+    if not host.size:
+        put(lines, "-", 1)
+        return
+    if bracketed:
+        put(lines, "[", 1)
+    put_escaped(lines, host, c" ")
+    if bracketed:
+        put(lines, "]", 1)
+    if port >= 0:
+        put(lines, ":", 1)
+        put_number(lines, port)
+
+
+cdef void put_column(Lines* lines, Text text) noexcept nogil:
+    """Write a text without a space in it, and a space; ``-`` for none."""
+    if text.size:
+        put_escaped(lines, text, c" ")
+    else:
+        put(lines, "-", 1)
+    put(lines, " ", 1)
+
+
+cdef void put_string(Lines* lines, Text text) noexcept nogil:
+    if text.size:
+        put(lines, '"', 1)
+        put_escaped(lines, text, c'"')
+        put(lines, '"', 1)
+    else:
+        put_name(lines, "null")
+
+
+cdef void put_escaped(Lines* lines, Text text, char special) noexcept nogil:
+    """Write a text of UTF-8 in printable ASCII; what is not is written as UTF-16 in hexadecimal digits, as
+    JSON does. So are `special` and the backslash; without a `special` neither."""
+    cdef const unsigned char* at = <const unsigned char*> text.data
+    cdef const unsigned char* end = at + text.size
+    cdef unsigned int code
+    while at < end:
+        code = at[0]
+        if 0x20 <= code < 0x7F and not (special and (code == <unsigned char> special or code == c"\\")):
+            lines.data[lines.size] = <char> code
+            lines.size += 1
+            at += 1
+            continue
+        at += 1
+        if 0xC2 <= code < 0xF5:
+            code = rest_of(code, &at, end)
+        if code > 0xFFFF:
+            put_unit(lines, 0xD800 + ((code - 0x10000) >> 10))
+            put_unit(lines, 0xDC00 + ((code - 0x10000) & 0x3FF))
+        else:
+            put_unit(lines, code)
+
+
+cdef unsigned int rest_of(
+    unsigned int first, const unsigned char** place, const unsigned char* end
+) noexcept nogil:
+    """Return the character that begins with the byte before `place`; the byte, if it is cut short."""
+    cdef const unsigned char* at = place[0]
+    cdef int count = 1 if first < 0xE0 else 2 if first < 0xF0 else 3
+    cdef unsigned int code = first & (0x3F >> count)
+    cdef int each
+    if end - at < count:
+        return first
+    for each in range(count):
+        if (at[each] & 0xC0) != 0x80:
+            return first
+        code = code << 6 | (at[each] & 0x3F)
+    place[0] = at + count
+    return code
+
+
+cdef void put_unit(Lines* lines, unsigned int unit) noexcept nogil:
+    cdef const char* digits = "0123456789abcdef"
+    cdef int shift = 12
+    put(lines, "\\u", 2)
+    while shift >= 0:
+        lines.data[lines.size] = digits[(unit >> shift) & 15]
+        lines.size += 1
+        shift -= 4

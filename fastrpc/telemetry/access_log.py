@@ -1,0 +1,166 @@
+"""The access log: a line for each request over HTTP, in a file or on standard error.
+
+Requests leave records in a buffer of fixed size (`fastrpc._core.access_buffer`); a thread of its own makes
+lines of them and writes these, at most 50 ms later, so no answer waits for a disk or a reader. What does not
+fit into the buffer, or cannot be written, is counted, and the count stands in the log. A batch of lines is
+one write to a file that is open for appending: several processes may share it. A file that has been moved
+(logrotate) is made anew. Who notes requests is `fastrpc.transports.http.access`; nothing is imported until
+there is an access log.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from threading import Event, Lock, Thread
+from time import monotonic, sleep
+
+from fastrpc import diagnostics, forks
+from fastrpc._core.access_buffer import AccessBuffer
+from fastrpc.regular_files import open_regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STDERR = "-"
+PAUSE_SECONDS = 0.05
+CAPACITY = 1024 * 1024
+"""Bytes of each of the two rooms for records: about 9,000 requests."""
+WRITE_SECONDS = 1.0
+"""How long standard error may accept nothing before lines are left out."""
+
+
+class AccessLog:
+    """The access log of one process. `buffer` takes the records of requests."""
+
+    def __init__(self, path: str, *, as_json: bool) -> None:
+        """Write to a file, ``-`` for standard error. Raises OSError if the file cannot be appended to."""
+        self._path = None if path == STDERR else os.path.abspath(path)
+        self._as_json = as_json
+        self._lost = 0
+        """Lines that could not be written, and records that did not fit, which the log does not tell yet."""
+        self._dropped = 0
+        """Those of the buffer that are counted in `_lost` already."""
+        self._file = -1 if self._path is None else self._open(self._path)
+        self._something = Event()
+        self._writing = Lock()
+        self._thread: Thread | None = None
+        self._generation = forks.generation
+        self.buffer = AccessBuffer(CAPACITY, self._begin)
+
+    @staticmethod
+    def _open(path: str) -> int:
+        return open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def _begin(self) -> None:
+        """There is a record, after there was none; on the thread that serves."""
+        if self._thread is None:
+            self._thread = Thread(target=self._watch, name="fastrpc-access-log", daemon=True)
+            self._thread.start()
+            atexit.register(self.write)
+        self._something.set()
+
+    def _watch(self) -> None:
+        while True:
+            self._something.wait()
+            self._something.clear()
+            sleep(PAUSE_SECONDS)  # let more come: each batch costs a turn of the thread
+            self.write()
+
+    def write(self) -> None:
+        """Write the lines of all requests that have been answered by now, from whatever thread."""
+        if self._generation != forks.generation:  # a child of a handler: the records are its parent's
+            return
+        if not self._writing.acquire(timeout=2 * WRITE_SECONDS):
+            return
+        try:
+            lines = self.buffer.take(self._as_json)
+            dropped = self.buffer.dropped
+            self._lost += dropped - self._dropped
+            self._dropped = dropped
+            if lines:
+                self._put(lines)
+        finally:
+            self._writing.release()
+
+    def close(self) -> None:
+        """The server has ended: write what is left."""
+        self.write()
+        atexit.unregister(self.write)
+        with self._writing:
+            if self._file >= 0:
+                os.close(self._file)
+            self._file = -1
+
+    def _put(self, lines: bytes) -> None:
+        text = self._note_of(self._lost) + lines if self._lost else lines
+        try:
+            left = self._to_stderr(text) if self._path is None else self._to_file(self._path, text)
+        except (OSError, ValueError) as error:  # ValueError: standard error is closed
+            if not self._lost:  # else it has been said
+                diagnostics.write("error", f"the access log cannot be written: {error}")
+            left = text
+        if len(left) < len(text):
+            self._lost = left.count(b"\n")
+        else:
+            self._lost += lines.count(b"\n")
+
+    def _note_of(self, lost: int) -> bytes:
+        """Return the line that says how many are missing before the lines that follow."""
+        from datetime import datetime, timezone
+
+        now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        if self._as_json:
+            return b'{"time":"%b","dropped":%d}\n' % (now.encode(), lost)
+        return b"# %b %d requests are missing here: there was no room for them\n" % (now.encode(), lost)
+
+    def _to_file(self, path: str, lines: bytes) -> bytes:
+        """Append lines to the file; return what is left of them, which is nothing. Raises OSError."""
+        if self._is_moved(path):
+            os.close(self._file)
+            self._file = -1
+        if self._file < 0:
+            self._file = self._open(path)
+        written = os.write(self._file, lines)  # at once, so that lines of other processes do not come between
+        while written < len(lines):
+            written += os.write(self._file, lines[written:])
+        return b""
+
+    def _is_moved(self, path: str) -> bool:
+        if self._file < 0:
+            return False
+        mine = os.fstat(self._file)
+        try:
+            there = os.stat(path)
+        except FileNotFoundError:
+            return True
+        return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
+
+    def _to_stderr(self, lines: bytes) -> bytes:
+        """Write lines to standard error; return what nobody has accepted. Raises OSError, ValueError."""
+        if sys.stderr is None:
+            return lines
+        descriptor = sys.stderr.fileno()
+        until = monotonic() + WRITE_SECONDS
+        written = 0
+        for piece in pieces(lines):
+            if not diagnostics.can_accept(descriptor, max(0.0, until - monotonic())):
+                break
+            os.write(descriptor, piece)
+            written += len(piece)
+        return lines[written:]
+
+
+def pieces(lines: bytes) -> Iterator[bytes]:
+    """Return whole lines, so many together as a pipe takes without others' between them (POSIX: PIPE_BUF)."""
+    from select import PIPE_BUF
+
+    begin = 0
+    while begin < len(lines):
+        end = lines.rfind(b"\n", begin, begin + PIPE_BUF) + 1
+        if end == 0:  # a line that is longer
+            end = lines.index(b"\n", begin) + 1
+        yield lines[begin:end]
+        begin = end
