@@ -46,18 +46,25 @@ class AccessBuffer:
         answer went out; `outcome` one of `recorder.OUTCOMES`, or None. An empty text stands for none. Raises
         UnicodeEncodeError for a text with lone surrogates.
         """
-    def note_answer(
-        self,
-        connection: Connection,
-        began: int,
-        client: Any,
-        caller: str,
-        method: bytes,
-        name: bytes,
-        bytes_in: int,
-        answer: bytes,
-    ) -> None:
-        """Note a request whose whole answer of HTTP is `answer`, by a connection that has answered at once;
-        without a `method` it is the one of the message that the connection has read since `prepare`."""
     def take(self, as_json: bool) -> bytes:
         """Return the lines of all records that there are now, the oldest first. By one thread at a time."""
+
+class NotedAnswers:
+    """Calls what answers requests the straight way, and notes what it has answered.
+
+    `function` is what is called as `answer` is. Behind it `served` is the connection that has answered, None
+    for `connection`, or anything else, which `note_alone` gets with the ticks at which it was called, what it
+    was called with, and its answer. The request is noted with the members ``principal``, ``method`` and
+    ``name`` of its head; without a method it is the message's that the connection has read since `prepare`.
+    """
+
+    served: Any
+    def __init__(
+        self,
+        buffer: AccessBuffer,
+        function: Callable[..., Any],
+        connection: Connection,
+        note_alone: Callable[..., object],
+    ) -> None: ...
+    def answer(self, head: Any, body: bytes, headers: Any, client: Any = None) -> Any:
+        """Return the answer of `function`: bytes, or None, which is not noted."""

@@ -167,17 +167,17 @@ cdef class AccessBuffer:
         record.bytes_out = bytes_out
         self.put(&record, texts, client)
 
-    def note_answer(
+    cdef int note_answer(
         self,
         Connection connection,
         int64_t began,
-        client,
+        object client,
         str caller,
         bytes method,
         bytes name,
         int64_t bytes_in,
         bytes answer,
-    ):
+    ) except -1:
         """Note a request whose whole answer of HTTP is `answer`, by a connection that has answered at once;
         without a `method` it is the one of the message that the connection has read since `prepare`."""
         cdef Text texts[TEXTS]
@@ -210,7 +210,7 @@ cdef class AccessBuffer:
             record.outcome = CODES[outcome]
         else:
             record.outcome = PROTOCOL_ERROR if is_error else OK
-        self.put(&record, texts, client)
+        return self.put(&record, texts, client)
 
     cdef int put(self, Record* record, Text* texts, object client) except -1:
         """Copy a record and its texts to where they fit."""
@@ -267,6 +267,42 @@ cdef class AccessBuffer:
             return PyBytes_FromStringAndSize(lines.data, lines.size) if lines.size else b""
         finally:
             PyMem_RawFree(lines.data)
+
+
+cdef class NotedAnswers:
+    """Calls what answers requests the straight way, and notes what it has answered.
+
+    `answer` is that function. Behind it `served` is the connection that has answered, None for `connection`,
+    or anything else, which `note_alone` gets with the rest.
+    """
+
+    cdef AccessBuffer buffer
+    cdef Connection connection
+    cdef object function
+    cdef object note_alone
+    cdef public object served
+
+    def __init__(self, AccessBuffer buffer, function, Connection connection, note_alone):
+        self.buffer = buffer
+        self.function = function
+        self.connection = connection
+        self.note_alone = note_alone
+
+    def answer(self, head, bytes body, headers, client=None):
+        cdef int64_t began = c_ticks()
+        answer = self.function(head, body, headers, client)
+        served, self.served = self.served, None
+        if answer is None:
+            return None
+        if served is None:
+            served = self.connection
+        elif type(served) is not Connection:
+            self.note_alone(served, began, head, body, client, answer)
+            return answer
+        self.buffer.note_answer(
+            served, began, client, head.principal, head.method, head.name, len(body), answer
+        )
+        return answer
 
 
 # --- what stands in an answer ----------------------------------------------------------------------
