@@ -40,7 +40,8 @@ cdef class Binder:
 
     def __init__(self, tuple parameters, missing, words):
         """`parameters` are `fastrpc.schema.Parameter`; ``missing(name, arguments)`` says what is wrong where
-        a required one is not there. `words` is the module `fastrpc.schema.converters`, which imports this one."""
+        a required one is not there. `words` is the module `fastrpc.schema.converters`, which imports this
+        one."""
         self.parameters = parameters
         self.words = words
         self.names = tuple([parameter.name for parameter in parameters])

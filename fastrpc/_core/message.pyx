@@ -207,9 +207,9 @@ cdef class Message:
         self.likely = False
         self.id.data = NULL
         self.method_name.data = NULL
-        self.is_call = self.is_list = self.is_ping = self.is_read = self.is_prompt = self.has_arguments = False
+        self.is_call = self.is_list = self.is_ping = self.is_read = self.is_prompt = False
         self.wants_progress = self.resumes = False
-        self.has_params = self.has_meta = False
+        self.has_params = self.has_arguments = self.has_meta = False
         self.era = LEGACY
         self.code = 0
         if self.marked is not None:
