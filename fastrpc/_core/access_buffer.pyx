@@ -117,6 +117,7 @@ cdef class AccessBuffer:
 
     cdef char* filled
     cdef char* other
+    cdef Lines lines     # the memory is kept: new pages would cost more than what is written there
     cdef Py_ssize_t capacity
     cdef Py_ssize_t used
     cdef readonly long long dropped
@@ -138,6 +139,7 @@ cdef class AccessBuffer:
     def __dealloc__(self):
         PyMem_RawFree(self.filled)
         PyMem_RawFree(self.other)
+        PyMem_RawFree(self.lines.data)
 
     def note(
         self,
@@ -250,23 +252,19 @@ cdef class AccessBuffer:
         """Return the lines of all records that there are now, the oldest first. By one thread at a time."""
         cdef char* records = self.filled
         cdef Py_ssize_t used = self.used
-        cdef Lines lines
+        cdef Lines* lines = &self.lines
         cdef double rate = <double> (c_ticks() - self.first_ticks) / (c_clock() - self.first_clock + 1)
         cdef int64_t now_us = <int64_t> (time() * 1e6)
         cdef int64_t now = c_ticks()
         self.filled, self.other, self.used = self.other, records, 0
-        lines.data = NULL
-        lines.size = lines.capacity = 0
+        lines.size = 0
         lines.failed = False
         lines.second = -1
         with nogil:
-            put_all(&lines, records, used, as_json, now, now_us, rate * 1000)
-        try:
-            if lines.failed:
-                raise MemoryError
-            return PyBytes_FromStringAndSize(lines.data, lines.size) if lines.size else b""
-        finally:
-            PyMem_RawFree(lines.data)
+            put_all(lines, records, used, as_json, now, now_us, rate * 1000)
+        if lines.failed:
+            raise MemoryError
+        return PyBytes_FromStringAndSize(lines.data, lines.size) if lines.size else b""
 
 
 cdef class NotedAnswers:
