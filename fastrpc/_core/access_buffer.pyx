@@ -109,7 +109,7 @@ def call_of(Connection connection):
             return None, None, None
         return "tools/call", connection.last.name, message.call.id[: message.call.id_size]
     id = None if message.id.data == NULL else message.id.data[: message.id.size]
-    return message.method, message.tool() if message.is_call else None, id
+    return message.method, message.target_str() if message.is_call else None, id
 
 
 cdef class AccessBuffer:
@@ -199,8 +199,8 @@ cdef class AccessBuffer:
         else:
             texts[METHOD].data = connection.message.method_name.data
             texts[METHOD].size = connection.message.method_name.size
-            texts[NAME].data = connection.message.tool_name.data
-            texts[NAME].size = connection.message.tool_name.size if connection.message.is_call else 0
+            texts[NAME].data = connection.message.target.data
+            texts[NAME].size = connection.message.target.size if connection.message.is_call else 0
         body = body_of(answer, len(answer))
         texts[ID] = id_of(body, &is_error)
         record.began = began

@@ -113,7 +113,7 @@ cdef class Connection:
     cdef int finish(
         self, Plan plan, Steps* steps, CallContext context, object result, object error
     ) except -1
-    cdef int drop(self, Plan plan, Steps* steps) except -1
+    cdef int drop(self, Plan plan, Steps* steps, str outcome) except -1
     cdef int record(self, Plan plan, Steps* steps, int64_t returned, Py_ssize_t size) except -1
     cdef int keep_context(self) except -1
     cdef const char* take(self, bytes line) except NULL

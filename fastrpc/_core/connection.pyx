@@ -387,7 +387,7 @@ cdef class Connection:
                 return self.go(
                     plan, steps, context, CallInfo(plan, plan.name, self.principal, arguments, context)
                 )
-            error = bound if is_ascii_text(bound) else ArgumentError(bound)
+            error = bound if is_ascii_text(bound) and not plan.noted else ArgumentError(bound)
         return self.finish(plan, steps, context, None, error)
 
     cdef CallContext context_for(self, Plan plan, bint known):
@@ -519,9 +519,9 @@ cdef class Connection:
             )
         else:
             self.fail_call_with(plan, steps.id, steps.id_size, steps.modern, error)
+        if steps.refused:
+            self.outcome = "refused"
         if plan.recorder is not None:
-            if steps.refused:
-                self.outcome = "refused"
             self.record(plan, steps, returned, self.output.written() - before)
         return 0
 
@@ -534,9 +534,9 @@ cdef class Connection:
             steps.id, steps.id_size, framed.head, <str> result, framed.tail
         )
 
-    cdef int drop(self, Plan plan, Steps* steps) except -1:
-        """Record a call that its client wants no more."""
-        self.outcome = "cancelled"
+    cdef int drop(self, Plan plan, Steps* steps, str outcome) except -1:
+        """Record a call that is not answered here."""
+        self.outcome = outcome
         if plan.recorder is not None:
             self.record(plan, steps, ticks(), 0)
         return 0

@@ -10,6 +10,8 @@ begin_call: Any
 class PendingCall:
     """A call of a tool that waits. Stands among the requests in flight, as their request and its call."""
 
+    outcome: str | None
+    """What the record of a call that is cancelled says, if its client sees more than that."""
     @property
     def id(self) -> bytes: ...
     @property

@@ -34,6 +34,7 @@ cdef class PendingCall:
     cdef bytes roomy_id                  # with ID_ROOM readable bytes
     cdef bint modern
     cdef bint ended                      # for the client
+    cdef public str outcome              # of one that is cancelled, if its client sees more than that
     cdef object timer
     cdef long long began                 # ticks
     cdef long long bound
@@ -111,7 +112,7 @@ cdef class PendingCall:
         cdef Steps steps
         if self.leave():
             self.fill(&steps)
-            self.connection.drop(self.plan, &steps)
+            self.connection.drop(self.plan, &steps, self.outcome or "cancelled")
             self.connection.dispatcher.pending_over()
             self.connection.dispatcher.dropped()
         self.task.cancel()

@@ -25,6 +25,7 @@ cdef class Plan:
     cdef readonly str target             # what calls name: the tool or the prompt, or the URI
     cdef readonly object encoder         # makes the results that the connection does not write by itself
     cdef bint texts_only                 # every argument is a string
+    cdef bint noted                      # texts may be added to each result: the encoder makes all of them
     cdef bytes name_text
     cdef Py_ssize_t context_at           # the place of its Context among its positional parameters, or -1
     cdef type context_kind               # the class of the Context of its calls; None: they need none

@@ -70,6 +70,7 @@ class Plan:
         kind: str = "tool",
         target: str | None = None,
         encoder: Any = None,
+        noted: bool = False,
         guard: Callable[[Any], Any] | None = None,
         around: Callable[[Any], Any] | None = None,
         recorder: Recorder | None = None,

@@ -76,6 +76,7 @@ cdef class Plan:
         str kind="tool",
         str target=None,
         encoder=None,
+        bint noted=False,
         guard=None,
         around=None,
         recorder=None,
@@ -92,10 +93,10 @@ cdef class Plan:
         must not raise.
 
         `is_async`: calling gives a coroutine. `binds_whole`: the handler's signature judges all arguments
-        together, so that none is bound here. `kind` is tool,
-        resource, prompt or completion; `target` what calls name, `name` if it is not given; `encoder` a
-        `fastrpc.engine.ports.ResultEncoder`. The slots: ``guard(call)`` decides about a call whose arguments
-        are bound; ``around(call)`` calls the function in the connection's place; both are handed a
+        together, so that none is bound here. `kind` is tool, resource, prompt or completion; `target` what
+        calls name, `name` if it is not given; `encoder` a `fastrpc.engine.ports.ResultEncoder`; `noted`: it
+        makes every result, since texts may be added. The slots: ``guard(call)`` decides about a call whose
+        arguments are bound; ``around(call)`` calls the function in the connection's place; both are handed a
         `CallInfo`. `recorder` gets a record of each call.
         """
         cdef Py_ssize_t at
@@ -106,6 +107,7 @@ cdef class Plan:
         self.kind_code = KIND_CODES[kind]
         self.target = name if target is None else target
         self.encoder = encoder
+        self.noted = noted
         self.texts_only = kind == "prompt"
         self.name_text = name.encode()
         self.function = function
@@ -134,7 +136,7 @@ cdef class Plan:
         self.stepped = stepped
         self.context_at = context_at
         self.context_kind = context_kind
-        self.form = form
+        self.form = -1 if noted else form
         self.exact = exact
         self.check = check
         self.is_async = is_async
@@ -337,6 +339,8 @@ cdef class Plan:
         """Return the text of the result that tells of an error; None: the dispatcher makes the result."""
         cdef type kind = type(error)
         cdef object text
+        if self.noted:
+            return None
         if kind is ToolError or kind is ArgumentError:
             arguments = error.args
             text = arguments[0] if len(<tuple> arguments) == 1 else None

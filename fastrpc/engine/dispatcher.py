@@ -644,8 +644,7 @@ class Dispatcher(OutboundMessages):
 
     def interrupt(self, request: Any) -> None:
         """Stop a request in flight that its transport answers with an error."""
-        if isinstance(request, Request):
-            request.outcome = ProtocolError.outcome
+        request.outcome = ProtocolError.outcome
         if request.call is not None:
             request.call.cancel()
 

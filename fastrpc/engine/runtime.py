@@ -300,7 +300,8 @@ class Runtime:
             lifespan.watchers.add(self.forget_plans)
         return plan_of(
             tool,
-            direct=awaited is None and not self.results.notes,
+            direct=awaited is None,
+            noted=bool(self.results.notes),
             guard=self._guard_of(tool),
             around=around if scope is None else scope(tool, around),
             recorder=self.recorder,
@@ -511,6 +512,7 @@ def plan_of(
     tool: Tool,
     *,
     direct: bool = True,
+    noted: bool = False,
     guard: Callable[[Any], Any] | None = None,
     around: Any = None,
     recorder: Recorder | None = None,
@@ -546,6 +548,7 @@ def plan_of(
         around=around,
         recorder=recorder,
         encoder=encoder,
+        noted=noted,
     )
 
 

@@ -183,9 +183,6 @@ def test_what_a_tool_does_is_what_its_record_and_its_line_say(
         check(server, id, answer, outcome, "tools/call", way)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="_core.connection: finish() notes a guard's refusal only where there is a recorder"
-)
 @pytest.mark.parametrize("road", ROADS)
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("way", ["inline", "context", "hooked", "coroutine", "waiting", "told"])
@@ -324,8 +321,6 @@ def test_a_call_whose_session_ends_says_that_its_client_saw_an_error(
     assert server.entry(id)["outcome"] == "protocol_error"
     Client(server, MODERN, road).call("release", server.new_id())
     if server.observed:
-        if way == "hold":
-            pytest.xfail("_core.pending: a PendingCall that its transport interrupts records cancelled")
         assert server.record(id)["outcome"] == "protocol_error"
 
 
