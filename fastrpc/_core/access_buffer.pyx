@@ -17,7 +17,7 @@ from fastrpc._core.message cimport Message
 
 from time import time
 
-from fastrpc._core.recorder import OUTCOMES
+from fastrpc._core.recorder import OUTCOMES as _OUTCOMES
 
 cdef extern from "clock.h":
     int64_t c_clock "fastrpc_clock"() noexcept nogil
@@ -58,7 +58,7 @@ cdef struct Record:      # its texts follow it
     int64_t bytes_out
     int port             # -1: none
     int status           # 0: no answer went out
-    int outcome          # its place in OUTCOMES, -1: there was no call to have one
+    int outcome          # its place in _OUTCOMES, -1: there was no call to have one
     uint16_t sizes[TEXTS]
 
 cdef struct Text:
@@ -73,13 +73,13 @@ cdef struct Lines:
     int64_t second       # of which `date` is the text
     char date[20]
 
-cdef dict CODES = {outcome: code for code, outcome in enumerate(OUTCOMES)}
+cdef dict CODES = {outcome: code for code, outcome in enumerate(_OUTCOMES)}
 cdef int PROTOCOL_ERROR = CODES["protocol_error"]
 cdef int OK = CODES["ok"]
 cdef const char* NAMES[11]   # of outcomes
-cdef tuple NAME_TEXTS = tuple([outcome.encode() for outcome in OUTCOMES])
-for position in range(len(OUTCOMES)):
-    NAMES[position] = <bytes> NAME_TEXTS[position]
+cdef tuple NAME_TEXTS = tuple([outcome.encode() for outcome in _OUTCOMES])
+for _position in range(len(_OUTCOMES)):
+    NAMES[_position] = <bytes> NAME_TEXTS[_position]
 
 
 def ticks():

@@ -21,7 +21,7 @@ from fastrpc._core.message cimport Argument, str_of
 
 from time import monotonic
 
-from fastrpc._core.recorder import KIND_CODES
+from fastrpc._core.recorder import KIND_CODES as _KIND_CODES
 from fastrpc.errors import ArgumentError, FastrpcError, ToolError
 
 cdef extern from "raised.h":
@@ -104,7 +104,7 @@ cdef class Plan:
         self.tool = tool
         self.name = name
         self.kind = kind
-        self.kind_code = KIND_CODES[kind]
+        self.kind_code = _KIND_CODES[kind]
         self.target = name if target is None else target
         self.encoder = encoder
         self.noted = noted
