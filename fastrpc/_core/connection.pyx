@@ -81,9 +81,7 @@ cdef class Connection:
         self.principal = ""
         self.calls = CallsInFlight(0)
         self.plans = {}
-        self.unknown = {}
-        self.resources = {}
-        self.prompts = {}
+        self.unknown, self.resources, self.prompts = {}, {}, {}
         self.in_flight = {}
         self.listening = {}
         self.tail_texts = legacy_tails + modern_tails
@@ -255,6 +253,10 @@ cdef class Connection:
                 pass  # the dispatcher answers with the error
         elif type(result) is list and plan.form == FORM_TEXT and self.output.put_texts(
             id, id_size, <list> result, self.tails[FORMS * modern], self.tail_sizes[FORMS * modern]
+        ):
+            return 0
+        elif type(result) is plan.model and self.put_value(
+            id, id_size, plan.plain_value(result), plan.model_form, modern
         ):
             return 0
         elif (
@@ -591,9 +593,7 @@ cdef class Connection:
     def take_plans(self, dict plans):
         """Take new plans, after the tools have changed, and forget lists of the old ones."""
         self.plans = plans
-        self.unknown = {}
-        self.resources = {}
-        self.prompts = {}
+        self.unknown, self.resources, self.prompts = {}, {}, {}
         self.last = None
         self.known = False
         self.forget_lists()

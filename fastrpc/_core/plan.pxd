@@ -53,6 +53,9 @@ cdef class Plan:
     cdef object binder                   # of the tool's signature, once something has not fitted plainly
     cdef readonly bint binds_whole       # no argument may be bound without the others
     cdef readonly int form               # of a plain value that it returns; -1: the dispatcher decides
+    cdef object model                    # the class of results that `plain` makes plain values of, or None
+    cdef object plain
+    cdef int model_form                  # of those values
     cdef object exact                    # the type of such a value, or None: any
     cdef object check                    # says whether it is what was promised, or None: it is
     cdef readonly int quick              # quick calls in a row
@@ -70,6 +73,7 @@ cdef class Plan:
     cdef bint order_of(self, const Call* call, uint8_t* order) noexcept
     cdef PyObject* call_known(self, const Call* call, const uint8_t* order) noexcept
     cdef void note_call(self, int64_t nanoseconds) noexcept
+    cdef object plain_value(self, object result)
     cdef str failure_text(self, object error)
     cdef int count_failure(self, object error) except -1
     cdef Py_ssize_t index_of(self, Argument* argument, Py_ssize_t expected) noexcept

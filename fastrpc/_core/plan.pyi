@@ -65,6 +65,7 @@ class Plan:
         form: int = 0,
         exact: type | None = None,
         check: Callable[[Any], bool] | None = None,
+        model: tuple[type, Callable[[Any], Any], int] | None = None,
         is_async: bool = False,
         binds_whole: bool = False,
         kind: str = "tool",

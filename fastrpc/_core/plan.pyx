@@ -71,6 +71,7 @@ cdef class Plan:
         int form=FORM_TEXT,
         exact=None,
         check=None,
+        tuple model=None,
         bint is_async=False,
         bint binds_whole=False,
         str kind="tool",
@@ -90,7 +91,8 @@ cdef class Plan:
         positional argument number `context_at`; `parameters` do not name it. `form` is that of its plain
         values (`encode`), -1 if they need more than writing. They are written if they are of the type
         `exact`, where it is given, and `check`, where it is given, says that they keep the output schema; it
-        must not raise.
+        must not raise. A `model` is a class, a function that makes a plain value of its instances, and the
+        form of that.
 
         `is_async`: calling gives a coroutine. `binds_whole`: the handler's signature judges all arguments
         together, so that none is bound here. `kind` is tool, resource, prompt or completion; `target` what
@@ -139,6 +141,8 @@ cdef class Plan:
         self.form = -1 if noted else form
         self.exact = exact
         self.check = check
+        if model is not None and not noted:
+            self.model, self.plain, self.model_form = model
         self.is_async = is_async
         self.binds_whole = binds_whole
         self.guard = guard
@@ -332,6 +336,13 @@ cdef class Plan:
         self.quick = self.quick + 1 if nanoseconds <= QUICK_NANOSECONDS else 0
         self.inline = self.quick >= PROOF
         self.straight = self.is_bare and self.inline
+
+    cdef object plain_value(self, object result):
+        """Return a plain value for an instance of `model`; None: the encoder has to see what is wrong."""
+        try:
+            return self.plain(result)
+        except BaseException:
+            return None
 
     # --- what the function raises -------------------------------------------------------------------------
 

@@ -188,6 +188,16 @@ def plain_check_of(signature: Signature) -> Callable[[Any], bool] | None:
     return plain_check(signature.result_converter)
 
 
+def model_of(signature: Signature) -> tuple[type, Callable[[Any], Any], int] | None:
+    """Return the class of a tool's results if it is a model of pydantic's, what makes a plain value of an
+    instance, and the form of that; None for other tools."""
+    converter: Any = signature.result_converter
+    validate_and_dump = getattr(converter, "validate_and_dump", None)
+    if signature.output_schema is None or validate_and_dump is None:
+        return None
+    return converter.annotation, validate_and_dump, form_of(signature)
+
+
 def _holds_content(values: Sequence[Any]) -> bool:
     """Whether a list is content, made of helpers and texts, and no value."""
     found = False

@@ -11,7 +11,14 @@ from fastrpc import diagnostics
 from fastrpc._core.connection import CallsInFlight
 from fastrpc._core.plan import REQUIRED, Plan
 from fastrpc.engine.json_encoding import to_json
-from fastrpc.engine.results import Results, exact_type_of, form_of, keeps_plain_values, plain_check_of
+from fastrpc.engine.results import (
+    Results,
+    exact_type_of,
+    form_of,
+    keeps_plain_values,
+    model_of,
+    plain_check_of,
+)
 from fastrpc.errors import Overloaded
 from fastrpc.protocol.pagination import page_of
 from fastrpc.protocol.versions import MODERN, known
@@ -544,6 +551,7 @@ def plan_of(
         form=form_of(signature) if keeps_plain_values(signature) else -1,
         exact=exact_type_of(signature),
         check=plain_check_of(signature),
+        model=model_of(signature),
         guard=guard,
         around=around,
         recorder=recorder,

@@ -224,6 +224,15 @@ class PydanticConverter(Converter):
         super().__init__(schema, _noun_of(schema))
         self.definitions = definitions
         self._refused = ValidationError
+        self.annotation = annotation
+        validate, dump = self.adapter.validator.validate_python, self.adapter.serializer.to_python
+
+        def validate_and_dump(value: Any) -> Any:
+            return dump(validate(value), mode="json", by_alias=True)
+
+        # For instances of a class that is a model; everything else goes to `accept` and `to_json`.
+        is_model = isinstance(annotation, type) and hasattr(annotation, "__pydantic_serializer__")
+        self.validate_and_dump = validate_and_dump if is_model else None
 
     def accept(self, value: Any, lenient: bool = True) -> Any:
         try:

@@ -41,7 +41,7 @@ TOOLS = (
     r"""
 import asyncio, json, sys, time
 from fastrpc import Context, Server
-from fastrpc.client_requests import pending
+from fastrpc.client_requests import Form
 
 app = Server("told")
 if given["behind"]:
@@ -114,7 +114,7 @@ async def ask(how: str, context: Context) -> str:
         return (await context.sample("Say hi", key="hi")).text
     if how == "roots":
         return str([root["uri"] for root in await context.roots(key="folders")])
-    return str(await context.ask(a=pending.Form("a", str), b=pending.Form("b", str)))
+    return str(await context.ask(a=Form("a", str), b=Form("b", str)))
 
 @app.tool(input_schema={"type": "object", "properties": {
     "region": {"type": "string", "x-mcp-header": "Region"},
