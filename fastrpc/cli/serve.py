@@ -49,7 +49,8 @@ over HTTP:
   --tls-cert FILE       the certificate, for https
   --tls-key FILE        and its key
   --access-log FILE     append a line for each request to FILE; -: write it to stderr
-  --access-log-format F text (the default) or json
+  --access-log-format FORMAT
+                        text (the default) or json
 
 examples:
   fastrpc serve
