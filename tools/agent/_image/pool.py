@@ -98,6 +98,19 @@ class Worker:
         self.channel.close()
         self.process.terminate_soon(0.0)
 
+    def waits(self) -> bool:
+        """Whether it waits for a file. One that has died has closed the socket, whether or not the loop has
+        heard of its end yet; with its reaper it may be lost, too."""
+        if self.process.ended or self.process.gone:
+            return False
+        try:
+            self.channel.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
+
     async def examine(self, descriptor: int, order: bytes, limit: int) -> Picture:
         """Have a file decoded. Raises Refused."""
         loop = asyncio.get_running_loop()
@@ -166,7 +179,7 @@ class Pool:
             worker = self.idle.pop()
             if worker.timer is not None:
                 worker.timer.cancel()
-            if not (worker.process.ended or worker.process.gone):  # gone only: lost with its reaper
+            if worker.waits():
                 return worker
             worker.end()
         return None
