@@ -17,7 +17,7 @@ pydantic = pytest.importorskip("pydantic")
 class Price(pydantic.BaseModel):
     amount: float
     unit: str = pydantic.Field("EUR", serialization_alias="currency")
-    tags: set[str] = set()
+    tags: set[str] = pydantic.Field(default_factory=set)
 
     @pydantic.field_serializer("amount")
     def two_places(self, amount: float) -> str:
