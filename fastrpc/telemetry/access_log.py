@@ -13,19 +13,19 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from threading import Event, Lock, Thread
-from time import monotonic, sleep
+from threading import Lock
+from time import monotonic
 
 from fastrpc import diagnostics, forks
 from fastrpc._core.access_buffer import AccessBuffer
 from fastrpc.regular_files import open_regular
+from fastrpc.telemetry.drain_thread import DrainThread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STDERR = "-"
-PAUSE_SECONDS = 0.05
 CAPACITY = 1024 * 1024
 """Bytes of each of the two rooms for records: about 9,000 requests."""
 WRITE_SECONDS = 1.0
@@ -44,30 +44,13 @@ class AccessLog:
         self._dropped = 0
         """Those of the buffer that are counted in `_lost` already."""
         self._file = -1 if self._path is None else self._open(self._path)
-        self._something = Event()
         self._writing = Lock()
-        self._thread: Thread | None = None
         self._generation = forks.generation
-        self.buffer = AccessBuffer(CAPACITY, self._begin)
+        self.buffer = AccessBuffer(CAPACITY, DrainThread("fastrpc-access-log", self.write, self.write).wake)
 
     @staticmethod
     def _open(path: str) -> int:
         return open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-
-    def _begin(self) -> None:
-        """There is a record, after there was none; on the thread that serves."""
-        if self._thread is None:
-            self._thread = Thread(target=self._watch, name="fastrpc-access-log", daemon=True)
-            self._thread.start()
-            atexit.register(self.write)
-        self._something.set()
-
-    def _watch(self) -> None:
-        while True:
-            self._something.wait()
-            self._something.clear()
-            sleep(PAUSE_SECONDS)  # let more come: each batch costs a turn of the thread
-            self.write()
 
     def write(self) -> None:
         """Write the lines of all requests that have been answered by now, from whatever thread."""

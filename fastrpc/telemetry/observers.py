@@ -1,18 +1,18 @@
 """Hands the records of calls to the functions that observe them, in batches, on a thread of its own.
 
-The thread sleeps while nothing is called and looks every 50 ms otherwise, so that an observer sees a call at
-most that much later, and many at once. A function that fails is logged, once for each kind of failure, and
-goes on being called. Records that did not fit into the ring while an observer was slow are counted.
+An observer sees a call at most 50 ms later, and many at once (`DrainThread`). A function that fails is
+logged, once for each kind of failure, and goes on being called. Records that did not fit into the ring while
+an observer was slow are counted.
 """
 
 from __future__ import annotations
 
-import atexit
-from threading import Event, Lock, Thread
-from time import monotonic, sleep
+from threading import Lock
+from time import monotonic
 
-from fastrpc import forks, tracebacks
+from fastrpc import tracebacks
 from fastrpc._core.recorder import Recorder
+from fastrpc.telemetry.drain_thread import DrainThread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     Observer = Callable[[list[CallRecord]], object]
 
-PAUSE_SECONDS = 0.05
 CAPACITY = 8192
 BATCH = 1024
 DRAIN_SECONDS = 2.0
@@ -34,28 +33,14 @@ class Observers:
 
     def __init__(self) -> None:
         self.functions: list[Observer] = []
-        self._something = Event()
         self._draining = Lock()
-        self._thread: Thread | None = None
-        self._generation = forks.generation
-        self.recorder = Recorder(CAPACITY, self._begin)
+        self.recorder = Recorder(
+            CAPACITY, DrainThread("fastrpc-observers", self._hand_over_all, self.drain).wake
+        )
 
-    def _begin(self) -> None:
-        """There is a record, after there was none; on the thread of a connection."""
-        if self._thread is None or self._generation != forks.generation:
-            self._generation = forks.generation
-            self._thread = Thread(target=self._watch, name="fastrpc-observers", daemon=True)
-            self._thread.start()
-            atexit.register(self.drain)
-        self._something.set()
-
-    def _watch(self) -> None:
-        while True:
-            self._something.wait()
-            self._something.clear()
-            sleep(PAUSE_SECONDS)  # let more come: each batch costs a turn of the thread
-            while self._hand_over():
-                pass
+    def _hand_over_all(self) -> None:
+        while self._hand_over():
+            pass
 
     def drain(self) -> None:
         """Hand over the records that there are now, from whatever thread; those that come meanwhile are left
