@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -260,14 +261,22 @@ def test_an_answer_that_is_a_stream_of_events(server: Outcomes, wire: str, road:
         check(server, id, answer, outcome, "tools/call", "told")
 
 
+@contextmanager
+def begun(server: Outcomes, client: Client, way: str, id: int) -> Iterator[Any]:
+    """A connection on which a call of a tool has been sent whose function runs now."""
+    before = server.stderr.count("begun")
+    with client.begin(way, id, how="x") as connection:
+        eventually(lambda: server.stderr.count("begun") > before)
+        yield connection
+
+
 @pytest.mark.parametrize("road", ROADS)
 @pytest.mark.parametrize("way", ["hold", "hold_context", "hold_thread"])
 def test_a_stateless_call_is_cancelled_when_its_client_goes(server: Outcomes, way: str, road: str) -> None:
     client = Client(server, MODERN, road)
     id = server.new_id()
-    begun = server.stderr.count("begun")
-    with client.begin(way, id, how="x"):
-        eventually(lambda: server.stderr.count("begun") > begun)
+    with begun(server, client, way, id):
+        pass
     entry = server.entry(id)
     assert (entry["status"], entry["outcome"], entry["name"]) == (None, "cancelled", way)
     if server.observed:
@@ -280,9 +289,8 @@ def test_a_stateless_call_is_cancelled_when_its_client_goes(server: Outcomes, wa
 def test_a_call_in_a_session_goes_on_when_its_connection_ends(server: Outcomes, way: str, road: str) -> None:
     client = Client(server, LEGACY, road)
     id = server.new_id()
-    begun = server.stderr.count("begun")
-    with client.begin(way, id, how="x"):
-        eventually(lambda: server.stderr.count("begun") > begun)
+    with begun(server, client, way, id):
+        pass
     assert server.entry(id)["outcome"] == "cancelled"  # nobody saw an answer on this connection
     assert server.records(id) == []
     client.call("release", server.new_id())
@@ -295,9 +303,7 @@ def test_a_call_in_a_session_goes_on_when_its_connection_ends(server: Outcomes, 
 def test_a_call_in_a_session_that_its_client_cancels(server: Outcomes, way: str, road: str) -> None:
     client = Client(server, LEGACY, road)
     id = server.new_id()
-    begun = server.stderr.count("begun")
-    with client.begin(way, id, how="x") as connection:
-        eventually(lambda: server.stderr.count("begun") > begun)
+    with begun(server, client, way, id) as connection:
         client.ask(message("notifications/cancelled", {"requestId": id}))
         connection.answer()
     assert server.entry(id)["outcome"] == "cancelled"
@@ -313,9 +319,7 @@ def test_a_call_whose_session_ends_says_that_its_client_saw_an_error(
 ) -> None:
     client = Client(server, LEGACY, road)
     id = server.new_id()
-    begun = server.stderr.count("begun")
-    with client.begin(way, id, how="x") as connection:
-        eventually(lambda: server.stderr.count("begun") > begun)
+    with begun(server, client, way, id) as connection:
         assert client.ask(None, "DELETE").status == 200
         assert connection.answer().code == -32603
     assert server.entry(id)["outcome"] == "protocol_error"

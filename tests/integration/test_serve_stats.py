@@ -7,14 +7,14 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.child_processes import is_alive
 from support.http_client import TOKEN, Serving, children
-from support.stdio import Process, encode, serve
+from support.protocol import tool_call as call
+from support.stdio import Process, no_frame_is_torn, serve
 from support.waiting import eventually
 
 TOOLS = """
@@ -63,15 +63,6 @@ async def of_a_program() -> str:
 """
 WARM = TOOLS.replace("COLD", COLD)
 FAST = TOOLS.replace("COLD", "")
-
-
-def call(id: int, tool: str, **arguments: Any) -> dict[str, Any]:
-    return {
-        "jsonrpc": "2.0",
-        "id": id,
-        "method": "tools/call",
-        "params": {"name": tool, "arguments": arguments},
-    }
 
 
 def tables(text: str) -> list[dict[str, list[str]]]:
@@ -169,16 +160,7 @@ def test_a_storm_of_signals_tears_no_frame(source: str) -> None:
         server.initialize()
         if source is WARM:
             server.call("cold")
-        lines = b"".join(encode(call(number, "echo", text="x" * 20_000)) for number in range(200))
-        sender = threading.Thread(target=server.send, args=(lines,), kwargs={"reading": False})
-        sender.start()
-        answers = []
-        for _ in range(200):
-            server.signal(signal.SIGUSR1)
-            answers += server.answers(1)
-        sender.join()
-        assert [answer["id"] for answer in answers] == list(range(200))
-        assert all(len(answer["result"]["content"][0]["text"]) == 20_000 for answer in answers)
+        no_frame_is_torn(server, signal.SIGUSR1)
         server.close_stdin()
         assert server.wait() == 0
         assert tables(server.stderr)[-1]["echo"][2] == "200"

@@ -15,7 +15,8 @@ import time
 from typing import Any
 
 import pytest
-from support.stdio import decode, encode, serve
+from support.protocol import tool_call as call
+from support.stdio import decode, encode, no_frame_is_torn, serve
 
 SERVER = """
 import asyncio
@@ -81,15 +82,6 @@ INITIALIZE = {
         "clientInfo": {"name": "t", "version": "1"},
     },
 }
-
-
-def call(id: Any, tool: str, **arguments: Any) -> dict[str, Any]:
-    return {
-        "jsonrpc": "2.0",
-        "id": id,
-        "method": "tools/call",
-        "params": {"name": tool, "arguments": arguments},
-    }
 
 
 def ids(lines: bytes) -> list[Any]:
@@ -483,16 +475,7 @@ def test_signals_that_interrupt_reads_and_writes_tear_no_frame(warm: bool) -> No
         server.initialize()
         if warm:
             server.call("cold", text="x")
-        lines = b"".join(encode(call(number, "echo", text="x" * 20_000)) for number in range(200))
-        sender = threading.Thread(target=server.send, args=(lines,), kwargs={"reading": False})
-        sender.start()
-        answers = []
-        for _ in range(200):
-            server.signal(signal.SIGUSR1)
-            answers += server.answers(1)
-        sender.join()
-        assert [answer["id"] for answer in answers] == list(range(200))
-        assert all(len(answer["result"]["content"][0]["text"]) == 20_000 for answer in answers)
+        no_frame_is_torn(server, signal.SIGUSR1)
 
 
 def test_a_client_that_asks_without_a_pause_does_not_starve_the_loop() -> None:

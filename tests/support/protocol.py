@@ -32,3 +32,8 @@ def message(method: str | None, params: Any = None, id: Any = None, **members: A
     if params is not None:
         found["params"] = params
     return found
+
+
+def tool_call(id: Any, tool: str, **arguments: Any) -> dict[str, Any]:
+    """A call of a tool."""
+    return message("tools/call", {"name": tool, "arguments": arguments}, id=id)

@@ -24,11 +24,12 @@ import select
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
-from support.protocol import LEGACY, envelope
+from support.protocol import LEGACY, envelope, tool_call
 
 SECONDS = 20.0  # generous: the machine is shared, and a bar on time is another test's business
 MODERN_META = envelope()
@@ -321,6 +322,21 @@ def serve(
         finally:
             server._end()
             print(server.stderr, end="", file=sys.stderr)  # pytest shows it beside a failure
+
+
+def no_frame_is_torn(server: Process, signal_number: int, count: int = 200) -> None:
+    """Have so many long texts echoed while as many signals come: each answer is whole, and in its order."""
+    text = "x" * 20_000
+    lines = b"".join(encode(tool_call(id, "echo", text=text)) for id in range(count))
+    sender = threading.Thread(target=server.send, args=(lines,), kwargs={"reading": False})
+    sender.start()
+    answers = []
+    for _ in range(count):
+        server.signal(signal_number)
+        answers += server.answers(1)
+    sender.join()
+    assert [answer["id"] for answer in answers] == list(range(count))
+    assert all(len(answer["result"]["content"][0]["text"]) == len(text) for answer in answers)
 
 
 def write_source(folder: str, source: str) -> str:
