@@ -36,7 +36,6 @@ class CallInfo:
         principal: str,
         arguments: list[Any] | dict[str, Any],
         context: Context | None,
-        kind: str = "tool",
     ) -> None: ...
     def bound_values(self) -> list[Any] | None:
         """Return the values that were bound, in the order of the parameters; None if they did not fit."""

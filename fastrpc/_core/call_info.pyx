@@ -20,14 +20,14 @@ cdef class CallInfo:
     that does not fit, of what came; `context` the call's `fastrpc.Context`.
     """
 
-    def __init__(self, Plan plan, str name, str principal, arguments, context, str kind="tool"):
+    def __init__(self, Plan plan, str name, str principal, arguments, context):
         """`arguments` are what the plan's handler has bound, in the order of its parameters; or, where they
         do not fit, a dict as it came."""
         self.plan = plan
         self.name = name
         self.principal = principal
         self.context = context
-        self.kind = kind
+        self.kind = plan.kind
         if isinstance(arguments, dict):
             self.given = arguments
         else:

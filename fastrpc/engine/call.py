@@ -136,12 +136,8 @@ class Call:
     def info(self) -> CallInfo:
         """The call, as its guard and its hooks see it."""
         if self._info is None:
-            request, kind = self.request, self.plan.tool.kind
-            if kind in ("template", "provider"):
-                kind = "resource"
-            self._info = CallInfo(
-                self.plan, request.target, self.dispatcher.principal, self.arguments, self.context, kind
-            )
+            principal = self.dispatcher.principal
+            self._info = CallInfo(self.plan, self.request.target, principal, self.arguments, self.context)
         return self._info
 
     def invoke(self) -> Any:

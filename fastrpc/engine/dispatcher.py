@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from fastrpc._core.task import CallTask
     from fastrpc.context import Context
     from fastrpc.engine.batches import Batch
-    from fastrpc.engine.ports import Method, PendingRequests, ResultEncoder
+    from fastrpc.engine.ports import Method, PendingRequests
     from fastrpc.engine.runtime import Runtime
 
 RECORDED = {"tools/call": "tool", "resources/read": "resource", "prompts/get": "prompt"}
@@ -113,7 +113,7 @@ class Dispatcher(OutboundMessages):
         """A call has returned something that is more than a plain value; return its outcome."""
         request = self._request_of_plan(id, plan, modern)
         try:
-            encoded = plan.encoder.encode(request, plan.tool, result)
+            encoded = self._encoded(request, plan, result)
         except BaseException as error:
             return self._answer_failure(id, request, plan, error)
         self.outcome = outcome = request.outcome or "ok"
@@ -136,7 +136,7 @@ class Dispatcher(OutboundMessages):
     def _answer_failure(self, id: bytes, request: Request, plan: Plan, error: BaseException) -> str:
         """Answer a call of the connection's with the result, or the error, that tells of a failure."""
         try:
-            result = self._failure(request, plan.tool, error)
+            result = self._failure(request, plan, error)
         except ProtocolError as problem:
             self.outcome = request.outcome
             self._answer_error(id, problem, None)
@@ -154,7 +154,6 @@ class Dispatcher(OutboundMessages):
         member = "uri" if plan.kind == "resource" else "name"
         request = Request(self, id, CALLED_BY[plan.kind], {member: plan.target}, None)
         request.version = self._version_of(modern)
-        request.encoder = plan.encoder
         return request
 
     @staticmethod
@@ -205,7 +204,6 @@ class Dispatcher(OutboundMessages):
         message.read(line)
         request = Request.of(self, message, None)
         request.version = self.session.version_of(request.method, request.params)
-        request.encoder = plan.encoder
         call = Call(self, request, plan, [], context)
         call.thread = self.thread
         call.state = RUNNING
@@ -441,19 +439,11 @@ class Dispatcher(OutboundMessages):
 
     # --- handlers -----------------------------------------------------------------------------------------
 
-    def begin(
-        self,
-        request: Request,
-        plan: Plan,
-        arguments: list[Any] | dict[str, Any],
-        encoder: ResultEncoder,
-    ) -> bytes | None:
+    def begin(self, request: Request, plan: Plan, arguments: list[Any] | dict[str, Any]) -> bytes | None:
         """Call a handler: answer at once, or put the request in flight and return None.
 
-        `arguments` are bound; those that do not fit are a dict, for the hooks of the plan. `encoder` makes
-        the result, and the result or error that tells of a failure.
+        `arguments` are bound; those that do not fit are a dict, for the hooks of the plan.
         """
-        request.encoder = encoder
         call = Call(self, request, plan, arguments)
         if self.runtime.recorder is not None:
             request.bound = request.allowed = ticks()
@@ -482,7 +472,7 @@ class Dispatcher(OutboundMessages):
         """The guard has refused a call, or failed. Return its result, or raise the ProtocolError."""
         call.left()
         call.request.outcome = "refused"
-        return self._failure(call.request, call.plan.tool, error)
+        return self._failure(call.request, call.plan, error)
 
     def _defer(self, call: Call, decision: Awaitable[Any]) -> None:
         """Have a call wait in flight for the decision of its guard. Raises Overloaded."""
@@ -494,17 +484,23 @@ class Dispatcher(OutboundMessages):
         self.connection.call_in_loop(lambda: call.await_decision(decision))
 
     def _call_inline(self, call: Call) -> bytes:
-        request, handler = call.request, call.plan.tool
+        request, plan = call.request, call.plan
         try:
             result = call.run_inline()
             if self.runtime.recorder is not None:
                 request.returned = ticks()
-            return request.encoder.encode(request, handler, result)
+            return self._encoded(request, plan, result)
         except BaseException as error:
             self.leave_if_forked(error)
-            return self._failure(request, handler, error)
+            return self._failure(request, plan, error)
 
-    def _failure(self, request: Request, handler: Any, error: BaseException) -> bytes:
+    @staticmethod
+    def _encoded(request: Request, plan: Plan, result: Any) -> bytes:
+        """Return the result that a value makes. Raises UnencodableResult, and ProtocolError."""
+        encoded: bytes = plan.encoder.encode(request, plan.tool, result)
+        return encoded
+
+    def _failure(self, request: Request, plan: Plan, error: BaseException) -> bytes:
         """Return the result that tells of an error. Raises ProtocolError where it is to be none."""
         request.outcome = request.outcome or outcome_of(error)
         if isinstance(error, ProtocolError):
@@ -512,7 +508,8 @@ class Dispatcher(OutboundMessages):
         questions = questions_of(error)
         if questions is not None:
             return self.runtime.features.input_required(request, questions)
-        return request.encoder.failure(request, handler, error)
+        result: bytes = plan.encoder.failure(request, plan.tool, error)
+        return result
 
     def defer(self, request: Request, held: Any) -> None:
         """Put a request in flight that is to be served later; `held` has a ``cancel()``, as calls have."""
@@ -550,7 +547,7 @@ class Dispatcher(OutboundMessages):
         if (
             type(result) is str
             and request.batch is None
-            and request.encoder.is_text
+            and call.plan.encoder.is_text
             and call.plan.form == TEXT_FORM
         ):
             try:
@@ -563,7 +560,7 @@ class Dispatcher(OutboundMessages):
                 self._forget(request)
                 return
         try:
-            encoded = request.encoder.encode(request, call.plan.tool, result)
+            encoded = self._encoded(request, call.plan, result)
         except BaseException as error:
             self.call_raised(call, error)
         else:
@@ -573,7 +570,7 @@ class Dispatcher(OutboundMessages):
     def call_raised(self, call: Call, error: BaseException) -> None:
         request = call.request
         try:
-            result = self._failure(request, call.plan.tool, error)
+            result = self._failure(request, call.plan, error)
         except ProtocolError as problem:
             self._refuse(request, problem)
         except BaseException as problem:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fastrpc._core.message import Message
     from fastrpc.engine.batches import Batch
     from fastrpc.engine.interfaces import Call, Dispatcher
-    from fastrpc.engine.ports import OutboundChannel, ResultEncoder
+    from fastrpc.engine.ports import OutboundChannel
     from fastrpc.quotas import Quota
 
 WAITING = "waiting"
@@ -24,13 +24,11 @@ ENDED = "ended"
 class Request:
     """One request: what the client asked, and whom to answer.
 
-    `encoder` makes the result of the handler that is called for it; `asking` is what it remembers of
+    `asking` is what it remembers of
     questions to the client; `quota` counts what a stream of changes keeps. `outcome` is what the record of
     its call says, once that is known; `began`, `bound`, `allowed` and `returned` are ticks
     (`fastrpc._core.recorder`).
     """
-
-    encoder: ResultEncoder
 
     __slots__ = (
         "allowed",
@@ -40,7 +38,6 @@ class Request:
         "bound",
         "call",
         "dispatcher",
-        "encoder",
         "id",
         "key",
         "link",

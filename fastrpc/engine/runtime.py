@@ -218,6 +218,12 @@ class Runtime:
                     return lifespan
         return None
 
+    def _is_ready(self, handler: Handler) -> bool:
+        """Whether a handler can be called now; its plan is made anew when that changes."""
+        for lifespan in self._lifespans_of(handler):
+            lifespan.watchers.add(self.forget_plans)
+        return self.pending_lifespan(handler) is None
+
     def _lifespans_of(self, handler: Handler) -> list[Lifespan]:
         """The lifespans that a handler needs: its server's own, and those of the servers around it."""
         found = [self.lifespan, *(server.runtime.lifespan for server, _ in handler.origin)]
@@ -302,12 +308,9 @@ class Runtime:
             from fastrpc.engine import interceptors
 
             around = interceptors.around(tool, self.hooks)
-        awaited = self.pending_lifespan(tool)
-        for lifespan in self._lifespans_of(tool):
-            lifespan.watchers.add(self.forget_plans)
         return plan_of(
             tool,
-            direct=awaited is None,
+            direct=self._is_ready(tool),
             noted=bool(self.results.notes),
             guard=self._guard_of(tool),
             around=around if scope is None else scope(tool, around),
@@ -335,21 +338,17 @@ class Runtime:
         self._handler_plans.clear()
         self._forget_everywhere("tool")
 
-    def plan_for(self, handler: Handler, encoder: ResultEncoder | None = None) -> Plan:
-        """Return the plan of a handler that is no tool: where it runs, by its record.
-
-        With an `encoder` the connection may serve the handler by itself, unless something has to be there
-        first, or arguments have to be converted.
+    def plan_for(self, handler: Handler, encoder: ResultEncoder) -> Plan:
+        """Return the plan of a handler that is no tool: where it runs, by its record, and what makes its
+        results. The connection can bind its arguments if they are strings, or there are none.
         """
         found = self._handler_plans.get(id(handler))
         if found is None:
             is_called = handler.kind != "completion" and not getattr(handler, "is_list", False)
             guard = self._guard_of(handler) if is_called else None
             around = None if scope is None else scope(handler, None)
-            for lifespan in self._lifespans_of(handler):
-                lifespan.watchers.add(self.forget_plans)
             parameters = None
-            if encoder is not None and self.pending_lifespan(handler) is None and handler.max_running is None:
+            if self._is_ready(handler) and handler.max_running is None:
                 parameters = parameters_of(handler.signature)
                 if any(kind != "str" for _, kind, _, _ in parameters or ()):
                     parameters = None

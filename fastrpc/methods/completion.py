@@ -40,7 +40,7 @@ def complete(dispatcher: Dispatcher, request: Request) -> bytes | None:
     if completion is None:
         return _answer(request, Completions(matching(value, choices_of(parameter.schema))))
     bound = [value, others][: len(completion.signature.parameters)]
-    return dispatcher.begin(request, runtime.plan_for(completion), bound, COMPLETION_ENCODER)
+    return dispatcher.begin(request, runtime.plan_for(completion, COMPLETION_ENCODER), bound)
 
 
 def _referred(dispatcher: Dispatcher, params: dict[str, Any]) -> Any:

@@ -59,7 +59,7 @@ def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
         raise InvalidParams(f"arguments: {error}") from None
     plan = dispatcher.runtime.plan_for(prompt, PROMPT_ENCODER)
     keep_plan(dispatcher, request, plan)
-    return dispatcher.begin(request, plan, bound, PROMPT_ENCODER)
+    return dispatcher.begin(request, plan, bound)
 
 
 def text_member(holder: dict[str, Any], name: str, path: str) -> str:

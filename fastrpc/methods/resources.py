@@ -75,8 +75,8 @@ def _ask_provider(
     lister = next((provider.lister for provider in providers if provider.scheme == scheme), None)
     if lister is None:
         raise InvalidParams("cursor: what it continues is gone; list again from the start")
-    plan = dispatcher.runtime.plan_for(lister)
-    return dispatcher.begin(request, plan, lister.bind(cursor if mark else None), PAGE_ENCODER)
+    plan = dispatcher.runtime.plan_for(lister, PAGE_ENCODER)
+    return dispatcher.begin(request, plan, lister.bind(cursor if mark else None))
 
 
 def _cursor_at(provider: Provider, cursor: str | None = None) -> str:
@@ -130,7 +130,7 @@ def read_resource(dispatcher: Dispatcher, request: Request) -> bytes | None:
     plan = dispatcher.runtime.plan_for(reader, CONTENTS_ENCODER)
     if isinstance(reader, Resource) and uri == reader.uri:
         keep_plan(dispatcher, request, plan)
-    return dispatcher.begin(request, plan, arguments, CONTENTS_ENCODER)
+    return dispatcher.begin(request, plan, arguments)
 
 
 def _uri_of(params: dict[str, Any]) -> str:
@@ -304,7 +304,7 @@ async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: 
         context = Context(id_value(request.id), request.version, request.client_info, own)
     plan = runtime.plan_for(reader, CONTENTS_ENCODER)
     if plan.guard is not None:
-        await _allowed(plan.guard, CallInfo(plan, uri, channel.principal, arguments, context, "resource"))
+        await _allowed(plan.guard, CallInfo(plan, uri, channel.principal, arguments, context))
 
     def call() -> Any:
         return reader.signature.call(reader.function, arguments, context)

@@ -45,7 +45,7 @@ def call_tool(dispatcher: Dispatcher, request: Request) -> bytes | None:
             request.outcome = error.outcome
             return dispatcher.runtime.results.failure(str(error), request.version)
         bound = arguments  # a hook may mend them; where there is a guard, it would not have seen how
-    return dispatcher.begin(request, plan, bound, RESULT_ENCODER)
+    return dispatcher.begin(request, plan, bound)
 
 
 class ToolResultEncoder:
