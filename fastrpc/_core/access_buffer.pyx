@@ -180,8 +180,8 @@ cdef class AccessBuffer:
         int64_t bytes_in,
         bytes answer,
     ) except -1:
-        """Note a request whose whole answer of HTTP is `answer`, by a connection that has answered at once;
-        without a `method` it is the one of the message that the connection has read since `prepare`."""
+        """Note a request that a connection has answered at once with the HTTP response `answer`. Without a
+        `method` it is that of the message that the connection has read since `prepare`."""
         cdef Text texts[TEXTS]
         cdef Record record
         cdef Text body

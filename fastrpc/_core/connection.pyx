@@ -133,7 +133,7 @@ cdef class Connection:
         return self.dispatch()
 
     cdef int serve_framed(self, dict plans, bint modern) except -1:
-        """Read a resource, or make a prompt, whose plan is known."""
+        """Serve resources/read or prompts/get by the plan that is kept for the URI or the name."""
         cdef Message message = self.message
         cdef FramedPlan framed
         cdef PyObject* found = PyDict_GetItem(plans, message.target_str()) if plans else NULL
@@ -368,7 +368,7 @@ cdef class Connection:
             plan.release(steps.values)
 
     cdef int serve_leniently(self, Plan plan, Steps* steps) except -1:
-        """Go on with a call whose arguments do not fit plainly: bind them again, each by its converter."""
+        """Bind the arguments again, each by its parameter's converter, and go on or refuse the call."""
         # Made first: a type's own code may run a loop that reads the next message.
         cdef CallContext context = self.context_for(plan, False)
         cdef dict arguments = self.message.arguments()

@@ -81,4 +81,4 @@ class SharedConnection:
 
 
 def _ignore(line: bytes) -> None:
-    """What is said to nobody in particular."""
+    """Drop a notification that belongs to no request: this connection has no client of its own."""
