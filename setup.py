@@ -82,6 +82,7 @@ extensions = [
     module("call_info"),
     module("recorder"),
     module("connection"),
+    module("http_body"),
     module("access_buffer"),
     module("stream"),
     module("signal_pipe"),

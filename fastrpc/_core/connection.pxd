@@ -101,7 +101,8 @@ cdef class Connection:
     cdef int serve_framed(self, dict plans, bint modern) except -1
     cdef bint put_framed(self, Steps* steps, object result) except -1
     cdef CallContext context_for(self, Plan plan, bint known)
-    cdef int serve_leniently(self, Plan plan, Steps* steps) except -1
+    cdef int serve_leniently(self, Plan plan, Steps* steps, bint here) except -1
+    cdef int hand_over(self, Plan plan, Steps* steps, Message message, object bound) except -1
     cdef int go(self, Plan plan, Steps* steps, CallContext context, CallInfo info) except -1
     cdef int put_back(self, Plan plan, CallInfo info) except -1
     cdef int defer(

@@ -65,13 +65,3 @@ class Connection:
         """Keep the first page of the tools, to answer with it from now on."""
     def receive(self, line: bytes) -> None:
         """Handle one line that came by another way than a stream."""
-    def receive_named(self, line: bytes, method: bytes, name: bytes) -> bool:
-        """Handle a request of 2026-07-28 if it is what somebody else says it is: a call of `name`, or a list.
-
-        Say whether; if not, nothing has happened.
-        """
-    def receive_in_session(self, line: bytes) -> bool:
-        """Handle a request of a session of the versions up to 2025-11-25, unless it is a handshake.
-
-        Say whether; if not, nothing has happened.
-        """

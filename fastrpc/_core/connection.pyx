@@ -20,7 +20,7 @@ from fastrpc._core.call cimport Call
 from fastrpc._core.call_info cimport CallInfo, info_of_call
 from fastrpc._core.context cimport CallContext, new_context
 from fastrpc._core.encode cimport FORM_TEXT, ID_ROOM
-from fastrpc._core.message cimport LARGE, LEGACY, MODERN, REQUEST, PyGC_Disable, PyGC_Enable, Slice
+from fastrpc._core.message cimport LARGE, LEGACY, MODERN, REQUEST, PyGC_Disable, PyGC_Enable
 from fastrpc._core.plan cimport MISFIT, FramedPlan, is_ascii_text
 from fastrpc._core.recorder cimport Record
 
@@ -107,7 +107,7 @@ cdef class Connection:
             if message.is_call:
                 plan = self.plan_of()
                 if plan is not None and (
-                    plan.straight or (plan.count >= 0 and not message.resumes and self.may_begin(plan))
+                    plan.straight or (plan.count >= 0 and not message.resumes and not self.shared)
                 ):
                     if message.likely:
                         self.learn(plan)
@@ -139,7 +139,9 @@ cdef class Connection:
         cdef PyObject* found = PyDict_GetItem(plans, message.target_str()) if plans else NULL
         if found != NULL and <object> found is not None:
             framed = <FramedPlan> found
-            if framed.modern == modern and not message.resumes and self.may_begin(framed.plan):
+            if framed.modern == modern and not (message.resumes or self.shared) and (
+                self.may_begin(framed.plan)
+            ):
                 return self.serve(
                     framed.plan, message.id.data, message.id.size, modern, False, <PyObject*> framed
                 )
@@ -184,9 +186,10 @@ cdef class Connection:
     cdef int serve_known(self, Plan plan) except -1:
         """The same for a call that has more steps, or is not to be answered here."""
         cdef const Call* call = self.message.call
-        if not ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)):
-            if self.may_begin(plan):
-                return self.serve(plan, call.id, call.id_size, self.known_modern, True, NULL)
+        if not (
+            self.shared or ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size))
+        ):
+            return self.serve(plan, call.id, call.id_size, self.known_modern, True, NULL)
         self.message.take_likely()
         return self.dispatch()
 
@@ -318,9 +321,7 @@ cdef class Connection:
 
     cdef bint may_begin(self, Plan plan) except -1:
         """May the call be begun here, now? For a coroutine the loop has to run, and the server must not be
-        overloaded. A connection that all callers share knows none of them."""
-        if self.shared:
-            return False
+        overloaded."""
         if plan.inline:
             return True
         if not plan.stepped or self.loop is None or self.calls.count >= self.calls.limit:
@@ -332,13 +333,16 @@ cdef class Connection:
     cdef int serve(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known, PyObject* frame
     ) except -1:
-        """Take a call through the steps of its plan: bind, guard, invoke, encode, record."""
+        """Take a call through the steps of its plan: bind, guard, invoke, encode, record. One that may not
+        begin here, of a thread for instance, is bound and handed over. Not on a connection that all callers
+        share, which knows none of them."""
         cdef char room[ID_ROOM]
         cdef PyObject* vector[MOST_PARAMETERS + 2]
         cdef PyObject* outer = self.context
         cdef bytes long_id
         cdef Steps steps
         cdef int fits = 0
+        cdef bint here = frame != NULL or self.may_begin(plan)
         steps.began = self.now if self.now else ticks()
         steps.values = vector + 1
         steps.refused = False
@@ -354,7 +358,7 @@ cdef class Connection:
         fits = plan.bind(self.message, self.order if known else NULL, steps.values)
         steps.bound = steps.allowed = ticks() if plan.recorder is not None else 0
         try:
-            if fits > 0:
+            if fits > 0 and here:
                 return self.go(plan, &steps, self.context_for(plan, known), None)
             if fits < 0:
                 return self.conclude(plan, &steps, None, None, take_raised())
@@ -362,15 +366,18 @@ cdef class Connection:
                 return self.dispatch()
             if known:
                 self.message.take_likely()
-            return self.serve_leniently(plan, &steps)
+            if fits > 0:
+                return self.hand_over(plan, &steps, self.message, plan.list_of(steps.values))
+            return self.serve_leniently(plan, &steps, here)
         finally:
             self.context = outer
             plan.release(steps.values)
 
-    cdef int serve_leniently(self, Plan plan, Steps* steps) except -1:
+    cdef int serve_leniently(self, Plan plan, Steps* steps, bint here) except -1:
         """Bind the arguments again, each by its parameter's converter, and go on or refuse the call."""
         # Made first: a type's own code may run a loop that reads the next message.
-        cdef CallContext context = self.context_for(plan, False)
+        cdef CallContext context = self.context_for(plan, False) if here else None
+        cdef bytes line = None if here else self.message.line.data[: self.message.line.size]
         cdef dict arguments = self.message.arguments()
         cdef object bound
         cdef object error = None
@@ -381,16 +388,28 @@ cdef class Connection:
             error = self.dispatcher.binding_failed(failure)
         if plan.recorder is not None:
             steps.bound = steps.allowed = ticks()
+        if type(bound) is str and plan.around is not None and plan.guard is None:
+            bound = arguments  # hooks may mend them; a guard had to see how
+        if not (here or bound is None or type(bound) is str):
+            message = Message()
+            message.read(line)
+            return self.hand_over(plan, steps, message, bound)
         if type(bound) is list:
             plan.fill(steps.values, bound)
             return self.go(plan, steps, context, None)
         if type(bound) is str:
-            if plan.around is not None and plan.guard is None:  # hooks may mend them; a guard had to see how
-                return self.go(
-                    plan, steps, context, CallInfo(plan, plan.name, self.principal, arguments, context)
-                )
             error = bound if is_ascii_text(bound) and not plan.noted else ArgumentError(bound)
+        elif type(bound) is dict:
+            return self.go(
+                plan, steps, context, CallInfo(plan, plan.name, self.principal, arguments, context)
+            )
         return self.finish(plan, steps, context, None, error)
+
+    cdef int hand_over(self, Plan plan, Steps* steps, Message message, object bound) except -1:
+        """Have the dispatcher make a call that may not begin here; its arguments are bound."""
+        self.now = 0
+        self.dispatcher.call_bound(message, plan, bound, steps.modern, steps.began)
+        return 0
 
     cdef CallContext context_for(self, Plan plan, bint known):
         """Return the context of the call that the message asks for; None if it needs none."""
@@ -615,44 +634,6 @@ cdef class Connection:
         self.now = 0
         return self.message.keep(line)
 
-    def receive_named(self, bytes line, bytes method, bytes name):
-        """Handle a request of 2026-07-28 if it is what somebody else says it is: a call of `name`, or a list.
-
-        Say whether; if not, nothing has happened.
-        """
-        cdef Message message = self.message
-        message.read_line(self.take(line), len(line))
-        if message.kind_code != REQUEST or message.era != MODERN or message.wants_progress:
-            return False
-        if message.is_call:
-            if method != b"tools/call" or not is_same(message.target, name):
-                return False
-        elif not (message.is_list and method == b"tools/list"):
-            return False
-        self.handle_message()
-        return True
-
-    def receive_in_session(self, bytes line):
-        """Handle a request of a session of the versions up to 2025-11-25, unless it is a handshake.
-
-        Say whether; if not, nothing has happened.
-        """
-        cdef Message message = self.message
-        cdef const char* text = self.take(line)
-        if not self.known_modern and self.is_known(text, len(line)):
-            self.answer_known()
-            return True
-        message.read_line(text, len(line))
-        if (
-            message.kind_code != REQUEST
-            or message.era != LEGACY
-            or is_same(message.method_name, b"initialize")
-            or is_same(message.method_name, b"server/discover")
-        ):
-            return False
-        self.handle_message()
-        return True
-
     def receive(self, bytes line):
         """Handle one line that came by another way than a stream."""
         cdef const char* text = self.take(line)
@@ -664,10 +645,6 @@ cdef class Connection:
     cdef bint is_known(self, const char* text, Py_ssize_t size) noexcept:
         """Is this line like the one that was learned? The message has read it then."""
         return self.known and self.message.read_known(text, text + size + 1) == size
-
-
-cdef inline bint is_same(Slice found, bytes text) noexcept:
-    return found.size == len(text) and memcmp(found.data, <char*> text, len(text)) == 0
 
 
 cdef inline int answer(

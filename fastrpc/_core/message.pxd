@@ -50,7 +50,7 @@ cdef class Message:
     cdef Slice method_name
     cdef bint is_call            # tools/call with a name and, if any, an object of arguments
     cdef bint is_list            # tools/list from its beginning
-    cdef bint is_ping            # without params
+    cdef bint is_ping            # whatever its params are
     cdef bint is_read            # resources/read with a URI
     cdef bint is_prompt          # prompts/get with a name and, if any, an object of arguments
     cdef Slice target            # the name of the tool or the prompt, or the URI

@@ -345,7 +345,7 @@ cdef class Message:
         self.has_params = present
         self.has_meta = False
         self.is_list = same(self.method_name.data, self.method_name.size, "tools/list", 10)
-        self.is_ping = not present and same(self.method_name.data, self.method_name.size, "ping", 4)
+        self.is_ping = same(self.method_name.data, self.method_name.size, "ping", 4)
         if not present:
             return 0
         if simdjson.kind_of(inside(self).params) != c"{":

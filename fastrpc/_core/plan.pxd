@@ -68,6 +68,7 @@ cdef class Plan:
     cdef int bind(self, Message message, const uint8_t* order, PyObject** values) noexcept
     cdef PyObject* invoke(self, PyObject** values) noexcept
     cdef void release(self, PyObject** values) noexcept
+    cdef list list_of(self, PyObject** values)
     cdef object bind_leniently(self, dict arguments)
     cdef void fill(self, PyObject** values, list bound) noexcept
     cdef bint order_of(self, const Call* call, uint8_t* order) noexcept

@@ -234,6 +234,15 @@ cdef class Plan:
             if at != self.context_at:
                 Py_XDECREF(values[at])
 
+    cdef list list_of(self, PyObject** values):
+        """Return what bind() has bound, as bind_leniently() does."""
+        cdef Py_ssize_t at
+        cdef list bound = []
+        for at in range(self.count + (self.context_at >= 0)):
+            if at != self.context_at:
+                bound.append(<object> values[at])
+        return bound
+
     cdef object bind_leniently(self, dict arguments):
         """Return the values of all parameters, a list; or a str that says what does not fit."""
         if self.binder is None:

@@ -29,7 +29,7 @@ from fastrpc.errors import (
     excerpt,
     suggestion,
 )
-from fastrpc.protocol.lifecycle import NEW, READY, Session
+from fastrpc.protocol.lifecycle import READY, Session
 from fastrpc.protocol.versions import BATCHES, MODERN, STRUCTURED
 
 TYPE_CHECKING = False
@@ -195,6 +195,16 @@ class Dispatcher(OutboundMessages):
             call.request.outcome = "refused"
             call.failed(error)
 
+    def call_bound(
+        self, message: Message, plan: Plan, arguments: list[Any] | dict[str, Any], modern: bool, began: int
+    ) -> None:
+        """Make a call that came at the tick `began` and may not begin on the connection: on a thread, for
+        instance. Its arguments are bound."""
+        request = Request.of(self, message, None)
+        request.version = self._version_of(modern)
+        request.began = began
+        self._handle(request, lambda request: self.begin(request, plan, arguments))
+
     def open_call(self, context: Context, line: bytes, plan: Plan) -> None:
         """Fill in the context of a call that the connection makes, which has been asked for more."""
         from fastrpc._core.message import Message
@@ -271,10 +281,10 @@ class Dispatcher(OutboundMessages):
         if batch is None or self._is_wanted(request, batch):
             self._handle(request)
 
-    def _handle(self, request: Request) -> None:
+    def _handle(self, request: Request, serve: Callable[[Request], bytes | None] | None = None) -> None:
         """Serve a request, and answer it unless it is answered later."""
         try:
-            result = self._serve(request)
+            result = self._serve(request) if serve is None else serve(request)
         except ProtocolError as error:
             self._refuse(request, error)
         except BaseException as error:  # of what users write, too: a type's own reading of an argument
@@ -657,22 +667,6 @@ class Dispatcher(OutboundMessages):
         request = self.listening.pop(key, None)
         if request is not None and request.quota is not None:
             request.quota.close()
-
-    def end_listening(self) -> None:
-        """Tell those who listen for changes that there will be none (MCP 2026-07-28: subscriptions)."""
-        if self.listening:
-            for request in list(self.listening.values()):
-                self.runtime.features.end_stream(self, request)
-
-    def list_changed(self, kind: str) -> None:
-        """Tell the client, if it may know, that a list is another now; from whatever thread."""
-        if self.listening or self.session.state != NEW:
-            self.post(lambda: self.runtime.features.list_changed(self, kind))
-
-    def resource_updated(self, uri: str) -> None:
-        """Tell the client, if it has subscribed, that a resource has changed; from whatever thread."""
-        if self.listening or self.session.subscriptions:
-            self.post(lambda: self.runtime.features.resource_updated(self, uri))
 
     def close(self) -> None:
         """The connection is over: stop what is in flight and be forgotten."""

@@ -10,6 +10,7 @@ from _thread import get_ident
 
 from fastrpc.engine.json_encoding import to_json
 from fastrpc.engine.messages import notification
+from fastrpc.protocol.lifecycle import NEW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
 
     from fastrpc._core.connection import Connection
     from fastrpc.engine.interfaces import Runtime
+    from fastrpc.protocol.lifecycle import Session
 
 
 class OutboundMessages:
     """The sending half of a dispatcher. Bound to the thread that creates it until a loop serves it."""
+
+    session: Session
+    listening: dict[bytes, Any]
 
     def __init__(self, runtime: Runtime, connection: Connection) -> None:
         self.runtime = runtime
@@ -82,3 +87,21 @@ class OutboundMessages:
         """Ask for the event loop, if the transport has not begun it: something is to happen by itself."""
         if self.loop is None and self.connection.call_in_loop is not None:
             self.connection.call_in_loop(lambda: None)
+
+    # --- changes --------------------------------------------------------------------------------------
+
+    def end_listening(self) -> None:
+        """Tell those who listen for changes that there will be none (MCP 2026-07-28: subscriptions)."""
+        if self.listening:
+            for request in list(self.listening.values()):
+                self.runtime.features.end_stream(self, request)
+
+    def list_changed(self, kind: str) -> None:
+        """Tell the client, if it may know, that a list is another now; from whatever thread."""
+        if self.listening or self.session.state != NEW:
+            self.post(lambda: self.runtime.features.list_changed(self, kind))
+
+    def resource_updated(self, uri: str) -> None:
+        """Tell the client, if it has subscribed, that a resource has changed; from whatever thread."""
+        if self.listening or self.session.subscriptions:
+            self.post(lambda: self.runtime.features.resource_updated(self, uri))

@@ -89,6 +89,7 @@ LAYERS = {
     "fastrpc._core.call_info": 12,
     "fastrpc._core.connection": 13,
     "fastrpc._core.access_buffer": 14,
+    "fastrpc._core.http_body": 14,
     "fastrpc._core.pending": 14,
     "fastrpc._core.stream": 14,
     # 20: what authors declare; they know nothing of the wire

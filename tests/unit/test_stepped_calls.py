@@ -390,6 +390,6 @@ def test_no_coroutine_is_begun_where_no_loop_runs() -> None:
     app = tools()
     peer = in_loop(prepare)  # its loop has ended
     handed: list[Any] = []
-    peer.dispatcher.dispatch = handed.append
+    peer.dispatcher.call_bound = lambda message, plan, arguments, *rest: handed.append(arguments)
     peer.call(1, "echo", {"text": "a"})
-    assert (len(handed), peer.answers) == (1, {})
+    assert (handed, peer.answers) == ([["a", 1]], {})

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 
 from fastrpc import forks
+from fastrpc._core import http_body
 from fastrpc.transports.http.request import error_line
 
 TYPE_CHECKING = False
@@ -106,7 +107,7 @@ class Exchange:
         return self._received(body)
 
     def receive_expected(self, body: bytes, method: bytes, name: bytes) -> bytes | None:
-        """As `receive`, of what the head says the body is (`Connection.receive_named`): of 2026-07-28 a call
+        """As `receive`, of what the head says the body is (`http_body.receive_named`): of 2026-07-28 a call
         of `name` or a list; without a `method` any request of a session but a handshake.
 
         Return b"" if it is something else; then nothing has happened.
@@ -117,9 +118,9 @@ class Exchange:
         connection.flush = None
         try:
             if method:
-                taken = connection.receive_named(body, method, name)
+                taken = http_body.receive_named(connection, body, method, name)
             else:
-                taken = connection.receive_in_session(body)
+                taken = http_body.receive_in_session(connection, body)
         finally:
             connection.flush = flush
         if taken:

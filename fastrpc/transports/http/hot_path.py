@@ -19,6 +19,7 @@ from contextvars import copy_context
 from time import monotonic
 
 from fastrpc import diagnostics, forks
+from fastrpc._core import http_body
 from fastrpc.errors import FAILURES, InternalError
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.begun import Begun
@@ -125,7 +126,9 @@ class HotPath:
         shared.busy = True
         shared.missed = False
         try:
-            mine = copy_context().run(shared.connection.receive_named, body, head.method, head.name)
+            mine = copy_context().run(
+                http_body.receive_named, shared.connection, body, head.method, head.name
+            )
         except FAILURES as error:
             return self._failed(error, headers, shared)
         finally:
@@ -179,7 +182,7 @@ class HotPath:
         shared.busy = True
         shared.missed = False
         try:
-            mine = copy_context().run(shared.connection.receive_in_session, body)
+            mine = copy_context().run(http_body.receive_in_session, shared.connection, body)
         except FAILURES as error:
             return self._failed(error, headers, shared)
         finally:

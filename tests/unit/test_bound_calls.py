@@ -1,0 +1,138 @@
+"""Calls that may not begin on their connection (of a thread, of a coroutine before the loop runs): their
+arguments are bound there once, and the dispatcher is handed what was bound."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import pytest
+from pydantic import AfterValidator
+from support.in_memory import RawConversation
+
+from fastrpc import Context, Server
+from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+
+VERSIONS = pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+
+
+seen: list[Any] = []
+"""What `noted` has been called with."""
+during: list[Callable[[], object]] = []
+"""Called once, while an argument is bound."""
+
+
+def noted(value: int) -> int:
+    seen.append(value)
+    return value
+
+
+def interrupted(value: str) -> str:
+    if during:
+        during.pop()()
+    return value
+
+
+def conversation(app: Server, version: str, calls: list[dict[str, Any]]) -> tuple[list[Any], int]:
+    """Call the tool `work` with each of these arguments, one after the other.
+
+    Return the results, and how many messages the connection did not read itself.
+    """
+
+    async def talk() -> tuple[list[Any], int]:
+        peer = RawConversation(app, version)
+        results = []
+        for id, arguments in enumerate(calls):
+            peer.call(id, "work", arguments)
+            answer = await asyncio.wait_for(peer.answer(id), 30)
+            results.append(answer["result"])
+        peer.close()
+        return results, peer.handed_on
+
+    return asyncio.run(talk())
+
+
+def text_of(result: Any) -> Any:
+    return result["content"][0]["text"]
+
+
+@VERSIONS
+@pytest.mark.parametrize("run", ["auto", "thread"])
+def test_arguments_that_do_not_fit_never_reach_the_dispatcher(version: str, run: Any) -> None:
+    app = Server("bound")
+
+    @app.tool(run=run)
+    def work(count: int, name: str = "x") -> str:
+        return f"{count} {name}"
+
+    results, handed_on = conversation(
+        app, version, [{"count": []}, {}, {"count": 1, "name": 5}, {"count": {"a": 1}, "name": "é"}]
+    )
+    assert handed_on == 0
+    assert [result["isError"] for result in results] == [True] * 4
+    assert [text_of(result) for result in results] == [
+        "count: expected integer, got an empty array",
+        "count: required, missing",
+        "name: expected string, got 5",
+        "count: expected integer, got an object",
+    ]
+
+
+@VERSIONS
+@pytest.mark.parametrize("run", ["auto", "thread"])
+def test_what_fits_plainly_or_leniently_is_bound_once(version: str, run: Any) -> None:
+    app = Server("bound")
+    seen.clear()
+
+    @app.tool(run=run)
+    def work(
+        ctx: Context, count: Annotated[int, AfterValidator(noted)], times: int = 2, name: str = "é"
+    ) -> str:
+        return f"{count} {times} {name} {ctx.request_id}"
+
+    results, handed_on = conversation(
+        app, version, [{"count": 1}, {"count": 2, "times": 3, "name": "b"}, {"times": "7", "count": 4}]
+    )
+    assert [text_of(result) for result in results] == ["1 2 é 0", "2 3 b 1", "4 7 é 2"]
+    assert (seen, handed_on) == ([1, 2, 4], 0)
+
+
+def test_a_message_that_comes_while_arguments_are_bound_does_not_replace_the_one_that_brought_them() -> None:
+    app = Server("bound")
+    during.clear()
+
+    @app.tool(run="thread")
+    def work(ctx: Context, text: Annotated[str, AfterValidator(interrupted)]) -> str:
+        ctx.progress(1)
+        return f"{text} {ctx.request_id}"
+
+    async def talk() -> tuple[list[Any], list[Any]]:
+        peer = RawConversation(app, LATEST_LEGACY)
+        during.append(lambda: peer.call(2, "work", {"text": "inner"}, {"progressToken": "of the second"}))
+        peer.call(1, "work", {"text": "outer"}, {"progressToken": "of the first"})
+        answers = [await asyncio.wait_for(peer.answer(id), 30) for id in (1, 2)]
+        peer.close()
+        return answers, [message["params"]["progressToken"] for _, message in peer.said]
+
+    answers, tokens = asyncio.run(talk())
+    assert [text_of(answer["result"]) for answer in answers] == ["outer 1", "inner 2"]
+    assert sorted(tokens) == ["of the first", "of the second"]
+
+
+def test_a_call_that_is_handed_over_is_proved_quick_by_its_record_and_runs_inline_then() -> None:
+    app = Server("bound")
+    threads: set[str] = set()
+
+    @app.tool
+    def work(text: str) -> str:
+        import threading
+
+        threads.add(threading.current_thread().name)
+        return text
+
+    results, handed_on = conversation(app, LATEST_LEGACY, [{"text": str(number)} for number in range(40)])
+    assert [text_of(result) for result in results] == [str(number) for number in range(40)]
+    assert handed_on == 0
+    assert "MainThread" in threads
+    assert len(threads) > 1
