@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 
-from fastrpc._core.redaction import Secrets, may_match
+from fastrpc._core.redaction import Secrets, changes_of, may_match
 from fastrpc.environment import raw_environment
 
 MASK = "****"
@@ -78,14 +78,12 @@ def masked(text: str) -> str:
 
 def _read_environment() -> None:
     """Register the values of environment variables with a secret's name."""
-    variables = raw_environment()
-    if variables is None:
-        variables = {}  # a new dict each time: never equal to the last
-    before = dict(variables)  # what another thread sets meanwhile is read the next time
+    environ, variables = os.environ, raw_environment()
+    changes = 0 if variables is None else changes_of(variables)  # another thread may change them meanwhile
     values = [
-        value for name, value in os.environ.items() if len(value) >= SHORTEST and IN_ENVIRONMENT.search(name)
+        value for name, value in environ.items() if len(value) >= SHORTEST and IN_ENVIRONMENT.search(name)
     ]
-    secrets.take(variables, before, values)
+    secrets.take(environ, {} if variables is None else variables, changes, values)
 
 
 def masked_line(line: bytes) -> bytes:

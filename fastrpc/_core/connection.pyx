@@ -21,7 +21,7 @@ from fastrpc._core.call_info cimport CallInfo, info_of_call
 from fastrpc._core.context cimport CallContext, new_context
 from fastrpc._core.encode cimport FORM_TEXT, ID_ROOM
 from fastrpc._core.message cimport LARGE, LEGACY, MODERN, REQUEST, PyGC_Disable, PyGC_Enable
-from fastrpc._core.plan cimport MISFIT, FramedPlan, is_ascii_text
+from fastrpc._core.plan cimport MISFIT, FramedPlan, is_ascii_text, is_writable_text
 from fastrpc._core.recorder cimport Record
 
 from fastrpc import forks
@@ -38,6 +38,7 @@ cdef enum:
     FORMS = 4                    # of a result, with
     FORM_ERROR = 3               # which tells of a failure
 
+cdef dict FORKS = forks.__dict__
 
 # What begins coroutines needs asyncio: the dispatcher has it (`fastrpc._core.pending`), once there is one.
 ctypedef int (*Begin)(
@@ -278,7 +279,7 @@ cdef class Connection:
         return self.output.put_text(id, id_size, text, self.tails[tail], self.tail_sizes[tail])
 
     cdef int put_failure(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1:
-        """Answer with the text of an error, which is ASCII."""
+        """Answer with the text of an error, which is_writable_text()."""
         cdef int tail = FORMS * modern + FORM_ERROR
         return self.output.put_text(id, id_size, text, self.tails[tail], self.tail_sizes[tail])
 
@@ -306,7 +307,7 @@ cdef class Connection:
     ) except -1:
         cdef str text
         self.now = 0  # what it takes to say so is no other tool's time
-        if self.generation is None or self.generation == forks.generation:
+        if self.generation is None or self.generation == <object> PyDict_GetItem(FORKS, "generation"):
             try:
                 text = plan.failure_text(error)
             except BaseException:  # str(error) has raised
@@ -398,7 +399,7 @@ cdef class Connection:
             plan.fill(steps.values, bound)
             return self.go(plan, steps, context, None)
         if type(bound) is str:
-            error = bound if is_ascii_text(bound) and not plan.noted else ArgumentError(bound)
+            error = bound if is_writable_text(bound) and not plan.noted else ArgumentError(bound)
         elif type(bound) is dict:
             return self.go(
                 plan, steps, context, CallInfo(plan, plan.name, self.principal, arguments, context)

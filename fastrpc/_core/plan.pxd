@@ -91,5 +91,7 @@ cdef class FramedPlan:
     cdef bytes tail              # all that follows the text, newline and all
 
 
+cdef bint is_writable_text(object text) noexcept
+
 cdef inline bint is_ascii_text(object value) noexcept:
     return type(value) is str and PyUnicode_IS_COMPACT_ASCII(value)

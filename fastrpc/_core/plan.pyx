@@ -19,12 +19,14 @@ from fastrpc._core.call cimport Call, CallArgument
 from fastrpc._core.encode cimport FORM_TEXT
 from fastrpc._core.message cimport Argument, str_of
 
-from time import monotonic
-
 from fastrpc._core.recorder import KIND_CODES as _KIND_CODES
 from fastrpc.errors import ArgumentError, FastrpcError, ToolError
 
+cdef extern from "clock.h":
+    int64_t c_clock "fastrpc_clock"() noexcept nogil
+
 cdef extern from "raised.h":
+    object only_argument "fastrpc_only_argument"(object error)
     int place_of "fastrpc_place_of"(object error, PyObject** code)
 
 cdef extern from "Python.h":
@@ -34,7 +36,9 @@ cdef extern from "Python.h":
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
     PyObject* PyUnicode_New(Py_ssize_t size, Py_UCS4 maxchar)
     void* PyUnicode_DATA(PyObject* text)
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size)
     PyObject* PyErr_Occurred()
+    void PyErr_Clear()
 
 cdef enum:
     PROOF = 16                   # calls in a row
@@ -362,14 +366,13 @@ cdef class Plan:
         if self.noted:
             return None
         if kind is ToolError or kind is ArgumentError:
-            arguments = error.args
-            text = arguments[0] if len(<tuple> arguments) == 1 else None
-            return text if is_ascii_text(text) else None
+            text = only_argument(error)
+            return text if is_writable_text(text) else None
         if not isinstance(error, Exception) or isinstance(error, FastrpcError):
             return None
         name = kind.__name__
         text = str(error)
-        if not (is_ascii_text(name) and is_ascii_text(text)):
+        if not (is_ascii_text(name) and is_writable_text(text)):
             return None
         if failures is None:
             prepare_for_failures()
@@ -387,7 +390,7 @@ cdef class Plan:
             and code == <PyObject*> self.failed_code
             and instruction == self.failed_at
             and type(error) is self.failed_type
-            and monotonic() < self.failed_place.due
+            and c_clock() * 1e-9 < <double> self.failed_place.due  # macOS: ahead of time.monotonic()
         ):
             self.failed_place.count += 1
             return 0
@@ -399,6 +402,16 @@ cdef class Plan:
         self.failed_at = instruction
         self.failed_type = type(error)
         return 0
+
+
+cdef bint is_writable_text(object text) noexcept:
+    """Is this a str that has UTF-8? Half a surrogate pair has none."""
+    if type(text) is not str:
+        return False
+    if PyUnicode_IS_COMPACT_ASCII(text) or PyUnicode_AsUTF8AndSize(text, NULL) != NULL:
+        return True
+    PyErr_Clear()
+    return False
 
 
 cdef class FramedPlan:

@@ -22,6 +22,14 @@ static inline PyObject* fastrpc_take_raised(void) {
 #endif
 }
 
+/* Return the only argument of an exception: a new reference, to None where there is another number of them. */
+static inline PyObject* fastrpc_only_argument(PyObject* error) {
+    PyObject* arguments = ((PyBaseExceptionObject*)error)->args;
+    PyObject* only = arguments != NULL && PyTuple_GET_SIZE(arguments) == 1 ? PyTuple_GET_ITEM(arguments, 0) : Py_None;
+    Py_INCREF(only);
+    return only;
+}
+
 /* Find the innermost frame: return its instruction that raised, and set its code, a reference that the error
    holds; -1, and NULL, where there is no frame. */
 static inline int fastrpc_place_of(PyObject* error, PyObject** code) {

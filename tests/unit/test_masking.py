@@ -98,7 +98,7 @@ def test_no_text_takes_long(piece: str) -> None:
 WORDS = ("token", "Secret", "passwd", "PASSWORD", "api-key", "api_key", "credential", "private key", "key")
 WORDS += ("authorization", "Proxy-Authorization", "cookie", "x-api-key", "Bearer", "basic", "progressToken")
 MARKS = ("@", "://", ":", "=", "--", "-", '"', "'", "\\", " ", "\n", "\t", "/", "[", "]", "s3cret.x-y", "1")
-LETTERS = ("\u017f", "\u212a", "é", "漢", "a", "s", "k")
+LETTERS = ("\u017f", "\u212a", "\u0130", "\u0131", "\ud800", "é", "漢", "👩", "a", "s", "k", "i")
 
 
 @settings(max_examples=1500, deadline=None)
