@@ -74,7 +74,7 @@ extensions = [
         extra_compile_args=cxx_flags,
         extra_link_args=link_flags,
     ),
-    module("encode"),
+    module("encoder"),
     module("convert"),
     module("redaction"),
     module("context"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from calls import BRIEFLY, COUNT, UNLIKELY, one_by_one, texts
 
-from fastrpc._core.encode import OBJECT_FORM, Output, dumps, plain_json, quoted
+from fastrpc._core.encoder import OBJECT_FORM, Output, dumps, plain_json, quoted
 
 pytestmark = pytest.mark.benchmark(group="encode", **BRIEFLY)
 

@@ -1,5 +1,5 @@
 /* A tools/call (or prompts/get, resources/read) as the strict pass finds it in its line: where its parts
- * lie. No functions, no costs; what fills it is likely.h, what uses it the message, the plan and the
+ * lie. No functions, no costs; what fills it is fast_parser.h, what uses it the message, the plan and the
  * connection. */
 
 #ifndef FASTRPC_CALL_H

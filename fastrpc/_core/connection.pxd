@@ -6,7 +6,7 @@ from cpython.object cimport PyObject
 
 from fastrpc._core.call_info cimport CallInfo
 from fastrpc._core.context cimport CallContext
-from fastrpc._core.encode cimport Output
+from fastrpc._core.encoder cimport Output
 from fastrpc._core.message cimport Message
 from fastrpc._core.plan cimport MOST_PARAMETERS, Plan
 

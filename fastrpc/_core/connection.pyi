@@ -4,7 +4,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Any
 
-from fastrpc._core.encode import Output
+from fastrpc._core.encoder import Output
 from fastrpc._core.message import Message
 from fastrpc._core.plan import FramedPlan, Plan
 

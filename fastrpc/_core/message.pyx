@@ -1,7 +1,7 @@
 # distutils: language = c++
 """Reads one line: is it JSON, is it a JSON-RPC message, and where do its parts lie.
 
-The likely line is read by the strict pass alone (`likely.h`), which knows it to be right or hands it
+The likely line is read by the strict pass alone (`fast_parser.h`), which knows it to be right or hands it
 over. simdjson reads every other line whole and decides what is broken. Integers beyond 64 bits are its one
 limit: a line with some is copied with marks around them and read again (`numbers.h`). What is wrong with a
 broken line, and at which byte, is looked for when somebody asks (`fault.h`). For a line of 120 bytes the pass
@@ -21,7 +21,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 cimport fastrpc._core.simdjson as simdjson
 from fastrpc._core.call cimport Call, CallArgument
-from fastrpc._core.likely cimport Shape, note_shape, read_likely, try_shape
+from fastrpc._core.fast_parser cimport Shape, note_shape, read_likely, try_shape
 from fastrpc._core.values cimport make_ascii, make_str, make_text, to_python
 
 cdef extern from *:

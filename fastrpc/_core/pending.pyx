@@ -14,7 +14,7 @@ from libc.string cimport memchr
 
 from fastrpc._core.connection cimport CALL_ENDED, CALL_RAISED, CALL_WAITS, Connection, Steps
 from fastrpc._core.context cimport CallContext
-from fastrpc._core.encode cimport ID_ROOM
+from fastrpc._core.encoder cimport ID_ROOM
 from fastrpc._core.plan cimport FramedPlan, Plan
 from fastrpc._core.task cimport CANCELLED, PENDING, CallTask, begun, forget
 

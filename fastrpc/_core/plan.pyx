@@ -16,7 +16,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF
 from libc.string cimport memcmp, memcpy
 
 from fastrpc._core.call cimport Call, CallArgument
-from fastrpc._core.encode cimport FORM_TEXT
+from fastrpc._core.encoder cimport FORM_TEXT
 from fastrpc._core.message cimport Argument, str_of
 
 from fastrpc._core.recorder import KIND_CODES as _KIND_CODES

@@ -16,7 +16,7 @@ from posix.unistd cimport close, read, write
 from fastrpc import forks
 
 from fastrpc._core.connection cimport Connection, clock
-from fastrpc._core.encode cimport Output
+from fastrpc._core.encoder cimport Output
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
 
 cdef extern from "sched.h" nogil:

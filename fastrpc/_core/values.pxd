@@ -1,6 +1,6 @@
 # Makes Python objects of what has been read: str of valid UTF-8, any value of simdjson's.
 #
-# Inline, for the message reader. A str of ASCII costs an allocation and a copy; other texts are text.h's
+# Inline, for the message reader. A str of ASCII costs an allocation and a copy; other texts are string_decode.h's
 # affair. The names of members are remembered, 128 of them, since records repeat theirs.
 
 from cpython.list cimport PyList_New, PyList_SET_ITEM
@@ -17,7 +17,7 @@ cdef extern from "Python.h":
     Py_ssize_t PyUnicode_GET_LENGTH(PyObject* text)
     object PyLong_FromString(const char* digits, char** end, int base)
 
-cdef extern from "text.h":
+cdef extern from "string_decode.h":
     str make_text "fastrpc_make_text"(
         const char* data, Py_ssize_t size, bint beyond_ascii, bint escaped
     )

@@ -9,7 +9,7 @@ Requests that neither ask nor bring answers pay nothing.
 
 from __future__ import annotations
 
-from fastrpc._core.encode import dumps
+from fastrpc._core.encoder import dumps
 from fastrpc.errors import InvalidParams
 from fastrpc.protocol.versions import MODERN
 

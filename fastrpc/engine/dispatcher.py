@@ -8,7 +8,7 @@ of a server share is in `Runtime`; how a tool runs, in `Call`. No I/O.
 from __future__ import annotations
 
 from fastrpc import forks
-from fastrpc._core.encode import TEXT_FORM
+from fastrpc._core.encoder import TEXT_FORM
 from fastrpc._core.recorder import ticks
 from fastrpc.engine.call import Call, outcome_of, own_fault, questions_of
 from fastrpc.engine.known_answers import remember_unknown

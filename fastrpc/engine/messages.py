@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastrpc._core.encode import dumps
+from fastrpc._core.encoder import dumps
 from fastrpc.engine.json_encoding import to_json
 
 TYPE_CHECKING = False

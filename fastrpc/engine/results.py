@@ -7,7 +7,7 @@ its tool's output schema is checked by `fastrpc.engine.output_validation`, impor
 
 from __future__ import annotations
 
-from fastrpc._core.encode import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, dumps, quoted, result_of
+from fastrpc._core.encoder import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, dumps, quoted, result_of
 from fastrpc.content import Content, ToolResult, block_of
 from fastrpc.engine.json_encoding import UnencodableResult, to_json
 from fastrpc.protocol.versions import ANY_STRUCTURED, MODERN, SERVER_KEY, STRUCTURED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastrpc._core.encode import dumps
+from fastrpc._core.encoder import dumps
 from fastrpc.protocol.versions import MODERN, SERVER_KEY, STRUCTURED
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ the call that writes them: none comes behind its answer.
 
 from __future__ import annotations
 
-from fastrpc._core.encode import quoted
+from fastrpc._core.encoder import quoted
 from fastrpc.engine.json_encoding import UnencodableResult, to_json
 from fastrpc.errors import InvalidParams
 from fastrpc.protocol.lifecycle import LOG_LEVELS

@@ -7,7 +7,7 @@ the client has come in either.
 
 from __future__ import annotations
 
-from fastrpc._core.encode import dumps
+from fastrpc._core.encoder import dumps
 from fastrpc.content import Content, Contents
 from fastrpc.definitions.resource import ProviderMethod, Resource, entry_of, guessed_type
 from fastrpc.engine.call import Exited, complaint_of, contained

@@ -10,7 +10,7 @@ the first stream. All functions are to be called on the connection's own thread.
 
 from __future__ import annotations
 
-from fastrpc._core.encode import dumps
+from fastrpc._core.encoder import dumps
 from fastrpc.engine.messages import id_value
 from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded
 from fastrpc.protocol.lifecycle import READY, bytes_of_uri

@@ -27,7 +27,7 @@ from variants import ABSENT
 
 from fastrpc import Server
 from fastrpc._core.connection import Connection
-from fastrpc._core.encode import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM
+from fastrpc._core.encoder import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM
 from fastrpc._core.http_body import receive_named
 from fastrpc._core.message import Message
 from fastrpc._core.plan import Plan

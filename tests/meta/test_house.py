@@ -77,9 +77,9 @@ LAYERS = {
     **numbered("fastrpc.processes", 2),
     # 10: the compiled core; only `stream` does I/O
     "fastrpc._core.call": 10,
-    "fastrpc._core.encode": 10,
+    "fastrpc._core.encoder": 10,
     "fastrpc._core.framer": 10,
-    "fastrpc._core.likely": 10,
+    "fastrpc._core.fast_parser": 10,
     "fastrpc._core.message": 10,
     "fastrpc._core.recorder": 10,
     "fastrpc._core.simdjson": 10,
@@ -267,7 +267,7 @@ def test_the_architecture_names_every_module_that_stands_in_the_package_itself()
 
 
 def test_the_core_without_io_has_none() -> None:
-    for name in ("framer", "message", "encode"):
+    for name in ("framer", "message", "encoder"):
         text = text_of(f"fastrpc/_core/{name}.pyx")
         for word in (
             "posix.",

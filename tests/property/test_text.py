@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastrpc._core.connection import Connection
-from fastrpc._core.encode import Output, quoted
+from fastrpc._core.encoder import Output, quoted
 from fastrpc._core.message import Message
 from fastrpc._core.plan import REQUIRED, Plan
 

@@ -17,7 +17,7 @@ import pytest
 from pydantic import BaseModel, PlainSerializer
 
 from fastrpc import Server
-from fastrpc._core.encode import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, Output, dumps, plain_json, result_of
+from fastrpc._core.encoder import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, Output, dumps, plain_json, result_of
 from fastrpc.content import ToolResult
 from fastrpc.engine.json_encoding import UnencodableResult
 from fastrpc.engine.output_validation import OutputMismatch, conforming
@@ -161,7 +161,7 @@ def test_values_of_megabytes_go_out_whole_and_leave_little_behind() -> None:
 def test_memory_for_a_large_value_is_given_back() -> None:
     script = (
         "import resource\n"
-        "from fastrpc._core.encode import Output\n"
+        "from fastrpc._core.encoder import Output\n"
         "def resident():\n"
         "    with open('/proc/self/statm') as file:\n"
         "        return int(file.read().split()[1]) * resource.getpagesize()\n"

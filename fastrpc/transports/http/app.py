@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 
-from fastrpc._core.encode import dumps
+from fastrpc._core.encoder import dumps
 from fastrpc._core.message import Message
 from fastrpc.errors import (
     BatchTooLarge,

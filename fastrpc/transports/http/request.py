@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from fastrpc import diagnostics
-from fastrpc._core.encode import dumps
+from fastrpc._core.encoder import dumps
 from fastrpc.errors import FAILURES, InternalError, ProtocolError
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.guard import Refused, cors_headers, headers_of

@@ -8,8 +8,8 @@
  *
  * Whoever calls has room for six bytes a character, and for 16 more: each step writes all its places. */
 
-#ifndef FASTRPC_ESCAPE_H
-#define FASTRPC_ESCAPE_H
+#ifndef FASTRPC_STRING_ENCODE_H
+#define FASTRPC_STRING_ENCODE_H
 
 #include <stdint.h>
 #include <string.h>

@@ -11,7 +11,7 @@ from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove
 
-cdef extern from "escape.h":
+cdef extern from "string_encode.h":
     char* escape_all "fastrpc_escape_all"(char* to, const unsigned char* source, Py_ssize_t size) noexcept
     char* escape_wide "fastrpc_escape_wide"(
         char* to, int width, const char* data, Py_ssize_t at, Py_ssize_t size
@@ -23,7 +23,7 @@ cdef extern from "Python.h":
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
     int PyUnicode_KIND(object text)
 
-cdef extern from "plain.h":
+cdef extern from "json_writer.h":
     ctypedef struct Pens "struct fastrpc_pens":
         char* raw
         Py_ssize_t ahead

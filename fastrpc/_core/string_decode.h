@@ -11,8 +11,8 @@
  * how wide an escaped character is: a text with escapes is begun in the kind that its bytes need, begun
  * again for an escape that needs a wider one, and cut at its end. */
 
-#ifndef FASTRPC_TEXT_H
-#define FASTRPC_TEXT_H
+#ifndef FASTRPC_STRING_DECODE_H
+#define FASTRPC_STRING_DECODE_H
 
 #include <stdint.h>
 #include <string.h>

@@ -12,8 +12,8 @@
  * multiplication by a power of ten, in 128 bits, for the double and for each end of the interval that
  * rounds to it. A power is made when it is wanted first: most values want three or four of the 617. */
 
-#ifndef FASTRPC_PLAIN_H
-#define FASTRPC_PLAIN_H
+#ifndef FASTRPC_JSON_WRITER_H
+#define FASTRPC_JSON_WRITER_H
 
 #include <Python.h>
 #include <math.h>
@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "escape.h"
+#include "string_encode.h"
 
 enum {
     FASTRPC_LEAST_POWER = -292,

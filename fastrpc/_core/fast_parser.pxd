@@ -1,9 +1,9 @@
-# The strict pass and its shapes, as the message reader uses them; likely.h tells what they are.
+# The strict pass and its shapes, as the message reader uses them; fast_parser.h tells what they are.
 
 from fastrpc._core cimport simdjson  # the pass has UTF-8 validated by simdjson: its header comes first
 from fastrpc._core.call cimport Call
 
-cdef extern from "likely.h":
+cdef extern from "fast_parser.h":
     ctypedef struct Shape "struct fastrpc_shape":
         Call call
         int values

@@ -15,8 +15,8 @@
  * that this pass knows: a control character. A body over HTTP may hold the same character, so nothing that is
  * compared with something remembered may trust it: there, sizes come first. */
 
-#ifndef FASTRPC_LIKELY_H
-#define FASTRPC_LIKELY_H
+#ifndef FASTRPC_FAST_PARSER_H
+#define FASTRPC_FAST_PARSER_H
 
 #include <stdint.h>
 #include <string.h>
@@ -26,7 +26,7 @@
 
 #include "call.h"
 #include "inline.h"
-#include "text.h"
+#include "string_decode.h"
 
 #define FASTRPC_LONGEST_SHAPE 1024
 #define FASTRPC_SPARE 64  /* bytes that may be read behind a line, or a shape */

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fastrpc._core.encode import Output, dumps, quoted
+from fastrpc._core.encoder import Output, dumps, quoted
 
 SEED = int(os.environ.get("FASTRPC_SEED", "1"))
 ODD = 'ab"\\\n\x00\x1f\x7f é漢🎉/\u2028'
