@@ -85,7 +85,7 @@ cdef class Connection:
     cdef bint is_taken(self, const char* id, Py_ssize_t size)
     cdef int call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known) except -1
     cdef int call_of_long_id(self, Plan plan, bytes id, bint modern, bint known) except -1
-    cdef int judge(self, Plan plan) except -1
+    cdef int record_duration(self, Plan plan) except -1
     cdef int put_text(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1
     cdef int put_failure(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1
     cdef bint put_value(

@@ -6,8 +6,8 @@ ToolError, or an exception whose text needs no care. A call whose plan has more 
 Context, a coroutine, a guard, hooks, a recorder) goes through `serve`, step by step: bind, guard, invoke,
 encode, record. A coroutine takes its first step here once the event loop runs. The dispatcher, in Python,
 gets every other message, every result that is no plain value, and every other failure. The connection reads
-the processor's counter once a call of a tool that is judged by its record, a clock only when that call looks
-slow. It does no I/O: a transport feeds lines and sends the output.
+the processor's counter once a call of a tool that is moved by how long its calls take, a clock only when that
+call looks slow. It does no I/O: a transport feeds lines and sends the output.
 """
 
 from cpython.dict cimport PyDict_Contains, PyDict_GetItem
@@ -110,7 +110,7 @@ cdef class Connection:
                 if plan is not None and (
                     plan.straight or (plan.count >= 0 and not message.resumes and not self.shared)
                 ):
-                    if message.likely:
+                    if message.parsed_fast:
                         self.learn(plan)
                     if plan.straight:
                         return self.call(plan, message.id.data, message.id.size, modern, False)
@@ -191,7 +191,7 @@ cdef class Connection:
             self.shared or ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size))
         ):
             return self.serve(plan, call.id, call.id_size, self.known_modern, True, NULL)
-        self.message.take_likely()
+        self.message.take_fast()
         return self.dispatch()
 
     cdef int list(self, bytes ready) except -1:
@@ -237,13 +237,13 @@ cdef class Connection:
     cdef int call_of_long_id(self, Plan plan, bytes id, bint modern, bint known) except -1:
         return call_kept(self, plan, id, len(id), modern, known)
 
-    cdef int judge(self, Plan plan) except -1:
+    cdef int record_duration(self, Plan plan) except -1:
         """A call has ended: was it quick?"""
         cdef int64_t ended = ticks()
         cdef int64_t took = ended - self.now
         self.now = ended
         if took > SUSPICIOUS_TICKS:
-            plan.note_call(self.nanoseconds_of(took))
+            plan.note_duration(self.nanoseconds_of(took))
         return 0
 
     cdef int end_call(
@@ -298,8 +298,8 @@ cdef class Connection:
     cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern) except -1:
         """The tool has raised; its exception is set."""
         cdef object error = take_raised()
-        if plan.judged:
-            self.judge(plan)
+        if plan.adaptive:
+            self.record_duration(plan)
         return self.fail_call_with(plan, id, id_size, modern, error)
 
     cdef int fail_call_with(
@@ -366,7 +366,7 @@ cdef class Connection:
             if frame != NULL:
                 return self.dispatch()
             if known:
-                self.message.take_likely()
+                self.message.take_fast()
             if fits > 0:
                 return self.hand_over(plan, &steps, self.message, plan.list_of(steps.values))
             return self.serve_leniently(plan, &steps, here)
@@ -502,9 +502,9 @@ cdef class Connection:
             Py_DECREF(result)
             if outcome == CALL_RAISED:
                 error = result
-        if plan.judged:
+        if plan.adaptive:
             self.now = steps.began
-            self.judge(plan)
+            self.record_duration(plan)
         return self.finish(plan, steps, context, result, error)
 
     cdef int finish(
@@ -663,7 +663,7 @@ cdef inline int call_kept(
     """Connection.call() for an id that stays where it is."""
     cdef PyObject* result
     cdef int done
-    if plan.judged and self.now == 0:
+    if plan.adaptive and self.now == 0:
         self.now = ticks()
     result = plan.call_known(self.message.call, self.order) if known else plan.call(self.message)
     if result == NULL:
@@ -671,8 +671,8 @@ cdef inline int call_kept(
     if result == <PyObject*> MISFIT:
         Py_DECREF(<object> result)
         return self.serve(plan, id, id_size, modern, known, NULL)
-    if plan.judged:
-        self.judge(plan)
+    if plan.adaptive:
+        self.record_duration(plan)
     done = answer(self, plan, id, id_size, modern, <object> result)
     Py_DECREF(<object> result)
     return done

@@ -10,7 +10,7 @@ cdef enum Kind:
     NOTIFICATION = 1
     RESPONSE = 2       # an answer to a request of ours
     BATCH = 3
-    IGNORED = 4        # has the shape of a notification but is none: JSON-RPC forbids an answer
+    IGNORED = 4        # has the template of a notification but is none: JSON-RPC forbids an answer
     INVALID = 5        # JSON, but no message; `code` says which error
     BROKEN = 6         # no JSON
 
@@ -64,9 +64,9 @@ cdef class Message:
     cdef char* copy              # of a line given to keep()
     cdef bytes marked            # a copy of the line with its integers beyond 64 bits marked, if it has some
 
-    cdef bint likely             # the strict pass has read it; simdjson has not
+    cdef bint parsed_fast             # the strict pass has read it; simdjson has not
     cdef Call* call              # what the pass has found
-    cdef int next_likely         # the argument that next_argument() hands out next, of the pass's
+    cdef int next_fast         # the argument that next_argument() hands out next, of the pass's
     cdef Py_ssize_t params_position  # which member of the message params is
 
     cdef int read_line(self, const char* line, Py_ssize_t size) except -1
@@ -79,21 +79,21 @@ cdef class Message:
     cdef const char* keep(self, bytes line) except NULL
     cdef Py_ssize_t read_known(self, const char* line, const char* limit) noexcept
     cdef bint learn(self) noexcept
-    cdef void take_likely(self) noexcept
+    cdef void take_fast(self) noexcept
     cdef str target_str(self)
     cdef int read_whole(self) except -1
     cdef int remember_meta(self, Py_ssize_t position) except -1
     cdef int grow(self, Py_ssize_t capacity) except -1
     cdef int fit(self, Py_ssize_t size) except -1
-    cdef int judge(self) except -1
+    cdef int classify(self) except -1
     cdef int count_containers(self) except -1
     cdef int refuse(self, const char* complaint, int code=*) except -1
     cdef int read_envelope(self) except -1
-    cdef int judge_envelope(self, unsigned int seen, unsigned int repeated, bint versioned) except -1
+    cdef int classify_envelope(self, unsigned int seen, unsigned int repeated, bint versioned) except -1
     cdef int read_params(self, bint present) except -1
     cdef int refuse_params(self, const char* complaint, int code) except -1
     cdef int read_meta(self) except -1
-    cdef int read_unlikely(self, int error) except -1
+    cdef int read_refused(self, int error) except -1
     cdef int read_deep(self) except -1
     cdef int read_numbers(self) except -1
 

@@ -21,7 +21,8 @@ from libc.string cimport memcmp, memcpy, memset
 
 cimport fastrpc._core.simdjson as simdjson
 from fastrpc._core.call cimport Call, CallArgument
-from fastrpc._core.fast_parser cimport Shape, note_shape, read_likely, try_shape
+from fastrpc._core.call_template cimport CallTemplate, learn_template, try_template
+from fastrpc._core.fast_parser cimport parse_fast
 from fastrpc._core.values cimport make_ascii, make_str, make_text, to_python
 
 cdef extern from *:
@@ -32,8 +33,8 @@ cdef extern from *:
         simdjson::dom::parser parser;
         simdjson::dom::element root, params, arguments, meta;
         fastrpc::Members argument;
-        struct fastrpc_call likely;  // what the strict pass has found
-        struct fastrpc_shape shape;  // of the last line that was learned
+        struct fastrpc_call fast;  // what the strict pass has found
+        struct fastrpc_template pattern;  // of the last line that was learned
         char known_meta[FASTRPC_LONGEST_META];  // a _meta that was read before
         Py_ssize_t known_meta_size;
         int known_meta_era;
@@ -46,8 +47,8 @@ cdef extern from *:
         simdjson.Element arguments
         simdjson.Element meta
         simdjson.Members argument
-        Call likely
-        Shape shape
+        Call fast
+        CallTemplate pattern
         char* known_meta
         Py_ssize_t known_meta_size
         int known_meta_era
@@ -136,7 +137,7 @@ cdef class Message:
     def __cinit__(self):
         self.document = new_document()
         inside(self).known_meta_size = 0
-        inside(self).shape.values = inside(self).shape.misses = inside(self).shape.pause = 0
+        inside(self).pattern.values = inside(self).pattern.misses = inside(self).pattern.pause = 0
         self.grow(FIRST_CAPACITY)
 
     def __dealloc__(self):
@@ -157,33 +158,33 @@ cdef class Message:
         cdef Inside* found = inside(self)
         self.line.data = line
         self.line.size = size
-        if read_likely(line, size, found.known_meta, found.known_meta_size, &found.likely):
-            self.call = &found.likely
+        if parse_fast(line, size, found.known_meta, found.known_meta_size, &found.fast):
+            self.call = &found.fast
             self.call.era = found.known_meta_era if self.call.has_meta else LEGACY
-            self.take_likely()
+            self.take_fast()
             return 0
         return self.read_whole()
 
     cdef Py_ssize_t read_known(self, const char* line, const char* limit) noexcept:
         """Read the line that begins here, if it is like the learned one and ends before `limit`.
 
-        Return its size, or 0 if it is not; what it says is in `call` alone, until take_likely().
+        Return its size, or 0 if it is not; what it says is in `call` alone, until take_fast().
         """
-        cdef Shape* shape = &inside(self).shape
-        cdef Py_ssize_t size = try_shape(line, limit, shape)
+        cdef CallTemplate* pattern = &inside(self).pattern
+        cdef Py_ssize_t size = try_template(line, limit, pattern)
         if size > 0:
             self.line.data = line
             self.line.size = size
-            self.call = &shape.call
+            self.call = &pattern.call
         return size
 
     cdef bint learn(self) noexcept:
         """Learn this line, which the strict pass has read; False while learning does not pay."""
-        return note_shape(self.line.data, self.line.size, self.call, &inside(self).shape)
+        return learn_template(self.line.data, self.line.size, self.call, &inside(self).pattern)
 
-    cdef void take_likely(self) noexcept:
+    cdef void take_fast(self) noexcept:
         """Fill the fields with what `call` says."""
-        self.likely = True
+        self.parsed_fast = True
         self.kind_code = REQUEST
         self.code = 0
         self.id.data = self.call.id
@@ -204,7 +205,7 @@ cdef class Message:
         cdef const char* line = self.line.data
         cdef Py_ssize_t size = self.line.size
         cdef int error
-        self.likely = False
+        self.parsed_fast = False
         self.id.data = NULL
         self.method_name.data = NULL
         self.is_call = self.is_list = self.is_ping = self.is_read = self.is_prompt = False
@@ -218,8 +219,8 @@ cdef class Message:
             self.fit(size)
         error = simdjson.parse(inside(self).parser, line, size, inside(self).root)
         if error != simdjson.SIMDJSON_SUCCESS or line[0] == <char> 0xEF:
-            return self.read_unlikely(error)
-        return self.judge()
+            return self.read_refused(error)
+        return self.classify()
 
     cdef int fit(self, Py_ssize_t size) except -1:
         """Grow for a long line, in doublings; give the memory back once the lines are short again."""
@@ -230,7 +231,7 @@ cdef class Message:
             self.grow(capacity)
         return 0
 
-    cdef int judge(self) except -1:
+    cdef int classify(self) except -1:
         """An object may be a message, an array is a batch, unless it is empty; any other value is neither."""
         cdef char outermost = simdjson.kind_of(inside(self).root)
         if outermost == c"{":
@@ -305,9 +306,9 @@ cdef class Message:
             simdjson.text_of(method, &self.method_name.data, &self.method_name.size)
         if seen & SEEN_ID and simdjson.kind_of(id_value) == c"n":
             seen |= NULL_ID
-        return self.judge_envelope(seen, repeated, seen & SEEN_JSONRPC and is_two(version))
+        return self.classify_envelope(seen, repeated, seen & SEEN_JSONRPC and is_two(version))
 
-    cdef int judge_envelope(self, unsigned int seen, unsigned int repeated, bint versioned) except -1:
+    cdef int classify_envelope(self, unsigned int seen, unsigned int repeated, bint versioned) except -1:
         """Say what kind of message has these members, and read the params of a request."""
         if self.method_name.data != NULL and not seen & SEEN_ID:
             if repeated or not versioned or seen & (SEEN_RESULT | SEEN_ERROR):
@@ -343,7 +344,6 @@ cdef class Message:
         cdef bint has_uri = False
         cdef Py_ssize_t position = 0, meta_position = 0
         self.has_params = present
-        self.has_meta = False
         self.is_list = same(self.method_name.data, self.method_name.size, "tools/list", 10)
         self.is_ping = same(self.method_name.data, self.method_name.size, "ping", 4)
         if not present:
@@ -455,7 +455,7 @@ cdef class Message:
 
     # --- the rare ways ----------------------------------------------------------------------------
 
-    cdef int read_unlikely(self, int error) except -1:
+    cdef int read_refused(self, int error) except -1:
         """simdjson refused the line: for good, or for its depth or a number, which are looked at again."""
         self.code = -32700
         self.kind_code = BROKEN
@@ -483,7 +483,7 @@ cdef class Message:
         if error != simdjson.SIMDJSON_SUCCESS:
             return 0
         self.code = 0
-        return self.judge()
+        return self.classify()
 
     cdef int read_numbers(self) except -1:
         """Read a copy of the line in which integers beyond 64 bits are marked; without any, it is broken.
@@ -510,7 +510,7 @@ cdef class Message:
         self.line.data = PyBytes_AS_STRING(marked)
         self.line.size = size + marks
         self.code = 0
-        self.judge()
+        self.classify()
         self.is_call = self.is_list = self.is_read = self.is_prompt = False
         return 0
 
@@ -520,18 +520,18 @@ cdef class Message:
     # --- what a call plan asks for ------------------------------------------------------------------
 
     cdef void begin_arguments(self) noexcept:
-        if self.likely:
-            self.next_likely = 0
+        if self.parsed_fast:
+            self.next_fast = 0
         else:
             inside(self).argument.begin(inside(self).arguments)
 
     cdef bint next_argument(self, Argument* argument) noexcept:
         cdef CallArgument* found
-        if self.likely:
-            if self.next_likely == self.call.count:
+        if self.parsed_fast:
+            if self.next_fast == self.call.count:
                 return False
-            found = &self.call.arguments[self.next_likely]
-            self.next_likely += 1
+            found = &self.call.arguments[self.next_fast]
+            self.next_fast += 1
             argument.key = found.key
             argument.key_size = found.key_size
             argument.type = found.type
@@ -546,15 +546,15 @@ cdef class Message:
     cdef str argument_str(self):
         cdef const char* data
         cdef Py_ssize_t size
-        if self.likely:
-            return str_of(&self.call.arguments[self.next_likely - 1])
+        if self.parsed_fast:
+            return str_of(&self.call.arguments[self.next_fast - 1])
         simdjson.text_of(inside(self).argument.value, &data, &size)
         return make_str(data, size)
 
     cdef object argument_value(self):
         cdef CallArgument* found
-        if self.likely:
-            found = &self.call.arguments[self.next_likely - 1]
+        if self.parsed_fast:
+            found = &self.call.arguments[self.next_fast - 1]
             if found.type == c'"':
                 return str_of(found)
             if found.type == c"l":
@@ -568,7 +568,7 @@ cdef class Message:
         cdef dict found
         if not self.has_arguments:
             return {}
-        if not self.likely:
+        if not self.parsed_fast:
             return large_to_python(inside(self).arguments, self.line.size)
         found = {}
         self.begin_arguments()
@@ -608,13 +608,13 @@ cdef class Message:
 
     @property
     def params(self):
-        if self.likely:
+        if self.parsed_fast:
             self.read_whole()
         return large_to_python(inside(self).params, self.line.size) if self.has_params else None
 
     @property
     def meta(self):
-        if self.likely:
+        if self.parsed_fast:
             self.read_whole()
         if not self.has_meta:
             return None
@@ -623,12 +623,12 @@ cdef class Message:
     @property
     def envelope(self):
         cdef bytes key = VERSION_KEY
-        if self.likely:
+        if self.parsed_fast:
             self.read_whole()
         return member_of(inside(self).meta, key, self.line.size) if self.has_meta else None
 
     def param(self, str name):
-        if self.likely:
+        if self.parsed_fast:
             self.read_whole()
         if not self.has_params:
             return None
@@ -636,7 +636,7 @@ cdef class Message:
 
     @property
     def value(self):
-        if self.likely:
+        if self.parsed_fast:
             self.read_whole()
         return large_to_python(inside(self).root, self.line.size)
 

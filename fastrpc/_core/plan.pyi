@@ -30,7 +30,7 @@ class Plan:
     def straight(self) -> bool:
         """Whether a call may be its function alone, on the loop's thread, now."""
     @property
-    def judged(self) -> bool: ...
+    def adaptive(self) -> bool: ...
     @property
     def stepped(self) -> bool: ...
     @property
@@ -58,7 +58,7 @@ class Plan:
         parameters: Sequence[tuple[str, str, object, bool]] | None,
         *,
         inline: bool,
-        judged: bool,
+        adaptive: bool,
         stepped: bool = False,
         context_at: int = -1,
         context_kind: type | None = None,
@@ -76,7 +76,7 @@ class Plan:
         around: Callable[[Any], Any] | None = None,
         recorder: Recorder | None = None,
     ) -> None: ...
-    def note(self, nanoseconds: int) -> None:
+    def record_duration(self, nanoseconds: int) -> None:
         """Record how long a call took, wherever `inline` let it run."""
 
 class FramedPlan:

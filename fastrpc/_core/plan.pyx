@@ -4,7 +4,7 @@ A tool whose parameters are plain (str, int, float, bool, object, array, any JSO
 bound straight from the parser into a vector on the stack and called by vectorcall: no dict, no tuple, no
 method look-up.
 Whatever does not fit at once (a string for an integer, a missing argument, a type of the author's own) is not
-judged here: call() returns MISFIT and the connection binds again, leniently and with words
+decided here: call() returns MISFIT and the connection binds again, leniently and with words
 (`fastrpc.schema.Signature.binder`).
 
 A plan also keeps the record by which a synchronous tool earns its place on the loop's thread
@@ -68,7 +68,7 @@ cdef class Plan:
         parameters,
         *,
         bint inline,
-        bint judged,
+        bint adaptive,
         bint stepped=False,
         Py_ssize_t context_at=-1,
         type context_kind=None,
@@ -90,10 +90,10 @@ cdef class Plan:
 
         `parameters` are (name, kind, default or REQUIRED, nullable) in positional order, or None where
         the compiled binder cannot serve the tool at all. `inline` lets it run on the loop's thread from
-        the start; `judged` lets its record decide. `stepped` says that it makes a coroutine, and that nothing
-        but a running loop has to be there before one is begun. A `context_kind` is handed over as the
-        positional argument number `context_at`; `parameters` do not name it. `form` is that of its plain
-        values (`encode`), -1 if they need more than writing. They are written if they are of the type
+        the start; `adaptive` lets its record decide. `stepped` says that it makes a coroutine, and that
+        nothing but a running loop has to be there before one is begun. A `context_kind` is handed over as
+        the positional argument number `context_at`; `parameters` do not name it. `form` is that of its plain
+        values (`encoder`), -1 if they need more than writing. They are written if they are of the type
         `exact`, where it is given, and `check`, where it is given, says that they keep the output schema; it
         must not raise. A `model` is a class, a function that makes a plain value of its instances, and the
         form of that.
@@ -138,7 +138,7 @@ cdef class Plan:
         if context_at >= 0 and context_kind is None:
             raise ValueError("a function that takes a Context needs its class")
         self.inline = inline
-        self.judged = judged
+        self.adaptive = adaptive
         self.stepped = stepped
         self.context_at = context_at
         self.context_kind = context_kind
@@ -333,13 +333,13 @@ cdef class Plan:
         cdef Py_ssize_t size = argument.key_size
         return size == self.key_sizes[at] and memcmp(argument.key, self.keys[at], size) == 0
 
-    def note(self, int64_t nanoseconds):
+    def record_duration(self, int64_t nanoseconds):
         """Record how long a call took, where it ran."""
-        self.note_call(nanoseconds)
+        self.note_duration(nanoseconds)
 
-    cdef void note_call(self, int64_t nanoseconds) noexcept:
+    cdef void note_duration(self, int64_t nanoseconds) noexcept:
         """Enough quick calls in a row on a worker prove a tool; one slow call inline costs it its place."""
-        if not self.judged:
+        if not self.adaptive:
             return
         if self.inline:
             if nanoseconds > SLOW_NANOSECONDS:

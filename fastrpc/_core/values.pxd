@@ -1,7 +1,7 @@
 # Makes Python objects of what has been read: str of valid UTF-8, any value of simdjson's.
 #
-# Inline, for the message reader. A str of ASCII costs an allocation and a copy; other texts are string_decode.h's
-# affair. The names of members are remembered, 128 of them, since records repeat theirs.
+# Inline, for the message reader. A str of ASCII costs an allocation and a copy; other texts are decoded by
+# string_decode.h. The names of members are remembered, 128 of them, since records repeat theirs.
 
 from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.object cimport PyObject

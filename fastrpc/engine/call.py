@@ -161,7 +161,7 @@ class Call:
             return self.invoke()
         finally:
             self.left()
-            self.plan.note(perf_counter_ns() - began)
+            self.plan.record_duration(perf_counter_ns() - began)
 
     def left(self) -> None:
         """The function has returned or raised, on the thread that answers now."""
@@ -267,7 +267,7 @@ class Call:
             self.function_ended(task.result(), None)
 
     def thread_done(self, result: Any, error: BaseException | None, nanoseconds: int) -> None:
-        self.plan.note(nanoseconds)
+        self.plan.record_duration(nanoseconds)
         self.function_ended(result, error)
 
     def function_ended(self, result: Any, error: BaseException | None) -> None:

@@ -1,9 +1,9 @@
 """The JSON of any value that a tool may return.
 
 Plain values (dict, list, numbers …) are written by `fastrpc._core.encoder`, 3 µs for 3 KB. The rest is
-encoded by orjson, imported by the first value that needs it (18 ms, once). What orjson refuses or would change
-silently takes `_exact_json`, through the standard library: NaN and infinity, which JSON does not have, are
-refused by name.
+encoded by orjson, imported by the first value that needs it (18 ms, once). What orjson refuses or would
+change silently takes `_exact_json`, through the standard library: NaN and infinity, which JSON does not
+have, are refused by name.
 """
 
 from __future__ import annotations

@@ -144,9 +144,9 @@ class Results:
         """Any other value: its JSON as a text, and as structured content where there is a schema for it."""
         form = form_of(tool.signature) if version in STRUCTURED else TEXT_FORM
         result = result_of(value, form, self.tails(version)[form])
-        return result if result is not None else self._unlikely_value(value, form, version)
+        return result if result is not None else self._rare_value(value, form, version)
 
-    def _unlikely_value(self, value: Any, form: int, version: str) -> bytes:
+    def _rare_value(self, value: Any, form: int, version: str) -> bytes:
         """The same for what the compiled writer has refused."""
         encoded = to_json(value)
         text = b'{"content":[{"type":"text","text":' + quoted(encoded.decode())[:-1]

@@ -118,7 +118,7 @@ class Recorder:
 
         tool = SimpleNamespace(signature=SimpleNamespace(binder=binder))
         parameters = [(parameter, kind, ABSENT, parameter == "maybe") for parameter, kind in kinds.items()]
-        return Plan(tool, name, function, parameters, inline=True, judged=False, form=FORMS[name])
+        return Plan(tool, name, function, parameters, inline=True, adaptive=False, form=FORMS[name])
 
     # --- in the dispatcher's place ---
 

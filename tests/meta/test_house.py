@@ -77,6 +77,7 @@ LAYERS = {
     **numbered("fastrpc.processes", 2),
     # 10: the compiled core; only `stream` does I/O
     "fastrpc._core.call": 10,
+    "fastrpc._core.call_template": 10,
     "fastrpc._core.encoder": 10,
     "fastrpc._core.framer": 10,
     "fastrpc._core.fast_parser": 10,

@@ -48,7 +48,7 @@ class Reader:
         connection = Connection((TAIL,) * 4, (TAIL,) * 4)
         connection.dispatcher = self
         connection.open = True
-        plan = Plan(None, "tool", self.tool, [("text", "str", REQUIRED, False)], inline=True, judged=False)
+        plan = Plan(None, "tool", self.tool, [("text", "str", REQUIRED, False)], inline=True, adaptive=False)
         connection.take_plans({"tool": plan})
         return connection
 

@@ -55,7 +55,7 @@ class Recorder:
         self.connection.dispatcher = self
         self.connection.open = True
         parameters = [(name, "json", ABSENT, False) for name in ("a", "b", "text")]
-        plan = Plan(None, "tool", self.tool, parameters, inline=True, judged=False)
+        plan = Plan(None, "tool", self.tool, parameters, inline=True, adaptive=False)
         self.connection.take_plans({"tool": plan})
         self.seen: list[Any] = []
         self.called: tuple[Any, ...] | None = None
@@ -289,7 +289,7 @@ def test_arguments_that_do_not_fit_plainly_are_bound_again_from_the_whole_of_the
 
     tool = SimpleNamespace(signature=SimpleNamespace(binder=binder))
     parameters = [(name, "str", REQUIRED, False) for name in ("a", "b", "text")]
-    plan = Plan(tool, "tool", recorder.tool, parameters, inline=True, judged=False)
+    plan = Plan(tool, "tool", recorder.tool, parameters, inline=True, adaptive=False)
     recorder.connection.take_plans({"tool": plan})
     given = [{"a": 1}, {"a": None, "b": "é\n"}, {"b": "x"}, {"a": "x", "c": [2.5]}, {"a": 10**17}]
     for arguments in given * 2:
@@ -387,6 +387,6 @@ def test_a_shape_outlives_neither_its_tool_nor_its_plan() -> None:
     recorder.connection.take_plans({})
     recorder.feed(line % 4)
     assert (recorder.called, recorder.dispatched) == (None, "request")
-    plan = Plan(None, "tool", "other {}".format, [("a", "int", REQUIRED, False)], inline=True, judged=False)
+    plan = Plan(None, "tool", "other {}".format, [("a", "int", REQUIRED, False)], inline=True, adaptive=False)
     recorder.connection.take_plans({"tool": plan})
     assert b"other 1" in recorder.feed(line % 5)
