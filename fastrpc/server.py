@@ -210,10 +210,8 @@ class Server:
 
     def resource_updated(self, uri: str) -> None:
         """Tell those who subscribed to a resource that it has changed; from whatever thread."""
-        if self._runtime is not None:
-            self._runtime.resource_updated(uri)
-        for host in self._hosts:
-            host.resource_updated(uri)
+        for runtime in self._runtimes():
+            runtime.resource_updated(uri)
 
     if TYPE_CHECKING:
 
@@ -223,8 +221,7 @@ class Server:
         def prompt(self, **options: Unpack[PromptOptions]) -> Callable[[Function], Function]: ...
 
     def prompt(self, function: Any = None, **options: Any) -> Any:
-        """Make a function a prompt: ``@app.prompt``, with the options of a
-        `fastrpc.definitions.prompt.Prompt`."""
+        """Make a function a prompt: ``@app.prompt``, with options of `fastrpc.definitions.prompt.Prompt`."""
         if function is None:
             return lambda function: self.prompt(function, **options)
         self.registries.prompts.add(function, **options)
@@ -237,9 +234,8 @@ class Server:
     def complete(
         self, target: str | Callable[..., object], argument: str, **options: Unpack[CallOptions]
     ) -> Callable[[Function], Function]:
-        """Make a function complete an argument of a prompt (by name or function) or a template's variable
-        (by the template's address): ``@app.complete("review", "language")``. See
-        `fastrpc.definitions.completion`."""
+        """Make a function complete an argument of a prompt (by name or function) or a template's variable (by
+        its address): ``@app.complete("review", "language")``. See `fastrpc.definitions.completion`."""
         from fastrpc.definitions.completion import target_of
 
         key = target_of(self.registries.prompts, self.registries.templates, target, argument)
@@ -255,8 +251,7 @@ class Server:
         def before(self, *, tools: str = "*") -> Callable[[Before], Before]: ...
 
     def before(self, function: Any = None, *, tools: str = "*") -> Any:
-        """Call a function before each call of the tools whose names match. See
-        `fastrpc.engine.interceptors`."""
+        """Call a function before each call of the tools that match: see `fastrpc.engine.interceptors`."""
         return self._hook("before", function, tools)
 
     if TYPE_CHECKING:
@@ -267,8 +262,7 @@ class Server:
         def after(self, *, tools: str = "*") -> Callable[[After], After]: ...
 
     def after(self, function: Any = None, *, tools: str = "*") -> Any:
-        """Call a function with each result of the tools whose names match. See
-        `fastrpc.engine.interceptors`."""
+        """Call a function with each result of the tools that match: see `fastrpc.engine.interceptors`."""
         return self._hook("after", function, tools)
 
     if TYPE_CHECKING:
@@ -279,8 +273,7 @@ class Server:
         def on_error(self, *, tools: str = "*") -> Callable[[OnError], OnError]: ...
 
     def on_error(self, function: Any = None, *, tools: str = "*") -> Any:
-        """Call a function with each error of the tools whose names match. See
-        `fastrpc.engine.interceptors`."""
+        """Call a function with each error of the tools that match: see `fastrpc.engine.interceptors`."""
         return self._hook("on_error", function, tools)
 
     def _hook(self, when: str, function: Any, tools: str) -> Any:
@@ -484,14 +477,10 @@ class Server:
         offers (30), and those of its target: see `fastrpc.proxy.targets.target_of`. ``name`` is the command's
         or the host's unless given. Raises DefinitionError.
         """
-        from fastrpc.proxy import START_SECONDS, UpstreamServer
-        from fastrpc.proxy.targets import target_of
+        from fastrpc.proxy import proxy_of
 
-        start_seconds = options.pop("start_seconds", START_SECONDS)
-        target = target_of(where if isinstance(where, str) else list(where), options)
-        options.setdefault("name", target.name)
-        server = cls(**options)
-        server._upstream = UpstreamServer(server, target, start_seconds=start_seconds)
+        server: Self
+        server, server._upstream = proxy_of(cls, where, options)
         return server
 
     # --- serving --------------------------------------------------------------------------------------
@@ -664,26 +653,7 @@ class Server:
             from fastrpc import methods
             from fastrpc.engine.runtime import Runtime
 
-            lifespan = self.lifespan
-            self._runtime = Runtime(
-                self,
-                methods,
-                instructions=self.instructions,
-                page_size=self.page_size,
-                max_in_flight=self.max_in_flight,
-                max_batch=self.max_batch,
-                threads=self.threads,
-                ttl_ms=self.ttl_ms,
-                cache_scope=self.cache_scope,
-                lifespan=None if lifespan is None else lambda: lifespan(self),
-                hooks=self._hooks,
-                guards=self._guards,
-                mounts=self._mounts,
-                upstream=self._upstream,
-                extensions=self.extensions,
-                experimental=self.experimental,
-                load=self.load_tools,
-            )
+            self._runtime = Runtime(self, methods, self._hooks, self._guards, self._mounts, self._upstream)
             self._set_around(self._runtime)
         return self._runtime
 

@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from fastrpc.quotas import Quotas
     from fastrpc.schema import Signature
 
-LIST_TTL_MS = 60_000
-"""For how long a 2026-07-28 client may keep a list (caching hint ``ttlMs``)."""
-
 scope: Callable[[Any, Any], Any] | None = None
 """Makes the outermost of what is around a handler, for those who want to know which call runs: it is handed
 the handler and what is around it already (`fastrpc.log_bridge`)."""
@@ -58,63 +55,52 @@ class Runtime:
         self,
         server: Any,
         features: Features,
-        *,
-        instructions: str | None = None,
-        ttl_ms: int = LIST_TTL_MS,
-        cache_scope: str = "private",
-        lifespan: Callable[[], Any] | None = None,
-        hooks: list[Any] | None = None,
-        guards: list[Any] | None = None,
-        mounts: list[Any] | None = None,
-        upstream: Any = None,
-        extensions: dict[str, Any] | None = None,
-        experimental: dict[str, Any] | None = None,
-        page_size: int = 1000,
-        max_in_flight: int = 16384,
-        max_batch: int = 100,
-        threads: int = 40,
-        load: Callable[[], object] | None = None,
+        hooks: list[Any],
+        guards: list[Any],
+        mounts: list[Any],
+        upstream: Any,
     ) -> None:
         self.server = server
-        """The `Server` whose half this is."""
+        """The `Server` whose half this is, and whose options are taken over now."""
         self.features = features
         """The methods that clients may call, and what handlers may do besides."""
         self.registries: Registries = server.registries
         self.server_info: dict[str, Any] = server.info
-        self.instructions = instructions
-        self.ttl_ms = ttl_ms
-        self.cache_scope = cache_scope
-        self.extensions = extensions
-        self.experimental = experimental
+        self.instructions: str | None = server.instructions
+        self.ttl_ms: int = server.ttl_ms
+        self.cache_scope: str = server.cache_scope
+        self.extensions: dict[str, Any] | None = server.extensions
+        self.experimental: dict[str, Any] | None = server.experimental
         self.state: Any = None
         """What the lifespan gave, for `Context.state`."""
-        self.hooks = hooks if hooks is not None else []
-        self.guards = guards if guards is not None else []
+        self.hooks = hooks
+        self.guards = guards
         """Functions that decide about each call of a tool, a resource or a prompt (`Server.guard`)."""
         self.recorder: Recorder | None = None
         """What gets a record of each call, if somebody observes them."""
         self.secret: bytes | None = None
         """The key that signs request states, made by the first (`fastrpc.client_requests.request_state`)."""
-        self.mounts = mounts if mounts is not None else []
+        self.mounts = mounts
         """The servers that are mounted here."""
         self.upstream = upstream
         """Where the registries' entries come from, if another server has to be asked (`fastrpc.proxy`)."""
         self.lifespan: Lifespan | None = None
-        if lifespan is not None:
+        if server.lifespan is not None:
             from fastrpc.engine.lifespan import Lifespan
 
-            self.lifespan = Lifespan(lifespan, self)
+            enter = server.lifespan
+            self.lifespan = Lifespan(lambda: enter(server), self)
         self.results = Results(self.server_info)
-        self.page_size = page_size
-        self.calls = CallsInFlight(max_in_flight)
-        self.max_batch = max_batch
-        self.threads = threads
+        self.page_size: int = server.page_size
+        self.calls = CallsInFlight(server.max_in_flight)
+        self.max_batch: int = server.max_batch
+        self.threads: int = server.threads
         self.dispatchers: set[Dispatcher] = set()
         self.share_update: Callable[[str], object] | None = None
         """Tells the other processes that serve the same clients that a resource has changed."""
         self._running: dict[Handler, int] = {}  # calls of one with a `max_running`
         self._queues: dict[Handler, list[Call]] = {}  # and those that wait for a place
-        self._load = load
+        self._load: Callable[[], object] | None = server.load_tools
         self._plans: dict[str, Plan] | None = None
         self._handler_plans: dict[int, tuple[Handler, Plan]] = {}
         self._lists: dict[str, bytes] = {}
