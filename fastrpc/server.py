@@ -10,7 +10,7 @@ from fastrpc.errors import DefinitionError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Hashable, Iterable
     from contextlib import AbstractAsyncContextManager
     from types import ModuleType
     from typing import Any, TypeVar, overload
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fastrpc.definitions.tool import Tool
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.interceptors import Hook
+    from fastrpc.engine.list_filter import ListFilter, ListItem
     from fastrpc.engine.monitor import Monitor
     from fastrpc.engine.runtime import Runtime
     from fastrpc.options import (
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     Before = TypeVar("Before", bound=Callable[[CallInfo], object])
     After = TypeVar("After", bound=Callable[[CallInfo, Any], object])
     OnError = TypeVar("OnError", bound=Callable[[CallInfo, Exception], object])
+    CallerClass = TypeVar("CallerClass", bound=Hashable)
+    Shows = Callable[[CallerClass, ListItem], bool]
 
 
 class Server:
@@ -118,6 +121,7 @@ class Server:
         self._loaders: list[Callable[[], Iterable[Tool]]] = []
         self._hooks: list[Hook] = []
         self._guards: list[Callable[[CallInfo], Awaitable[None] | None]] = []
+        self.list_filters: list[ListFilter] = []
         self._observers: Observers | None = None
         self._mounts: list[Server] = []  # what is mounted here
         self._hosts: list[Server] = []  # where this server is mounted
@@ -297,6 +301,32 @@ class Server:
         self._guards.append(function)
         self._plan_anew()
         return function
+
+    if TYPE_CHECKING:
+
+        @overload
+        def filter_lists(self, shows: Shows[str]) -> None: ...
+        @overload
+        def filter_lists(self, shows: Shows[CallerClass], classify: Callable[[str], CallerClass]) -> None: ...
+
+    def filter_lists(self, shows: Shows[Any], classify: Callable[[str], Any] | None = None) -> None:
+        """Show in lists what the caller's class may see: `classify(principal)` returns the class, by default
+        the principal itself; `shows(caller_class, item)` says whether it sees a `ListItem`, True or False.
+
+        What a class sees is kept until `lists_changed`. What is hidden can be called: to refuse is a guard's
+        part. All filters, those of mounted servers too, must show an entry; if one raises, the list is
+        answered with error -32603. Raises DefinitionError for what is no function.
+        """
+        from fastrpc.engine.list_filter import ListFilter
+
+        self.list_filters.append(ListFilter(shows, classify))
+        self._plan_anew()
+        self.lists_changed()
+
+    def lists_changed(self) -> None:
+        """Ask the filters anew, and tell clients that lists have changed; from whatever thread."""
+        for runtime in self._runtimes():
+            runtime.lists_changed()
 
     def observe(self, function: Observer) -> Observer:
         """Have a function see what has become of each call of a tool, a resource or a prompt:

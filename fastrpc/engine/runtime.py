@@ -19,7 +19,7 @@ from fastrpc.engine.results import (
     model_of,
     plain_check_of,
 )
-from fastrpc.errors import Overloaded
+from fastrpc.errors import InternalError, Overloaded, suggestion
 from fastrpc.protocol.pagination import page_of
 from fastrpc.protocol.versions import MODERN, known
 
@@ -31,11 +31,12 @@ if TYPE_CHECKING:
 
     from fastrpc._core.recorder import Recorder
     from fastrpc.definitions.handler import Handler
-    from fastrpc.definitions.registry import Registries
+    from fastrpc.definitions.registry import Registries, Registry
     from fastrpc.definitions.tool import Tool
     from fastrpc.engine.call import Call
     from fastrpc.engine.interfaces import Dispatcher
     from fastrpc.engine.lifespan import Lifespan
+    from fastrpc.engine.list_filter import CallerLists, CallerView
     from fastrpc.engine.monitor import Monitor
     from fastrpc.engine.ports import Features, ResultEncoder
     from fastrpc.engine.request import Request
@@ -104,6 +105,7 @@ class Runtime:
         self._plans: dict[str, Plan] | None = None
         self._handler_plans: dict[int, tuple[Handler, Plan]] = {}
         self._lists: dict[str, bytes] = {}
+        self._caller_lists: CallerLists | None = None  # in the place of these, where there are filters
         self._thread_pool: ThreadPool | None = None
         self._quotas: Quotas | None = None
         self._loading = False
@@ -128,6 +130,7 @@ class Runtime:
 
     def _forget(self, kind: str) -> None:
         self._lists.clear()
+        self._caller_lists = None
         if kind == "tool":
             self._plans = None
         else:
@@ -425,18 +428,63 @@ class Runtime:
             or any(watch.needed for watch in self._watches())
         )
 
-    def list_page(self, member: str, entries: Sequence[Any], version: str, cursor: str | None) -> bytes:
-        """Return a page of a list, as the JSON of its result. Raises InvalidParams for a strange cursor.
+    @property
+    def is_filtered(self) -> bool:
+        """Whether what a list shows depends on who asks for it (`Server.filter_lists`)."""
+        return bool(self.server.list_filters) or any(each.runtime.is_filtered for each in self.mounts)
 
-        `member` is the result's name for the entries: each has a `key`, and a `descriptor(version)`.
+    def view_of(self, principal: str) -> CallerView | None:
+        """Return what a principal sees in lists; None: everything. Raises InternalError if a filter fails."""
+        if not self.is_filtered:
+            return None
+        lists = self._caller_lists
+        if lists is None:
+            from fastrpc.engine.list_filter import CallerLists
+
+            lists = self._caller_lists = CallerLists(self)
+        return lists.view(principal)
+
+    def entries_for(self, principal: str, registry: Registry) -> list[Any]:
+        """Return the entries that a principal sees. Raises InternalError if a filter fails."""
+        view = self.view_of(principal)
+        return list(registry) if view is None else view.entries(registry)
+
+    def hint_for(self, principal: str, registry: Registry, key: str) -> str:
+        """Return a hint at entries with a similar key that a principal sees, "" if there are none."""
+        try:
+            return suggestion(key, [entry.key for entry in self.entries_for(principal, registry)])
+        except InternalError:  # the log tells of the filter
+            return ""
+
+    def lists_changed(self) -> None:
+        """Filters show something else now: forget what they have shown, and tell clients; from whatever
+        thread."""
+        self._caller_lists = None
+        for dispatcher in list(self.dispatchers):
+            for kind in ("tool", "resource", "prompt"):
+                dispatcher.list_changed(kind)
+
+    def list_page(
+        self, member: str, registry: Registry, version: str, cursor: str | None, principal: str
+    ) -> bytes:
+        """Return a page of a list, as a principal sees it, as the JSON of its result. Raises InvalidParams
+        for a strange cursor, InternalError if a filter fails.
+
+        `member` is the result's name for the entries.
         """
         name = f"{member} {version}"
-        if cursor is None and (known_page := self._lists.get(name)) is not None:
-            return known_page
+        view = self.view_of(principal)
+        if cursor is None:
+            kept = (self._lists if view is None else view.pages).get(name)
+            if kept is not None:
+                return kept
+        entries = list(registry) if view is None else view.entries(registry)
         start, end, following = page_of([entry.key for entry in entries], cursor, self.page_size)
         page = self.list_result(member, entries[start:end], following, version)
-        if cursor is None:
+        if cursor is None and view is None:
             self._lists[name] = page
+        elif cursor is None and view is not None:
+            view.keep_page(name, page)
         return page
 
     def list_result(self, member: str, entries: Sequence[Any], following: str | None, version: str) -> bytes:
@@ -444,7 +492,10 @@ class Runtime:
         result: dict[str, Any] = {member: [entry.descriptor(version) for entry in entries]}
         if following is not None:
             result["nextCursor"] = following
-        return to_json(result | self.caching(version))[:-1] + self.results.ending(version)
+        hints = self.caching(version)
+        if hints and self.is_filtered:
+            hints["cacheScope"] = "private"
+        return to_json(result | hints)[:-1] + self.results.ending(version)
 
     def look(self, dispatcher: Dispatcher) -> bool:
         """Have what watches for changes called before a list, unless an event loop does so from time to time.
