@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fastrpc.definitions.completion import Completions
     from fastrpc.definitions.prompt import Message
     from fastrpc.definitions.tool import tool
+    from fastrpc.engine.list_filter import ListItem
     from fastrpc.errors import (
         ArgumentError,
         DefinitionError,
@@ -53,6 +54,7 @@ __all__ = [
     "EmbeddedResource",
     "FastrpcError",
     "Image",
+    "ListItem",
     "Message",
     "Meta",
     "ProtocolError",
@@ -79,6 +81,7 @@ _HOMES = {
     "EmbeddedResource": "fastrpc.content",
     "FastrpcError": "fastrpc.errors",
     "Image": "fastrpc.content",
+    "ListItem": "fastrpc.engine.list_filter",
     "Message": "fastrpc.definitions.prompt",
     "Meta": "msgspec",
     "ProtocolError": "fastrpc.errors",

@@ -16,6 +16,8 @@ from typing import Any, Literal, Protocol, TypedDict
 
 Run = Literal["auto", "inline", "thread"]
 Effect = Literal["read", "write", "network", "exec"]
+ItemKind = Literal["tool", "resource", "resource_template", "prompt"]
+"""What stands in lists."""
 CacheScope = Literal["public", "private"]
 Role = Literal["user", "assistant"]
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]

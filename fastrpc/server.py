@@ -10,7 +10,7 @@ from fastrpc.errors import DefinitionError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Hashable, Iterable
     from contextlib import AbstractAsyncContextManager
     from types import ModuleType
     from typing import Any, TypeVar, overload
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fastrpc.definitions.tool import Tool
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.interceptors import Hook
+    from fastrpc.engine.list_filter import ListFilter, ListItem
     from fastrpc.engine.monitor import Monitor
     from fastrpc.engine.runtime import Runtime
     from fastrpc.options import (
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     Before = TypeVar("Before", bound=Callable[[CallInfo], object])
     After = TypeVar("After", bound=Callable[[CallInfo, Any], object])
     OnError = TypeVar("OnError", bound=Callable[[CallInfo, Exception], object])
+    CallerClass = TypeVar("CallerClass", bound=Hashable)
+    Shows = Callable[[CallerClass, ListItem], bool]
 
 
 class Server:
@@ -118,6 +121,7 @@ class Server:
         self._loaders: list[Callable[[], Iterable[Tool]]] = []
         self._hooks: list[Hook] = []
         self._guards: list[Callable[[CallInfo], Awaitable[None] | None]] = []
+        self.list_filters: list[ListFilter] = []
         self._observers: Observers | None = None
         self._mounts: list[Server] = []  # what is mounted here
         self._hosts: list[Server] = []  # where this server is mounted
@@ -210,10 +214,8 @@ class Server:
 
     def resource_updated(self, uri: str) -> None:
         """Tell those who subscribed to a resource that it has changed; from whatever thread."""
-        if self._runtime is not None:
-            self._runtime.resource_updated(uri)
-        for host in self._hosts:
-            host.resource_updated(uri)
+        for runtime in self._runtimes():
+            runtime.resource_updated(uri)
 
     if TYPE_CHECKING:
 
@@ -223,8 +225,7 @@ class Server:
         def prompt(self, **options: Unpack[PromptOptions]) -> Callable[[Function], Function]: ...
 
     def prompt(self, function: Any = None, **options: Any) -> Any:
-        """Make a function a prompt: ``@app.prompt``, with the options of a
-        `fastrpc.definitions.prompt.Prompt`."""
+        """Make a function a prompt: ``@app.prompt``, with options of `fastrpc.definitions.prompt.Prompt`."""
         if function is None:
             return lambda function: self.prompt(function, **options)
         self.registries.prompts.add(function, **options)
@@ -237,9 +238,8 @@ class Server:
     def complete(
         self, target: str | Callable[..., object], argument: str, **options: Unpack[CallOptions]
     ) -> Callable[[Function], Function]:
-        """Make a function complete an argument of a prompt (by name or function) or a template's variable
-        (by the template's address): ``@app.complete("review", "language")``. See
-        `fastrpc.definitions.completion`."""
+        """Make a function complete an argument of a prompt (by name or function) or a template's variable (by
+        its address): ``@app.complete("review", "language")``. See `fastrpc.definitions.completion`."""
         from fastrpc.definitions.completion import target_of
 
         key = target_of(self.registries.prompts, self.registries.templates, target, argument)
@@ -255,8 +255,7 @@ class Server:
         def before(self, *, tools: str = "*") -> Callable[[Before], Before]: ...
 
     def before(self, function: Any = None, *, tools: str = "*") -> Any:
-        """Call a function before each call of the tools whose names match. See
-        `fastrpc.engine.interceptors`."""
+        """Call a function before each call of the tools that match: see `fastrpc.engine.interceptors`."""
         return self._hook("before", function, tools)
 
     if TYPE_CHECKING:
@@ -267,8 +266,7 @@ class Server:
         def after(self, *, tools: str = "*") -> Callable[[After], After]: ...
 
     def after(self, function: Any = None, *, tools: str = "*") -> Any:
-        """Call a function with each result of the tools whose names match. See
-        `fastrpc.engine.interceptors`."""
+        """Call a function with each result of the tools that match: see `fastrpc.engine.interceptors`."""
         return self._hook("after", function, tools)
 
     if TYPE_CHECKING:
@@ -279,8 +277,7 @@ class Server:
         def on_error(self, *, tools: str = "*") -> Callable[[OnError], OnError]: ...
 
     def on_error(self, function: Any = None, *, tools: str = "*") -> Any:
-        """Call a function with each error of the tools whose names match. See
-        `fastrpc.engine.interceptors`."""
+        """Call a function with each error of the tools that match: see `fastrpc.engine.interceptors`."""
         return self._hook("on_error", function, tools)
 
     def _hook(self, when: str, function: Any, tools: str) -> Any:
@@ -304,6 +301,32 @@ class Server:
         self._guards.append(function)
         self._plan_anew()
         return function
+
+    if TYPE_CHECKING:
+
+        @overload
+        def filter_lists(self, shows: Shows[str]) -> None: ...
+        @overload
+        def filter_lists(self, shows: Shows[CallerClass], classify: Callable[[str], CallerClass]) -> None: ...
+
+    def filter_lists(self, shows: Shows[Any], classify: Callable[[str], Any] | None = None) -> None:
+        """Show in lists what the caller's class may see: `classify(principal)` returns the class, by default
+        the principal itself; `shows(caller_class, item)` says whether it sees a `ListItem`, True or False.
+
+        What a class sees is kept until `lists_changed`. What is hidden can be called: to refuse is a guard's
+        part. All filters, those of mounted servers too, must show an entry; if one raises, the list is
+        answered with error -32603. Raises DefinitionError for what is no function.
+        """
+        from fastrpc.engine.list_filter import ListFilter
+
+        self.list_filters.append(ListFilter(shows, classify))
+        self._plan_anew()
+        self.lists_changed()
+
+    def lists_changed(self) -> None:
+        """Ask the filters anew, and tell clients that lists have changed; from whatever thread."""
+        for runtime in self._runtimes():
+            runtime.lists_changed()
 
     def observe(self, function: Observer) -> Observer:
         """Have a function see what has become of each call of a tool, a resource or a prompt:
@@ -484,14 +507,10 @@ class Server:
         offers (30), and those of its target: see `fastrpc.proxy.targets.target_of`. ``name`` is the command's
         or the host's unless given. Raises DefinitionError.
         """
-        from fastrpc.proxy import START_SECONDS, UpstreamServer
-        from fastrpc.proxy.targets import target_of
+        from fastrpc.proxy import proxy_of
 
-        start_seconds = options.pop("start_seconds", START_SECONDS)
-        target = target_of(where if isinstance(where, str) else list(where), options)
-        options.setdefault("name", target.name)
-        server = cls(**options)
-        server._upstream = UpstreamServer(server, target, start_seconds=start_seconds)
+        server: Self
+        server, server._upstream = proxy_of(cls, where, options)
         return server
 
     # --- serving --------------------------------------------------------------------------------------
@@ -664,26 +683,7 @@ class Server:
             from fastrpc import methods
             from fastrpc.engine.runtime import Runtime
 
-            lifespan = self.lifespan
-            self._runtime = Runtime(
-                self,
-                methods,
-                instructions=self.instructions,
-                page_size=self.page_size,
-                max_in_flight=self.max_in_flight,
-                max_batch=self.max_batch,
-                threads=self.threads,
-                ttl_ms=self.ttl_ms,
-                cache_scope=self.cache_scope,
-                lifespan=None if lifespan is None else lambda: lifespan(self),
-                hooks=self._hooks,
-                guards=self._guards,
-                mounts=self._mounts,
-                upstream=self._upstream,
-                extensions=self.extensions,
-                experimental=self.experimental,
-                load=self.load_tools,
-            )
+            self._runtime = Runtime(self, methods, self._hooks, self._guards, self._mounts, self._upstream)
             self._set_around(self._runtime)
         return self._runtime
 

@@ -442,7 +442,8 @@ class Dispatcher(OutboundMessages):
             self.connection.take_plans(plans)
         plan = plans.get(name)
         if plan is None:
-            error = UnknownName(f"Unknown tool: {excerpt(name)}{suggestion(name, plans)}")
+            hint = self.runtime.hint_for(self.principal, self.runtime.registries.tools, name)
+            error = UnknownName(f"Unknown tool: {excerpt(name)}{hint}")
             remember_unknown(self, name, error)
             raise error
         return plan

@@ -43,6 +43,8 @@ def remember_unknown(dispatcher: Dispatcher, name: str, error: UnknownName) -> N
     """Have the connection answer by itself when this tool is called again: agents repeat a wrong name, and
     looking for what may have been meant takes long."""
     runtime = dispatcher.runtime
+    if runtime.is_filtered:  # another caller's hint, where a connection serves several
+        return
     if runtime.recorder is None and not runtime.has_upstreams and len(name) <= LONGEST_EXCERPT:
         unknown = dispatcher.connection.unknown
         if len(unknown) >= UNKNOWN_KEPT:

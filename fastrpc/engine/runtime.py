@@ -19,7 +19,7 @@ from fastrpc.engine.results import (
     model_of,
     plain_check_of,
 )
-from fastrpc.errors import Overloaded
+from fastrpc.errors import InternalError, Overloaded, suggestion
 from fastrpc.protocol.pagination import page_of
 from fastrpc.protocol.versions import MODERN, known
 
@@ -31,20 +31,18 @@ if TYPE_CHECKING:
 
     from fastrpc._core.recorder import Recorder
     from fastrpc.definitions.handler import Handler
-    from fastrpc.definitions.registry import Registries
+    from fastrpc.definitions.registry import Registries, Registry
     from fastrpc.definitions.tool import Tool
     from fastrpc.engine.call import Call
     from fastrpc.engine.interfaces import Dispatcher
     from fastrpc.engine.lifespan import Lifespan
+    from fastrpc.engine.list_filter import CallerLists, CallerView
     from fastrpc.engine.monitor import Monitor
     from fastrpc.engine.ports import Features, ResultEncoder
     from fastrpc.engine.request import Request
     from fastrpc.engine.thread_pool import ThreadPool
     from fastrpc.quotas import Quotas
     from fastrpc.schema import Signature
-
-LIST_TTL_MS = 60_000
-"""For how long a 2026-07-28 client may keep a list (caching hint ``ttlMs``)."""
 
 scope: Callable[[Any, Any], Any] | None = None
 """Makes the outermost of what is around a handler, for those who want to know which call runs: it is handed
@@ -58,66 +56,56 @@ class Runtime:
         self,
         server: Any,
         features: Features,
-        *,
-        instructions: str | None = None,
-        ttl_ms: int = LIST_TTL_MS,
-        cache_scope: str = "private",
-        lifespan: Callable[[], Any] | None = None,
-        hooks: list[Any] | None = None,
-        guards: list[Any] | None = None,
-        mounts: list[Any] | None = None,
-        upstream: Any = None,
-        extensions: dict[str, Any] | None = None,
-        experimental: dict[str, Any] | None = None,
-        page_size: int = 1000,
-        max_in_flight: int = 16384,
-        max_batch: int = 100,
-        threads: int = 40,
-        load: Callable[[], object] | None = None,
+        hooks: list[Any],
+        guards: list[Any],
+        mounts: list[Any],
+        upstream: Any,
     ) -> None:
         self.server = server
-        """The `Server` whose half this is."""
+        """The `Server` whose half this is, and whose options are taken over now."""
         self.features = features
         """The methods that clients may call, and what handlers may do besides."""
         self.registries: Registries = server.registries
         self.server_info: dict[str, Any] = server.info
-        self.instructions = instructions
-        self.ttl_ms = ttl_ms
-        self.cache_scope = cache_scope
-        self.extensions = extensions
-        self.experimental = experimental
+        self.instructions: str | None = server.instructions
+        self.ttl_ms: int = server.ttl_ms
+        self.cache_scope: str = server.cache_scope
+        self.extensions: dict[str, Any] | None = server.extensions
+        self.experimental: dict[str, Any] | None = server.experimental
         self.state: Any = None
         """What the lifespan gave, for `Context.state`."""
-        self.hooks = hooks if hooks is not None else []
-        self.guards = guards if guards is not None else []
+        self.hooks = hooks
+        self.guards = guards
         """Functions that decide about each call of a tool, a resource or a prompt (`Server.guard`)."""
         self.recorder: Recorder | None = None
         """What gets a record of each call, if somebody observes them."""
         self.secret: bytes | None = None
         """The key that signs request states, made by the first (`fastrpc.client_requests.request_state`)."""
-        self.mounts = mounts if mounts is not None else []
+        self.mounts = mounts
         """The servers that are mounted here."""
         self.upstream = upstream
         """Where the registries' entries come from, if another server has to be asked (`fastrpc.proxy`)."""
         self.lifespan: Lifespan | None = None
-        if lifespan is not None:
+        if server.lifespan is not None:
             from fastrpc.engine.lifespan import Lifespan
 
-            self.lifespan = Lifespan(lifespan, self)
+            enter = server.lifespan
+            self.lifespan = Lifespan(lambda: enter(server), self)
         self.results = Results(self.server_info)
-        self.page_size = page_size
-        self.calls = CallsInFlight(max_in_flight)
-        self.max_batch = max_batch
-        self.threads = threads
+        self.page_size: int = server.page_size
+        self.calls = CallsInFlight(server.max_in_flight)
+        self.max_batch: int = server.max_batch
+        self.threads: int = server.threads
         self.dispatchers: set[Dispatcher] = set()
         self.share_update: Callable[[str], object] | None = None
         """Tells the other processes that serve the same clients that a resource has changed."""
         self._running: dict[Handler, int] = {}  # calls of one with a `max_running`
         self._queues: dict[Handler, list[Call]] = {}  # and those that wait for a place
-        self._load = load
+        self._load: Callable[[], object] | None = server.load_tools
         self._plans: dict[str, Plan] | None = None
         self._handler_plans: dict[int, tuple[Handler, Plan]] = {}
         self._lists: dict[str, bytes] = {}
+        self._caller_lists: CallerLists | None = None  # in the place of these, where there are filters
         self._thread_pool: ThreadPool | None = None
         self._quotas: Quotas | None = None
         self._loading = False
@@ -142,6 +130,7 @@ class Runtime:
 
     def _forget(self, kind: str) -> None:
         self._lists.clear()
+        self._caller_lists = None
         if kind == "tool":
             self._plans = None
         else:
@@ -439,18 +428,63 @@ class Runtime:
             or any(watch.needed for watch in self._watches())
         )
 
-    def list_page(self, member: str, entries: Sequence[Any], version: str, cursor: str | None) -> bytes:
-        """Return a page of a list, as the JSON of its result. Raises InvalidParams for a strange cursor.
+    @property
+    def is_filtered(self) -> bool:
+        """Whether what a list shows depends on who asks for it (`Server.filter_lists`)."""
+        return bool(self.server.list_filters) or any(each.runtime.is_filtered for each in self.mounts)
 
-        `member` is the result's name for the entries: each has a `key`, and a `descriptor(version)`.
+    def view_of(self, principal: str) -> CallerView | None:
+        """Return what a principal sees in lists; None: everything. Raises InternalError if a filter fails."""
+        if not self.is_filtered:
+            return None
+        lists = self._caller_lists
+        if lists is None:
+            from fastrpc.engine.list_filter import CallerLists
+
+            lists = self._caller_lists = CallerLists(self)
+        return lists.view(principal)
+
+    def entries_for(self, principal: str, registry: Registry) -> list[Any]:
+        """Return the entries that a principal sees. Raises InternalError if a filter fails."""
+        view = self.view_of(principal)
+        return list(registry) if view is None else view.entries(registry)
+
+    def hint_for(self, principal: str, registry: Registry, key: str) -> str:
+        """Return a hint at entries with a similar key that a principal sees, "" if there are none."""
+        try:
+            return suggestion(key, [entry.key for entry in self.entries_for(principal, registry)])
+        except InternalError:  # the log tells of the filter
+            return ""
+
+    def lists_changed(self) -> None:
+        """Filters show something else now: forget what they have shown, and tell clients; from whatever
+        thread."""
+        self._caller_lists = None
+        for dispatcher in list(self.dispatchers):
+            for kind in ("tool", "resource", "prompt"):
+                dispatcher.list_changed(kind)
+
+    def list_page(
+        self, member: str, registry: Registry, version: str, cursor: str | None, principal: str
+    ) -> bytes:
+        """Return a page of a list, as a principal sees it, as the JSON of its result. Raises InvalidParams
+        for a strange cursor, InternalError if a filter fails.
+
+        `member` is the result's name for the entries.
         """
         name = f"{member} {version}"
-        if cursor is None and (known_page := self._lists.get(name)) is not None:
-            return known_page
+        view = self.view_of(principal)
+        if cursor is None:
+            kept = (self._lists if view is None else view.pages).get(name)
+            if kept is not None:
+                return kept
+        entries = list(registry) if view is None else view.entries(registry)
         start, end, following = page_of([entry.key for entry in entries], cursor, self.page_size)
         page = self.list_result(member, entries[start:end], following, version)
-        if cursor is None:
+        if cursor is None and view is None:
             self._lists[name] = page
+        elif cursor is None and view is not None:
+            view.keep_page(name, page)
         return page
 
     def list_result(self, member: str, entries: Sequence[Any], following: str | None, version: str) -> bytes:
@@ -458,7 +492,10 @@ class Runtime:
         result: dict[str, Any] = {member: [entry.descriptor(version) for entry in entries]}
         if following is not None:
             result["nextCursor"] = following
-        return to_json(result | self.caching(version))[:-1] + self.results.ending(version)
+        hints = self.caching(version)
+        if hints and self.is_filtered:
+            hints["cacheScope"] = "private"
+        return to_json(result | hints)[:-1] + self.results.ending(version)
 
     def look(self, dispatcher: Dispatcher) -> bool:
         """Have what watches for changes called before a list, unless an event loop does so from time to time.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fastrpc.definitions.completion import Completions, choices_of, key_of, matching
 from fastrpc.engine.json_encoding import UnencodableResult
-from fastrpc.errors import InvalidParams, excerpt, suggestion
+from fastrpc.errors import InvalidParams, excerpt
 from fastrpc.methods.prompts import encoded, refusal, text_member, texts_member
 from fastrpc.protocol.versions import COMPLETION_CONTEXT
 from fastrpc.schema.converters import shorten
@@ -44,10 +44,12 @@ def complete(dispatcher: Dispatcher, request: Request) -> bytes | None:
 
 
 def _referred(dispatcher: Dispatcher, params: dict[str, Any]) -> Any:
-    """Return the prompt or template that is spoken of. Raises InvalidParams if there is none."""
+    """Return the prompt or template that is spoken of. Raises InvalidParams if there is none, or none that
+    the principal sees in a list: no guard is asked about completions."""
     reference = _object(params, "ref")
     kind = reference.get("type")
-    registries = dispatcher.runtime.registries
+    runtime, principal = dispatcher.runtime, dispatcher.principal
+    registries = runtime.registries
     if kind == "ref/prompt":
         registry, key = registries.prompts, text_member(reference, "name", "ref.name")
     elif kind == "ref/resource":
@@ -55,8 +57,8 @@ def _referred(dispatcher: Dispatcher, params: dict[str, Any]) -> Any:
     else:
         raise InvalidParams(f"ref.type: expected ref/prompt or ref/resource, got {shorten(kind)}")
     entry = registry.get(key)
-    if entry is None:
-        hint = suggestion(key, [entry.key for entry in registry])
+    if entry is None or (runtime.is_filtered and entry not in runtime.entries_for(principal, registry)):
+        hint = runtime.hint_for(principal, registry, key)
         raise InvalidParams(f"ref: unknown {registry.kind}: {excerpt(key)}{hint}")
     return entry
 

@@ -20,7 +20,6 @@ from fastrpc.errors import (
     ToolError,
     UnknownName,
     excerpt,
-    suggestion,
 )
 from fastrpc.protocol.pagination import cursor_of
 from fastrpc.protocol.versions import MODERN
@@ -37,10 +36,10 @@ if TYPE_CHECKING:
 
 
 def list_prompts(dispatcher: Dispatcher, request: Request) -> bytes:
-    """Return a page of the prompts, in the order in which they were added."""
+    """Return a page of the prompts that the principal sees, in the order in which they were added."""
     runtime = dispatcher.runtime
-    prompts = list(runtime.registries.prompts)
-    return runtime.list_page("prompts", prompts, request.version, cursor_of(request.params))
+    prompts, cursor = runtime.registries.prompts, cursor_of(request.params)
+    return runtime.list_page("prompts", prompts, request.version, cursor, dispatcher.principal)
 
 
 def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
@@ -51,7 +50,7 @@ def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
     prompts = dispatcher.runtime.registries.prompts
     prompt = prompts.get(name)
     if prompt is None:
-        hint = suggestion(name, [prompt.key for prompt in prompts])
+        hint = dispatcher.runtime.hint_for(dispatcher.principal, prompts, name)
         raise UnknownName(f"Unknown prompt: {excerpt(name)}{hint}")
     try:
         bound = prompt.signature.bind(arguments)

@@ -21,7 +21,6 @@ from fastrpc.errors import (
     ResourceNotFound,
     ToolError,
     excerpt,
-    suggestion,
 )
 from fastrpc.protocol.pagination import cursor_of, decode_cursor, encode_cursor, page_of
 from fastrpc.protocol.uri_template import LONGEST, normal
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.call_info import CallInfo
-    from fastrpc.definitions.registry import Registries
     from fastrpc.definitions.resource import Provider, ResourceTemplate
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.outbound_channel import RequestChannel
@@ -49,13 +47,14 @@ _MARK = "\0"
 
 
 def list_resources(dispatcher: Dispatcher, request: Request) -> bytes | None:
-    """Return a page of the resources, those of the providers behind all others."""
-    runtime = dispatcher.runtime
+    """Return a page of the resources that the principal sees, those of the providers behind all others."""
+    runtime, principal = dispatcher.runtime, dispatcher.principal
     cursor = cursor_of(request.params)
-    resources = list(runtime.registries.resources)
-    providers = [provider for provider in runtime.registries.providers if provider.lister is not None]
+    registries = runtime.registries
+    providers = [provider for provider in registries.providers if provider.lister is not None]
     if not providers:
-        return runtime.list_page("resources", resources, request.version, cursor)
+        return runtime.list_page("resources", registries.resources, request.version, cursor, principal)
+    resources = runtime.entries_for(principal, registries.resources)
     key = _MARK + providers[0].scheme if cursor is None and not resources else ""
     if cursor is not None:
         key = decode_cursor(cursor)[1]
@@ -103,7 +102,11 @@ class PageEncoder:
             providers = [found for found in request.dispatcher.runtime.registries.providers if found.lister]
             behind = providers[providers.index(lister.provider) + 1 :] if lister.provider in providers else []
             following = _cursor_at(behind[0]) if behind else None
-        return _list_result(request, [entry_of(entry) for entry in entries], following)
+        listed = [entry_of(entry) for entry in entries]
+        view = request.dispatcher.runtime.view_of(request.dispatcher.principal)
+        if view is not None:
+            listed = view.listed(listed, lister.origin)
+        return _list_result(request, listed, following)
 
     @staticmethod
     def failure(request: Request, lister: ProviderMethod, error: BaseException) -> bytes:
@@ -114,10 +117,10 @@ PAGE_ENCODER = PageEncoder()
 
 
 def list_templates(dispatcher: Dispatcher, request: Request) -> bytes:
-    """Return a page of the templates, in the order in which they were added."""
+    """Return a page of the templates that the principal sees, in the order in which they were added."""
     runtime = dispatcher.runtime
-    templates = list(runtime.registries.templates)
-    return runtime.list_page("resourceTemplates", templates, request.version, cursor_of(request.params))
+    templates, cursor = runtime.registries.templates, cursor_of(request.params)
+    return runtime.list_page("resourceTemplates", templates, request.version, cursor, dispatcher.principal)
 
 
 # ------------------------------------------------------------------------------------------ reading
@@ -126,7 +129,7 @@ def list_templates(dispatcher: Dispatcher, request: Request) -> bytes:
 def read_resource(dispatcher: Dispatcher, request: Request) -> bytes | None:
     """Read what is at a URI."""
     uri = _uri_of(request.params)
-    reader, arguments = _reader_of(dispatcher.runtime.registries, uri, request.version)
+    reader, arguments = _reader_of(request, uri)
     plan = dispatcher.runtime.plan_for(reader, CONTENTS_ENCODER)
     if isinstance(reader, Resource) and uri == reader.uri:
         keep_plan(dispatcher, request, plan)
@@ -147,7 +150,7 @@ def _check_length(uri: str) -> None:
         raise InvalidParams(f"uri: expected at most {LONGEST} characters, got {len(uri)}")
 
 
-def _reader_of(registries: Registries, uri: str, version: str) -> tuple[Reader, list[Any]]:
+def _reader_of(request: Request, uri: str) -> tuple[Reader, list[Any]]:
     """Return what serves a URI, and the arguments to call it with.
 
     Of templates that fit equally well the one that has the most variables in the URI is meant, then the
@@ -155,6 +158,8 @@ def _reader_of(registries: Registries, uri: str, version: str) -> tuple[Reader, 
     InvalidParams if some template fits but for a value.
     """
     meant = normal(uri)
+    dispatcher = request.dispatcher
+    registries = dispatcher.runtime.registries
     resource = registries.resources.get(meant)
     if resource is not None:
         return resource, resource.signature.bind({})
@@ -174,13 +179,8 @@ def _reader_of(registries: Registries, uri: str, version: str) -> tuple[Reader, 
         return reader, reader.bind(meant)
     if refusal is not None:
         raise InvalidParams(f"{excerpt(uri)}: {refusal}", {"uri": excerpt(uri)})
-    raise _not_found(registries, uri, version)
-
-
-def _not_found(registries: Registries, uri: str, version: str) -> ResourceNotFound:
-
-    hint = suggestion(uri, [resource.uri for resource in registries.resources])
-    return ResourceNotFound(uri, hint, legacy=version != MODERN)
+    hint = dispatcher.runtime.hint_for(dispatcher.principal, registries.resources, uri)
+    raise ResourceNotFound(uri, hint, legacy=request.version != MODERN)
 
 
 class ContentsEncoder:
@@ -274,10 +274,9 @@ async def read_inside(channel: RequestChannel, uri: str) -> list[Contents]:
     What the function raises is raised here. It shares the call's context, and so its client.
     """
     request = channel.request
-    registries = request.dispatcher.runtime.registries
     try:
         _check_length(uri)
-        reader, arguments = _reader_of(registries, uri, request.version)
+        reader, arguments = _reader_of(request, uri)
     except (ResourceNotFound, InvalidParams) as error:
         raise ToolError(error.message) from None
     value = await _called(channel, reader, uri, arguments)
@@ -350,7 +349,7 @@ def _channel_for(channel: RequestChannel, reader: Reader) -> RequestChannel:
 def subscribe(dispatcher: Dispatcher, request: Request) -> bytes:
     """Tell the client from now on when a resource changes. Raises ResourceNotFound for what there is not."""
     uri = _uri_of(request.params)
-    _reader_of(dispatcher.runtime.registries, uri, request.version)
+    _reader_of(request, uri)
     dispatcher.session.subscribe(normal(uri))
     dispatcher.runtime.watch(uri)
     return b"{}"

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 
 def list_tools(dispatcher: Dispatcher, request: Request) -> bytes:
-    """Return a page of the tools, in the order in which they were added."""
+    """Return a page of the tools that the principal sees, in the order in which they were added."""
     runtime = dispatcher.runtime
     runtime.load()
     current = runtime.look(dispatcher)
     cursor = cursor_of(request.params)
-    result = runtime.list_page("tools", list(runtime.registries.tools), request.version, cursor)
-    if cursor is None and current:  # the connection answers by itself from now on
+    tools = runtime.registries.tools
+    result = runtime.list_page("tools", tools, request.version, cursor, dispatcher.principal)
+    if cursor is None and current and not runtime.is_filtered:  # from now on the connection answers by itself
         dispatcher.connection.take_list(result, request.version == MODERN)
     return result
 

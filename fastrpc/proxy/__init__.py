@@ -35,7 +35,7 @@ from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any, Protocol
 
     from fastrpc.content import Contents
@@ -158,6 +158,16 @@ class _DeferredRequest:
         if not self.over:
             self.over = True
             self.dispatcher.resume(self.request)
+
+
+def proxy_of(make: Any, where: Iterable[str] | str, options: dict[str, Any]) -> tuple[Any, UpstreamServer]:
+    """Return the server that `Server.proxy` makes, and what is behind it. Raises DefinitionError."""
+    from fastrpc.proxy.targets import target_of
+
+    start_seconds = options.pop("start_seconds", START_SECONDS)
+    target = target_of(where if isinstance(where, str) else list(where), options)
+    server = make(**{"name": target.name, **options})
+    return server, UpstreamServer(server, target, start_seconds=start_seconds)
 
 
 class UpstreamServer:

@@ -449,6 +449,21 @@ def head(request: bytes) -> bytes:
     return request.partition(b"\r\n\r\n")[0]
 
 
+def test_a_list_that_depends_on_its_caller_goes_straight() -> None:
+    app = App("filtered")
+    app.filter_lists(lambda principal, item: item.name == principal)
+
+    def check(path: HotPath, application: object) -> None:
+        for _ in range(3):
+            known = path.head(head(listing()))
+            assert known is not None
+            answer = path.answer(known, listing().partition(b"\r\n\r\n")[2], DATE)
+            assert isinstance(answer, bytes)
+            assert b'"tools":[]' in answer
+
+    with_path(check, app)
+
+
 def test_a_call_and_a_list_go_straight() -> None:
     def check(path: HotPath, application: object) -> None:
         for request in (call(), listing()):

@@ -15,6 +15,7 @@ from fastrpc import (
     Contents,
     Context,
     Image,
+    ListItem,
     Message,
     Server,
     Text,
@@ -212,6 +213,44 @@ def note(records: list[CallRecord]) -> None:
 
 app.guard(note)  # error
 app.observe(decide)  # error
+
+
+# --- lists
+
+
+def level_of(principal: str) -> int:
+    return len(principal)
+
+
+def shows_level(level: int, item: ListItem) -> bool:
+    assert_type(item.uri, "str | None")
+    return item.kind != "tool" or item.effect == "read" or level > 3
+
+
+def shows_principal(principal: str, item: ListItem) -> bool:
+    return item.name.startswith(principal)
+
+
+async def shows_later(principal: str, item: ListItem) -> bool:
+    return True
+
+
+def class_without_hash(principal: str) -> list[str]:
+    return [principal]
+
+
+app.filter_lists(shows_level, classify=level_of)
+app.filter_lists(shows_principal)
+app.filter_lists(lambda level, item: level > 3, classify=level_of)
+app.filter_lists(shows_level)  # error
+app.filter_lists(shows_principal, classify=level_of)  # error
+app.filter_lists(shows_later)  # error
+app.filter_lists(lambda team, item: item.nme == team)  # error
+app.filter_lists(lambda rows, item: True, classify=class_without_hash)  # error
+app.filter_lists(shows_level, clasify=level_of)  # error
+app.lists_changed()
+ListItem("prompt", "review")
+ListItem("promt", "review")  # error
 
 
 # --- the rest

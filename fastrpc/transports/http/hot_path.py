@@ -5,8 +5,8 @@ head says of it; its answer is ready before anything else of HTTP exists: 1 to 2
 sockets cost.
 
 Plain calls of all callers share a connection (`shared`), which answers at once. What it leaves alone (a
-coroutine, a function with a Context, one that runs on a thread) gets a connection of its own; an answer that
-is still to come is `Begun`.
+coroutine, a function with a Context, one that runs on a thread, a list that depends on its caller) gets a
+connection of its own; an answer that is still to come is `Begun`.
 
 Two rules keep it honest. It knows fewer requests than the long way and answers them with the same bytes:
 whatever is not sure goes the other way, untouched, before anything has happened. And nothing is done twice:
@@ -136,7 +136,7 @@ class HotPath:
         if not mine or shared.missed:
             if shared.left:
                 forks.leave()
-            if not mine or head.method == LIST:
+            if not mine or (head.method == LIST and shared.dispatcher.runtime.has_upstreams):
                 return None
             head.alone = ALONE
             return self._answer_alone(head, body, headers, client)

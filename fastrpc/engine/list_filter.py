@@ -1,0 +1,213 @@
+"""What callers see in lists: the filters of a server (`Server.filter_lists`), and the lists of each class.
+
+A filter puts each principal into a class, and says for each class and entry whether the list shows it. The
+class of a principal is looked up for each list. What a class sees, and the first page of each of its lists,
+is made once and kept, for the `MOST_CLASSES` classes and within the `MOST_BYTES` that were used last.
+
+Whatever a filter raises, its request is answered with an error: no list is ever shown unfiltered. Calls are
+left to guards (`fastrpc.engine.guards`). Imported by the first list of a server that has a filter.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+from collections import OrderedDict
+
+from fastrpc import tracebacks
+from fastrpc.errors import FAILURES, DefinitionError, InternalError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator
+    from typing import Any
+
+    from fastrpc.definitions.registry import Registry
+    from fastrpc.engine.interfaces import Runtime
+    from fastrpc.options import Effect, ItemKind
+
+MOST_CLASSES = 256
+MOST_BYTES = 16 * 1024 * 1024
+"""Bytes of ready pages, and of the references to entries, that are kept for all classes together."""
+REFERENCE_BYTES = 8
+
+KINDS: dict[str, ItemKind] = {
+    "tool": "tool",
+    "resource": "resource",
+    "template": "resource_template",
+    "prompt": "prompt",
+}
+"""What a filter is told of the kind of an entry, by the entry's registry."""
+
+
+class ListItem:
+    """One entry of a list, as a filter sees it.
+
+    `kind` is ``tool``, ``resource``, ``resource_template`` or ``prompt``; `uri` the URI of a resource or the
+    URI template of a template, else None; `effect` a tool's effect, None where it states none.
+    """
+
+    __slots__ = ("effect", "kind", "name", "uri")
+
+    def __init__(
+        self, kind: ItemKind, name: str, uri: str | None = None, effect: Effect | None = None
+    ) -> None:
+        self.kind: ItemKind = kind
+        self.name = name
+        self.uri = uri
+        self.effect: Effect | None = effect
+
+    def __repr__(self) -> str:
+        return f"ListItem({self.kind!r}, {self.name!r}, uri={self.uri!r}, effect={self.effect!r})"
+
+
+class ListFilter:
+    """One filter: what the class that `classify` gives a principal sees, as `shows` says.
+
+    Without `classify` each principal is a class of its own. Raises DefinitionError for what is no function.
+    """
+
+    __slots__ = ("_classify", "_shows")
+
+    def __init__(self, shows: Callable[[Any, ListItem], bool], classify: Callable[[str], Any] | None) -> None:
+        for name, function in (("shows", shows), ("classify", classify)):
+            if not callable(function) and (name == "shows" or function is not None):
+                raise DefinitionError(f"filter_lists: {name}: expected a function, got {function!r:.60}")
+        self._shows = shows
+        self._classify = classify
+
+    def class_of(self, principal: str) -> Hashable:
+        """Return the class of a principal. Raises InternalError if `classify` fails or returns no class."""
+        if self._classify is None:
+            return principal
+        try:
+            found: Hashable = self._classify(principal)
+            hash(found)
+            if hasattr(found, "__await__"):
+                raise TypeError(f"classify: expected a class, got {found!r:.60}")
+        except FAILURES as error:
+            raise self._failure(error) from None
+        return found
+
+    def allows(self, caller_class: Hashable, item: ListItem) -> bool:
+        """Whether a class sees an entry. Raises InternalError if `shows` fails or returns no bool."""
+        try:
+            shown = self._shows(caller_class, item)
+            if shown is not True and shown is not False:
+                raise TypeError(f"shows: expected True or False, got {shown!r:.60}")
+        except FAILURES as error:
+            raise self._failure(error) from None
+        return shown
+
+    def _failure(self, error: BaseException) -> InternalError:
+        """Log that the filter has failed, and return what the client is told."""
+        name = getattr(self._shows, "__qualname__", type(self._shows).__name__)
+        tracebacks.report(f"filter_lists: {name} failed", error)
+        return InternalError("Internal error; see the server's log")
+
+
+def filters_of(runtime: Runtime) -> Iterator[tuple[Any, ListFilter]]:
+    """The filters of a server and of those that are mounted in it, each with its server."""
+    for each in runtime.server.list_filters:
+        yield runtime.server, each
+    for mounted in runtime.mounts:
+        yield from filters_of(mounted.runtime)
+
+
+class CallerLists:
+    """What the classes of callers see of one server, until its registries or its filters change."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._views: OrderedDict[tuple[Hashable, ...], CallerView] = OrderedDict()
+        self._size = 0
+        self._lock = allocate_lock()
+        """Protects these; not held while a filter runs."""
+
+    def view(self, principal: str) -> CallerView:
+        """Return what a principal sees. Raises InternalError if its class cannot be found out."""
+        filters = dict.fromkeys(filters_of(self._runtime))  # of a server that is mounted twice, once
+        rules = [(server, each, each.class_of(principal)) for server, each in filters]
+        key = tuple(caller_class for _, _, caller_class in rules)
+        with self._lock:
+            found = self._views.get(key)
+            if found is None:
+                found = self._views[key] = CallerView(self, rules)
+            self._views.move_to_end(key)
+            self._drop()
+        return found
+
+    def keep(self, view: CallerView, size: int) -> None:
+        """Count so many bytes more that a view keeps."""
+        with self._lock:
+            if not view.dropped:
+                view.size += size
+                self._size += size
+                self._drop()
+
+    def _drop(self) -> None:
+        """Drop what was not used the longest while it is too much; what was used last stays."""
+        views = self._views
+        while len(views) > 1 and (len(views) > MOST_CLASSES or self._size > MOST_BYTES):
+            view = views.popitem(last=False)[1]
+            view.dropped = True
+            self._size -= view.size
+
+    @property
+    def runtime(self) -> Runtime:
+        """The shared half of the server whose lists they are."""
+        return self._runtime
+
+
+class CallerView:
+    """What one class of callers sees. With filters of several servers, a class is one for each of them."""
+
+    __slots__ = ("_entries", "_lists", "_rules", "dropped", "pages", "size")
+
+    def __init__(self, lists: CallerLists, rules: Iterable[tuple[Any, ListFilter, Hashable]]) -> None:
+        self._lists = lists
+        self._rules: dict[Any, list[tuple[ListFilter, Hashable]]] = {}
+        for server, each, caller_class in rules:
+            self._rules.setdefault(server, []).append((each, caller_class))
+        self._entries: dict[str, list[Any]] = {}
+        self.pages: dict[str, bytes] = {}
+        """First pages that are ready, by result member and version."""
+        self.size = 0
+        """Bytes that it keeps, as `CallerLists` counts them."""
+        self.dropped = False
+
+    def entries(self, registry: Registry) -> list[Any]:
+        """Return the entries of a registry that the class sees. Raises InternalError if a filter fails."""
+        found = self._entries.get(registry.kind)
+        if found is None:
+            kind = KINDS[registry.kind]
+            found = [entry for entry in registry if self._shows(kind, entry, entry.origin)]
+            self._entries[registry.kind] = found
+            self._lists.keep(self, REFERENCE_BYTES * len(found))
+        return found
+
+    def listed(self, entries: list[Any], origin: Iterable[tuple[Any, str]]) -> list[Any]:
+        """Return the resources that the class sees, of those that a provider has listed, which comes from the
+        servers of `origin`. Nothing is kept. Raises InternalError if a filter fails."""
+        servers = [server for server, _ in origin]
+        return [
+            entry
+            for entry in entries
+            if self._shows("resource", entry, [(server, entry.name) for server in servers])
+        ]
+
+    def keep_page(self, name: str, page: bytes) -> None:
+        """Keep the first page of a list."""
+        self.pages[name] = page
+        self._lists.keep(self, len(page))
+
+    def _shows(self, kind: ItemKind, entry: Any, origin: Iterable[tuple[Any, str]]) -> bool:
+        """Ask the filters of each server through which the entry came, by the name that it has there."""
+        uri: str | None = None
+        if kind != "tool" and kind != "prompt":
+            uri = entry.uri_template if kind == "resource_template" else entry.uri
+        effect = entry.effect if kind == "tool" else None
+        for server, name in ((self._lists.runtime.server, entry.name), *origin):
+            for each, caller_class in self._rules.get(server, ()):
+                if not each.allows(caller_class, ListItem(kind, name, uri, effect)):
+                    return False
+        return True
