@@ -54,11 +54,11 @@ class Mount:
 class _Mounted:
     """What one registry of a server shows of the same one of another."""
 
-    def __init__(self, target: Registry, other: Mountable, prefix: str) -> None:
+    def __init__(self, target: Registry[Any], other: Mountable, prefix: str) -> None:
         self.target = target
         self.other = other
         self.prefix = prefix
-        self.source: Registry = next(kind for kind in other.registries if kind.kind == target.kind)
+        self.source: Registry[Any] = next(kind for kind in other.registries if kind.kind == target.kind)
         self.shown: dict[int, tuple[Any, Any]] = {}  # original and copy, by the original's identity
 
     def check(self) -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         ToolOptions,
         UrlProxyOptions,
     )
+    from fastrpc.proxy import UpstreamServer
     from fastrpc.telemetry.access_log import AccessLog
     from fastrpc.telemetry.observers import Observers
     from fastrpc.telemetry.statistics import Report
@@ -121,7 +122,7 @@ class Server:
         self._observers: Observers | None = None
         self._mounts: list[Server] = []  # what is mounted here
         self._hosts: list[Server] = []  # where this server is mounted
-        self._upstream: Any = None  # the server behind a proxy
+        self._upstream: UpstreamServer | None = None  # the server behind a proxy
         self._runtime: Runtime | None = None
         self.watching: Monitor | None = None
         self._over_http = False
@@ -131,7 +132,7 @@ class Server:
     # --- tools ----------------------------------------------------------------------------------------
 
     @property
-    def tools(self) -> Registry:
+    def tools(self) -> Registry[Tool]:
         """The tools of this server, in the order in which they are listed."""
         return self.registries.tools
 
@@ -687,12 +688,12 @@ class Server:
             self._set_around(self._runtime)
         return self._runtime
 
-    def _set_around(self, runtime: Any) -> None:
+    def _set_around(self, runtime: Runtime) -> None:
         runtime.results.notes = self._notes()
         runtime.recorder = None if self._observers is None else self._observers.recorder
 
 
-def _decorator(registry: Registry, options: dict[str, Any]) -> Callable[[Any], Any]:
+def _decorator(registry: Registry[Any], options: dict[str, Any]) -> Callable[[Any], Any]:
     def decorate(thing: Any) -> Any:
         registry.add(thing, **options)
         return thing

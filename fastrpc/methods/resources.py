@@ -168,9 +168,13 @@ def _reader_of(registries: Registries, uri: str, version: str) -> tuple[Reader, 
             return template, template.signature.bind(values)
         except ArgumentError as error:
             refusal = refusal or error
-    owners = [found for found in registries.providers if found.reader and meant.startswith(found.prefix)]
-    if owners:
-        reader = max(owners, key=lambda found: len(found.prefix)).reader
+    readers = [
+        (len(found.prefix), found.reader)
+        for found in registries.providers
+        if found.reader is not None and meant.startswith(found.prefix)
+    ]
+    if readers:
+        _, reader = max(readers, key=lambda entry: entry[0])
         return reader, reader.bind(meant)
     if refusal is not None:
         raise InvalidParams(f"{excerpt(uri)}: {refusal}", {"uri": excerpt(uri)})

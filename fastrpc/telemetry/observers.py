@@ -17,7 +17,6 @@ from fastrpc.telemetry.drain_thread import DrainThread
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from fastrpc._core.recorder import CallRecord
 
@@ -64,7 +63,7 @@ class Observers:
             self._draining.release()
         return bool(records)
 
-    def _call(self, function: Any, records: list[CallRecord]) -> None:
+    def _call(self, function: Callable[[list[CallRecord]], object], records: list[CallRecord]) -> None:
         try:
             function(list(records))
         except Exception as error:
