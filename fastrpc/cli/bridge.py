@@ -55,7 +55,6 @@ def main(arguments: list[str]) -> int:
     except DefinitionError as error:
         raise UsageError(str(error).removeprefix("proxy: ")) from None
     source = server._upstream
-    assert source is not None
     source.shows_itself = True
     if os.isatty(0):
         write_line(

@@ -92,7 +92,9 @@ class Runtime:
         self.guards = guards if guards is not None else []
         """Functions that decide about each call of a tool, a resource or a prompt (`Server.guard`)."""
         self.recorder: Recorder | None = None
-        """What gets a record of each call, if somebody observes them."""
+        """What gets a record of each call, if somebody observes some of them: see `_recorder_of`."""
+        self.is_observed = False
+        """Whether this server has observers of its own (`Server.observe`)."""
         self.secret: bytes | None = None
         """The key that signs request states, made by the first (`fastrpc.client_requests.request_state`)."""
         self.mounts = mounts if mounts is not None else []
@@ -314,7 +316,7 @@ class Runtime:
             noted=bool(self.results.notes),
             guard=self._guard_of(tool),
             around=around if scope is None else scope(tool, around),
-            recorder=self.recorder,
+            recorder=self._recorder_of(tool),
             encoder=self.features.TOOL_RESULTS,
         )
 
@@ -326,6 +328,12 @@ class Runtime:
         from fastrpc.engine.guards import guarded_by
 
         return guarded_by(guards) if guards else None
+
+    def _recorder_of(self, handler: Handler) -> Recorder | None:
+        """Return what records a handler's calls; None: neither this server nor one that the handler was
+        mounted from has observers."""
+        observed = any(runtime.is_observed for _, runtime in self._way_to(handler))
+        return self.recorder if observed else None
 
     def _way_to(self, handler: Handler) -> Iterator[tuple[str, Runtime]]:
         """The servers through which a call comes to a handler, this one first, and what each calls it."""
@@ -369,7 +377,7 @@ class Runtime:
                 encoder=encoder,
                 guard=guard,
                 around=around,
-                recorder=self.recorder,
+                recorder=self._recorder_of(handler),
             )
             found = self._handler_plans[id(handler)] = handler, plan
         return found[1]

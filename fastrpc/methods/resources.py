@@ -14,6 +14,7 @@ from fastrpc.engine.call import Exited, complaint_of, contained
 from fastrpc.engine.json_encoding import UnencodableResult, to_json
 from fastrpc.engine.known_answers import keep_plan
 from fastrpc.errors import (
+    FAILURES,
     ArgumentError,
     CallRefused,
     InternalError,
@@ -158,27 +159,59 @@ def _reader_of(registries: Registries, uri: str, version: str) -> tuple[Reader, 
     resource = registries.resources.get(meant)
     if resource is not None:
         return resource, resource.signature.bind({})
-    matches = [
-        (found, values) for found in registries.templates if (values := found.match_normal(meant)) is not None
-    ]
-    matches.sort(key=lambda match: (match[0].template.rank, len(match[1])), reverse=True)
     refusal = None
-    for template, values in matches:
+    for template, values in _templates_at(registries, meant):
         try:
             return template, template.signature.bind(values)
         except ArgumentError as error:
             refusal = refusal or error
+    reader = _provider_at(registries, meant)
+    if reader is not None:
+        return reader, reader.bind(meant)
+    if refusal is not None:
+        raise InvalidParams(f"{excerpt(uri)}: {refusal}", {"uri": excerpt(uri)})
+    raise _not_found(registries, uri, version)
+
+
+def _templates_at(registries: Registries, meant: str) -> list[tuple[ResourceTemplate, dict[str, Any]]]:
+    """Return the templates that fit a URI in its normal form, the best one first, with the variables."""
+    matches = [
+        (found, values) for found in registries.templates if (values := found.match_normal(meant)) is not None
+    ]
+    matches.sort(key=lambda match: (match[0].template.rank, len(match[1])), reverse=True)
+    return matches
+
+
+def _provider_at(registries: Registries, meant: str) -> ProviderMethod | None:
+    """Return what reads the URIs of the longest prefix that fits one."""
     readers = [
         (len(found.prefix), found.reader)
         for found in registries.providers
         if found.reader is not None and meant.startswith(found.prefix)
     ]
-    if readers:
-        _, reader = max(readers, key=lambda entry: entry[0])
-        return reader, reader.bind(meant)
-    if refusal is not None:
-        raise InvalidParams(f"{excerpt(uri)}: {refusal}", {"uri": excerpt(uri)})
-    raise _not_found(registries, uri, version)
+    return max(readers, key=lambda entry: entry[0])[1] if readers else None
+
+
+def handler_at(registries: Registries, uri: str) -> Reader | None:
+    """Return what a read of a URI calls, or would if its variables had other values; None: nothing.
+
+    Values are bound only where templates of several servers fit: that may call what users write.
+    """
+    meant = normal(uri)
+    found: list[Reader] = [template for template, _ in _templates_at(registries, meant)]
+    resource, provider = registries.resources.get(meant), _provider_at(registries, meant)
+    if resource is not None:
+        return resource
+    if provider is not None:
+        found.append(provider)
+    if len({handler.origin for handler in found}) > 1:
+        try:
+            return _reader_of(registries, uri, MODERN)[0]
+        except (
+            FAILURES
+        ):  # the values fit nowhere, or a type that users write cannot tell: the best one refused
+            pass
+    return found[0] if found else None
 
 
 def _not_found(registries: Registries, uri: str, version: str) -> ResourceNotFound:
