@@ -32,7 +32,7 @@ class Done:
 
     __slots__ = ()
 
-    def __await__(self) -> Generator[Any, None, None]:
+    def __await__(self) -> Generator[None, None, None]:
         return
         yield
 

@@ -4,7 +4,8 @@ A mounted tool or prompt has the prefix and an underscore before its name; resou
 their addresses, which others may have written down. What is shown is a copy of the other's entry that
 knows where it is from: its own server's hooks and lifespan apply to it, calls run under the limits of the
 server that is served. Mounting is live: what the other server gains or loses later, this one does too.
-A call of a mounted tool costs what it costs at home. Which server is mounted where, and that none holds
+A call of a mounted tool costs what it costs at home. `shares_of` says whose calls those in a server's records
+were, for the observers of what is mounted. Which server is mounted where, and that none holds
 itself, is left to `Server.mount`.
 """
 
@@ -16,15 +17,23 @@ from fastrpc.errors import DefinitionError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from typing import Any, Protocol
 
+    from fastrpc._core.recorder import CallRecord
     from fastrpc.definitions.registry import Registries, Registry
+    from fastrpc.telemetry.observers import Observers
+
+    Origin = Sequence[tuple[Any, str]]
+    """The servers that a handler was mounted from, and the name that each has for it (`Handler.origin`)."""
 
     class Mountable(Protocol):
         """A server, as far as mounting it needs to know it."""
 
         name: str
         registries: Registries
+
+        def load_tools(self) -> None: ...
 
 
 PREFIXED = ("tool", "prompt")
@@ -41,6 +50,7 @@ class Mount:
     def __init__(self, registries: Registries, other: Mountable, prefix: str) -> None:
         if not isinstance(prefix, str):
             raise DefinitionError(f"mount: prefix={prefix!r:.40} is no text")
+        self._other = other
         self._kinds = [_Mounted(kind, other, prefix) for kind in reversed([*registries])]
         for mounted in self._kinds:
             mounted.check()
@@ -50,15 +60,20 @@ class Mount:
         for mounted in self._kinds:
             mounted.follow()
 
+    def load(self) -> tuple[()]:
+        """Have `other` load what it was to load late. Returns no tools: what it adds shows by itself."""
+        self._other.load_tools()
+        return ()
+
 
 class _Mounted:
     """What one registry of a server shows of the same one of another."""
 
-    def __init__(self, target: Registry, other: Mountable, prefix: str) -> None:
+    def __init__(self, target: Registry[Any], other: Mountable, prefix: str) -> None:
         self.target = target
         self.other = other
         self.prefix = prefix
-        self.source: Registry = next(kind for kind in other.registries if kind.kind == target.kind)
+        self.source: Registry[Any] = next(kind for kind in other.registries if kind.kind == target.kind)
         self.shown: dict[int, tuple[Any, Any]] = {}  # original and copy, by the original's identity
 
     def check(self) -> None:
@@ -138,3 +153,40 @@ def _rename(entry: Any, prefix: str) -> None:
 
         entry.target = f"{prefix}_{entry.target}"
         entry.name = key_of(entry.target, entry.argument)
+
+
+# --- records ------------------------------------------------------------------------------------------------
+
+
+def shares_of(
+    registries: Registries, records: list[CallRecord], observers_of: Callable[[Any], Observers]
+) -> list[tuple[Observers, list[CallRecord]]]:
+    """Return the observers of each server that something that was called is mounted from, and the records of
+    its handlers' calls, by the names that it has for them.
+
+    Records name what was called: handlers are looked up now. A URI that a record holds cut short may lead
+    nowhere.
+    """
+    origins: dict[tuple[str, str], Origin] = {}
+    shares: dict[Any, list[CallRecord]] = {}
+    for record in records:
+        called = record.kind, record.name
+        origin = origins.get(called)
+        if origin is None:
+            found = _origin_of(registries, *called)
+            origin = origins[called] = [each for each in found if each[0].runtime.is_observed]
+        for server, name in origin:
+            own = record if record.kind == "resource" else record.renamed(name)
+            shares.setdefault(server, []).append(own)
+    return [(observers_of(server), share) for server, share in shares.items()]
+
+
+def _origin_of(registries: Registries, kind: str, name: str) -> Origin:
+    """Return the origin of the handler with this name, () if there is none any more."""
+    if kind == "resource":
+        from fastrpc.methods.resources import handler_at
+
+        handler: Any = handler_at(registries, name)
+    else:
+        handler = (registries.tools if kind == "tool" else registries.prompts).get(name)
+    return () if handler is None else handler.origin

@@ -135,7 +135,7 @@ class Server:
     # --- tools ----------------------------------------------------------------------------------------
 
     @property
-    def tools(self) -> Registry:
+    def tools(self) -> Registry[Tool]:
         """The tools of this server, in the order in which they are listed."""
         return self.registries.tools
 
@@ -335,13 +335,16 @@ class Server:
         It is handed a list of `CallRecord` every 50 ms while there are calls, on a thread of its own: who has
         called what, the outcome as the client saw it, how long each stage took, the bytes of the answer.
         Records of what is mounted here are among them, by the names that clients call. Where this server is
-        mounted in another one, that one's observers see the call. While nobody observes it costs nothing.
+        mounted in another one, calls of its handlers come too, by the names that they have here. What nobody
+        observes costs nothing more.
         """
-        self._observed().functions.append(function)
+        self._observed().add(function)
         return function
 
     def drain_observers(self) -> None:
-        """Hand the observers the records of all calls that are over, now."""
+        """Hand the observers the records of all calls that are over, now, here and where this is mounted."""
+        for host in self._hosts:
+            host.drain_observers()
         if self._observers is not None:
             self._observers.drain()
 
@@ -366,9 +369,14 @@ class Server:
         if self._observers is None:
             from fastrpc.telemetry.observers import Observers
 
-            self._observers = Observers()
-            self._plan_anew()
+            self._observers = Observers(self._plan_anew, self._shares_of)
         return self._observers
+
+    def _shares_of(self, records: list[CallRecord]) -> list[tuple[Observers, list[CallRecord]]]:
+        """Return which records are those of mounted servers, too, for the observers of each."""
+        from fastrpc.mounting import shares_of
+
+        return shares_of(self.registries, records, Server._observed) if self._mounts else []
 
     def remove_hook(self, function: Callable[..., object]) -> None:
         """Call a function around tools no longer. Does nothing if it is no hook."""
@@ -382,12 +390,6 @@ class Server:
         """
         self._note = function
         self._plan_anew()
-
-    def _notes(self) -> list[Callable[[], list[str]]]:
-        found = [] if self._note is None else [self._note]
-        for mounted in self._mounts:
-            found += mounted._notes()
-        return found
 
     def _plan_anew(self) -> None:
         """What is around the calls of tools has changed: here, and where this server is mounted."""
@@ -470,13 +472,9 @@ class Server:
         mount = Mount(self.registries, other, prefix)
         self._mounts.append(other)
         other._hosts.append(self)
+        self._plan_anew()
         mount.follow()
-
-        def load() -> tuple[()]:
-            other.load_tools()  # what it adds shows here by itself
-            return ()
-
-        self.load_tools_later(load)
+        self.load_tools_later(mount.load)
         if self._runtime is not None:
             self.load_tools()
 
@@ -687,12 +685,14 @@ class Server:
             self._set_around(self._runtime)
         return self._runtime
 
-    def _set_around(self, runtime: Any) -> None:
-        runtime.results.notes = self._notes()
-        runtime.recorder = None if self._observers is None else self._observers.recorder
+    def _set_around(self, runtime: Runtime) -> None:
+        runtime.results.notes = [each._note for each in self._with_mounts() if each._note is not None]
+        observed = [each for each in self._with_mounts() if each._observers and each._observers.functions]
+        runtime.is_observed = self in observed
+        runtime.recorder = self._observed().recorder if observed else None
 
 
-def _decorator(registry: Registry, options: dict[str, Any]) -> Callable[[Any], Any]:
+def _decorator(registry: Registry[Any], options: dict[str, Any]) -> Callable[[Any], Any]:
     def decorate(thing: Any) -> Any:
         registry.add(thing, **options)
         return thing

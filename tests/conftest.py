@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,16 @@ def every_line_is_valid(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     violations = recorder.take_violations()
     assert not violations, "invalid by the version's schema:\n" + "\n".join(violations)
+
+
+@pytest.fixture(autouse=True)
+def failures_are_logged_in_their_test() -> Iterator[None]:
+    """Have failures of handlers that are only counted be logged while pytest captures their test's log, not
+    behind the summary. The first failure in the next test is logged in full again."""
+    yield
+    tracebacks = sys.modules.get("fastrpc.tracebacks")
+    if tracebacks is not None:
+        tracebacks.finish()
 
 
 # --- a server, line by line -------------------------------------------------------------------------------

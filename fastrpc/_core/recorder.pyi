@@ -44,6 +44,8 @@ class CallRecord:
     @property
     def size(self) -> int:
         """Bytes of the answer."""
+    def renamed(self, name: str) -> CallRecord:
+        """Return a copy with another name: the one that a mounted server has for what was called."""
 
 class Recorder:
     """A ring of records."""

@@ -60,6 +60,23 @@ cdef class CallRecord:
     cdef readonly double total_us
     cdef readonly long long size
 
+    def renamed(self, str name not None):
+        """Return a copy with another name: the one that a mounted server has for what was called."""
+        cdef CallRecord found = CallRecord.__new__(CallRecord)
+        found.kind = self.kind
+        found.name = name
+        found.id = self.id
+        found.principal = self.principal
+        found.outcome = self.outcome
+        found.started_at = self.started_at
+        found.bind_us = self.bind_us
+        found.guard_us = self.guard_us
+        found.run_us = self.run_us
+        found.encode_us = self.encode_us
+        found.total_us = self.total_us
+        found.size = self.size
+        return found
+
     def __repr__(self):
         return f"<CallRecord {self.kind} {self.name!r} {self.outcome} {self.total_us:.1f} us>"
 

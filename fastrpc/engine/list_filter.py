@@ -175,7 +175,7 @@ class CallerView:
         """Bytes that it keeps, as `CallerLists` counts them."""
         self.dropped = False
 
-    def entries(self, registry: Registry) -> list[Any]:
+    def entries(self, registry: Registry[Any]) -> list[Any]:
         """Return the entries of a registry that the class sees. Raises InternalError if a filter fails."""
         found = self._entries.get(registry.kind)
         if found is None:

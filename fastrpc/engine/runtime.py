@@ -78,7 +78,9 @@ class Runtime:
         self.guards = guards
         """Functions that decide about each call of a tool, a resource or a prompt (`Server.guard`)."""
         self.recorder: Recorder | None = None
-        """What gets a record of each call, if somebody observes them."""
+        """What gets a record of each call, if somebody observes some of them: see `_recorder_of`."""
+        self.is_observed = False
+        """Whether this server has observers of its own (`Server.observe`)."""
         self.secret: bytes | None = None
         """The key that signs request states, made by the first (`fastrpc.client_requests.request_state`)."""
         self.mounts = mounts
@@ -303,7 +305,7 @@ class Runtime:
             noted=bool(self.results.notes),
             guard=self._guard_of(tool),
             around=around if scope is None else scope(tool, around),
-            recorder=self.recorder,
+            recorder=self._recorder_of(tool),
             encoder=self.features.TOOL_RESULTS,
         )
 
@@ -315,6 +317,12 @@ class Runtime:
         from fastrpc.engine.guards import guarded_by
 
         return guarded_by(guards) if guards else None
+
+    def _recorder_of(self, handler: Handler) -> Recorder | None:
+        """Return what records a handler's calls; None: neither this server nor one that the handler was
+        mounted from has observers."""
+        observed = any(runtime.is_observed for _, runtime in self._way_to(handler))
+        return self.recorder if observed else None
 
     def _way_to(self, handler: Handler) -> Iterator[tuple[str, Runtime]]:
         """The servers through which a call comes to a handler, this one first, and what each calls it."""
@@ -358,7 +366,7 @@ class Runtime:
                 encoder=encoder,
                 guard=guard,
                 around=around,
-                recorder=self.recorder,
+                recorder=self._recorder_of(handler),
             )
             found = self._handler_plans[id(handler)] = handler, plan
         return found[1]
@@ -444,12 +452,12 @@ class Runtime:
             lists = self._caller_lists = CallerLists(self)
         return lists.view(principal)
 
-    def entries_for(self, principal: str, registry: Registry) -> list[Any]:
+    def entries_for(self, principal: str, registry: Registry[Any]) -> list[Any]:
         """Return the entries that a principal sees. Raises InternalError if a filter fails."""
         view = self.view_of(principal)
         return list(registry) if view is None else view.entries(registry)
 
-    def hint_for(self, principal: str, registry: Registry, key: str) -> str:
+    def hint_for(self, principal: str, registry: Registry[Any], key: str) -> str:
         """Return a hint at entries with a similar key that a principal sees, "" if there are none."""
         try:
             return suggestion(key, [entry.key for entry in self.entries_for(principal, registry)])
@@ -465,7 +473,7 @@ class Runtime:
                 dispatcher.list_changed(kind)
 
     def list_page(
-        self, member: str, registry: Registry, version: str, cursor: str | None, principal: str
+        self, member: str, registry: Registry[Any], version: str, cursor: str | None, principal: str
     ) -> bytes:
         """Return a page of a list, as a principal sees it, as the JSON of its result. Raises InvalidParams
         for a strange cursor, InternalError if a filter fails.

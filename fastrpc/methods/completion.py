@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.definitions.completion import Completion
+    from fastrpc.definitions.registry import Registry
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
     from fastrpc.schema import Parameter
@@ -50,6 +51,7 @@ def _referred(dispatcher: Dispatcher, params: dict[str, Any]) -> Any:
     kind = reference.get("type")
     runtime, principal = dispatcher.runtime, dispatcher.principal
     registries = runtime.registries
+    registry: Registry[Any]
     if kind == "ref/prompt":
         registry, key = registries.prompts, text_member(reference, "name", "ref.name")
     elif kind == "ref/resource":

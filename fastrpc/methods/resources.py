@@ -14,6 +14,7 @@ from fastrpc.engine.call import Exited, complaint_of, contained
 from fastrpc.engine.json_encoding import UnencodableResult, to_json
 from fastrpc.engine.known_answers import keep_plan
 from fastrpc.errors import (
+    FAILURES,
     ArgumentError,
     CallRefused,
     InternalError,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.call_info import CallInfo
+    from fastrpc.definitions.registry import Registries
     from fastrpc.definitions.resource import Provider, ResourceTemplate
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.outbound_channel import RequestChannel
@@ -151,36 +153,82 @@ def _check_length(uri: str) -> None:
 
 
 def _reader_of(request: Request, uri: str) -> tuple[Reader, list[Any]]:
-    """Return what serves a URI, and the arguments to call it with.
+    """Return what serves a URI, and the arguments to call it with. Raises ResourceNotFound, and InvalidParams
+    if some template fits but for a value."""
+    runtime = request.dispatcher.runtime
+    found = _bound_at(runtime.registries, uri)
+    if found is None:
+        hint = runtime.hint_for(request.dispatcher.principal, runtime.registries.resources, uri)
+        raise ResourceNotFound(uri, hint, legacy=request.version != MODERN)
+    return found
+
+
+def _bound_at(registries: Registries, uri: str) -> tuple[Reader, list[Any]] | None:
+    """Return what serves a URI, and the arguments to call it with; None: there is nothing.
 
     Of templates that fit equally well the one that has the most variables in the URI is meant, then the
-    first. One whose parameters cannot take the values is passed over. Raises ResourceNotFound, and
-    InvalidParams if some template fits but for a value.
+    first. One whose parameters cannot take the values is passed over. Raises InvalidParams if some template
+    fits but for a value.
     """
     meant = normal(uri)
-    dispatcher = request.dispatcher
-    registries = dispatcher.runtime.registries
     resource = registries.resources.get(meant)
     if resource is not None:
         return resource, resource.signature.bind({})
-    matches = [
-        (found, values) for found in registries.templates if (values := found.match_normal(meant)) is not None
-    ]
-    matches.sort(key=lambda match: (match[0].template.rank, len(match[1])), reverse=True)
     refusal = None
-    for template, values in matches:
+    for template, values in _templates_at(registries, meant):
         try:
             return template, template.signature.bind(values)
         except ArgumentError as error:
             refusal = refusal or error
-    owners = [found for found in registries.providers if found.reader and meant.startswith(found.prefix)]
-    if owners:
-        reader = max(owners, key=lambda found: len(found.prefix)).reader
+    reader = _provider_at(registries, meant)
+    if reader is not None:
         return reader, reader.bind(meant)
     if refusal is not None:
         raise InvalidParams(f"{excerpt(uri)}: {refusal}", {"uri": excerpt(uri)})
-    hint = dispatcher.runtime.hint_for(dispatcher.principal, registries.resources, uri)
-    raise ResourceNotFound(uri, hint, legacy=request.version != MODERN)
+    return None
+
+
+def _templates_at(registries: Registries, meant: str) -> list[tuple[ResourceTemplate, dict[str, Any]]]:
+    """Return the templates that fit a URI in its normal form, the best one first, with the variables."""
+    matches = [
+        (found, values) for found in registries.templates if (values := found.match_normal(meant)) is not None
+    ]
+    matches.sort(key=lambda match: (match[0].template.rank, len(match[1])), reverse=True)
+    return matches
+
+
+def _provider_at(registries: Registries, meant: str) -> ProviderMethod | None:
+    """Return what reads the URIs of the longest prefix that fits one."""
+    readers = [
+        (len(found.prefix), found.reader)
+        for found in registries.providers
+        if found.reader is not None and meant.startswith(found.prefix)
+    ]
+    return max(readers, key=lambda entry: entry[0])[1] if readers else None
+
+
+def handler_at(registries: Registries, uri: str) -> Reader | None:
+    """Return what a read of a URI calls, or would if its variables had other values; None: nothing.
+
+    Values are bound only where templates of several servers fit: that may call what users write.
+    """
+    meant = normal(uri)
+    found: list[Reader] = [template for template, _ in _templates_at(registries, meant)]
+    resource, provider = registries.resources.get(meant), _provider_at(registries, meant)
+    if resource is not None:
+        return resource
+    if provider is not None:
+        found.append(provider)
+    if len({handler.origin for handler in found}) > 1:
+        try:
+            bound = _bound_at(registries, uri)
+        except (
+            FAILURES
+        ):  # the values fit nowhere, or a type that users write has failed: the best one refused
+            bound = None
+        if bound is not None:
+            return bound[0]
+    return found[0] if found else None
 
 
 class ContentsEncoder:

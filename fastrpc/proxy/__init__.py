@@ -510,7 +510,7 @@ class UpstreamServer:
         self, name: str, listed: dict[str, dict[str, Any]], make: Callable[[dict[str, Any]], Any]
     ) -> None:
         """Replace the entries of a registry that have changed."""
-        registry: Registry = getattr(self._server.registries, name)
+        registry: Registry[Any] = getattr(self._server.registries, name)
         former = self._raw[name]
         gone = [key for key, raw in former.items() if listed.get(key) != raw]
         new = []

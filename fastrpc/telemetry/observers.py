@@ -2,11 +2,13 @@
 
 An observer sees a call at most 50 ms later, and many at once (`DrainThread`). A function that fails is
 logged, once for each kind of failure, and goes on being called. Records that did not fit into the ring while
-an observer was slow are counted.
+an observer was slow are counted. Records of calls of what is mounted go on to the observers of the server
+that it was mounted from; whose they are, and by which names, is left to `fastrpc.mounting`.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from threading import Lock
 from time import monotonic
 
@@ -16,12 +18,12 @@ from fastrpc.telemetry.drain_thread import DrainThread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Iterable
 
     from fastrpc._core.recorder import CallRecord
 
     Observer = Callable[[list[CallRecord]], object]
+    SharesOf = Callable[[list[CallRecord]], "Iterable[tuple[Observers, list[CallRecord]]]"]
 
 CAPACITY = 8192
 BATCH = 1024
@@ -29,14 +31,33 @@ DRAIN_SECONDS = 2.0
 
 
 class Observers:
-    """The observers of one server, and the recorder that they drain."""
+    """The observers of one server, and the recorder that they drain.
 
-    def __init__(self) -> None:
+    `on_change` is called when there are others. `shares_of` returns which of the records that are drained are
+    those of mounted servers, too, for the observers of each.
+    """
+
+    def __init__(
+        self, on_change: Callable[[], object] = lambda: None, shares_of: SharesOf = lambda records: ()
+    ) -> None:
         self.functions: list[Observer] = []
+        self._on_change = on_change
+        self._shares_of = shares_of
+        self._shares: deque[list[CallRecord]] = deque()  # of what servers that mount this one have recorded
         self._draining = Lock()
         self.recorder = Recorder(
             CAPACITY, DrainThread("fastrpc-observers", self._hand_over_all, self.drain).wake
         )
+
+    def add(self, function: Observer) -> None:
+        """Have a function see the records of calls from now on."""
+        self.functions.append(function)
+        self._on_change()
+
+    def remove(self, function: Observer) -> None:
+        """Hand a function no records any more. Raises ValueError if it gets none."""
+        self.functions.remove(function)
+        self._on_change()
 
     def _hand_over_all(self) -> None:
         while self._hand_over():
@@ -56,15 +77,35 @@ class Observers:
         if not self._draining.acquire(timeout=seconds):
             return False
         try:
-            records = self.recorder.drain(BATCH)
+            is_share = bool(self._shares)
+            records = self._shares.popleft() if is_share else self.recorder.drain(BATCH)
             if records:
                 for function in list(self.functions):
                     self._call(function, records)
+                if not is_share:
+                    self._hand_on(records, seconds)
         finally:
             self._draining.release()
         return bool(records)
 
-    def _call(self, function: Any, records: list[CallRecord]) -> None:
+    def _hand_on(self, records: list[CallRecord], seconds: float) -> None:
+        """Have the observers of mounted servers see those of these records that are theirs."""
+        try:
+            shares = self._shares_of(records)
+        except Exception as error:  # of ours: the thread must go on
+            tracebacks.report("observers of mounted servers miss records", error)
+            return
+        for observers, share in shares:
+            observers._take_share(share, seconds)
+
+    def _take_share(self, records: list[CallRecord], seconds: float) -> None:
+        """Hand over what a server has recorded that mounts this one; after `seconds`, whoever hands over next
+        does. Locks are taken from the server that is served inwards: servers are not mounted in a circle."""
+        self._shares.append(records)
+        while self._shares and self._hand_over(seconds):
+            pass
+
+    def _call(self, function: Callable[[list[CallRecord]], object], records: list[CallRecord]) -> None:
         try:
             function(list(records))
         except Exception as error:

@@ -215,7 +215,7 @@ class Report:
         self._statistics = Statistics()
         self._over = False
         self._generation = forks.generation
-        observers.functions.append(self._statistics.take)
+        observers.add(self._statistics.take)
         forks.in_child(signal_pipe.forget)
         self._pipe = signal_pipe.catch(SIGNAL)
         self._thread = Thread(target=self._wait, name="fastrpc-statistics", daemon=True)
@@ -246,6 +246,6 @@ class Report:
         signal_pipe.wake()
         self._thread.join(JOIN_SECONDS)
         self.write("calls")
-        self._observers.functions.remove(self._statistics.take)
+        self._observers.remove(self._statistics.take)
         signal_pipe.release()
         forks.forget(signal_pipe.forget)

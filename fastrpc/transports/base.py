@@ -41,9 +41,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Awaitable, Callable
-    from typing import Any, Protocol
+    from typing import Protocol
 
     from fastrpc._core.connection import Connection
+    from fastrpc.transports.interfaces import Dispatcher
 
     Trace = Callable[[bytes, bytes], object]
     """Is called with ``b"<"`` and a line that came, or ``b">"`` and bytes that went."""
@@ -160,7 +161,7 @@ class ServedConnection:
     def __init__(self, connection: Connection, among: dict[ServedConnection, None]) -> None:
         self.closed = False
         self._connection = connection
-        self._dispatcher: Any = connection.dispatcher
+        self._dispatcher: Dispatcher = connection.dispatcher
         self._among = among
         self._idle: asyncio.Event | None = None
         self._loop = running_loop()
@@ -170,7 +171,7 @@ class ServedConnection:
     @property
     def busy(self) -> bool:
         """Whether a call of this client is in flight."""
-        return not self.closed and bool(self._dispatcher.busy)
+        return not self.closed and self._dispatcher.busy
 
     async def wait_idle(self) -> None:
         """Return when no call is in flight, or the connection is closed."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.transports.base import Trace, Transport
+    from fastrpc.transports.interfaces import Runtime, Server
+    from fastrpc.transports.trace import Trace as TraceFile
 
 UNWIND_SECONDS = 0.5
 """How long what has been cancelled may take to clean up."""
@@ -77,7 +79,7 @@ class Shutdown:
 
 
 async def serve(
-    transport: Transport, connections: Connections, shutdown: Shutdown, runtime: Any, *, owns_loop: bool
+    transport: Transport, connections: Connections, shutdown: Shutdown, runtime: Runtime, *, owns_loop: bool
 ) -> None:
     """Serve over a transport, from its start through its end. `runtime` is the server's shared half.
 
@@ -147,7 +149,7 @@ async def _unwind(owns_loop: bool) -> None:
         for task in tasks:
             if not _is_cancelling(task):  # twice would interrupt what cleans up
                 task.cancel()
-        waiting: set[Any] = tasks
+        waiting: set[asyncio.Future[Any]] = {*tasks}
     else:
         from fastrpc._core.task import CallTask
 
@@ -159,7 +161,7 @@ async def _unwind(owns_loop: bool) -> None:
         await asyncio.wait(waiting, timeout=UNWIND_SECONDS)
 
 
-def _is_cancelling(task: Any) -> bool:
+def _is_cancelling(task: asyncio.Task[Any]) -> bool:
     """Whether a task has been asked to end. Tasks of Python 3.10 do not know; those of calls always do."""
     cancelling = getattr(task, "cancelling", None)
     return cancelling is not None and cancelling() > 0
@@ -169,13 +171,13 @@ def _is_cancelling(task: Any) -> bool:
 
 
 async def serve_in_loop(
-    server: Any, transport: Transport, drain_seconds: float, trace_path: str | None
+    server: Server, transport: Transport, drain_seconds: float, trace_path: str | None
 ) -> None:
     """Serve a `fastrpc.Server` in the running event loop, until the transport is closed.
 
     Raises what the transport raises, and UsageError for a trace that cannot be written.
     """
-    trace: Any = None
+    trace: TraceFile | None = None
     if trace_path is not None:
         from fastrpc.transports.trace import Trace as TraceFile
 
@@ -189,7 +191,7 @@ async def serve_in_loop(
         server.drain_observers()
 
 
-def run(server: Any, transport: Transport, drain_seconds: float, trace: Trace | None) -> None:
+def run(server: Server, transport: Transport, drain_seconds: float, trace: Trace | None) -> None:
     """Serve a `fastrpc.Server` in an event loop of its own, until the transport is closed or a signal comes.
 
     The first signal begins the end, the second hurries it. Raises what the transport raises.
@@ -205,7 +207,7 @@ def run(server: Any, transport: Transport, drain_seconds: float, trace: Trace | 
     loop.run(serving(), is_signal=may_be_interrupted)
 
 
-def _connections_of(server: Any, trace: Trace | None) -> Connections:
+def _connections_of(server: Server, trace: Trace | None) -> Connections:
     return Connections(lambda: server.connect().connection, trace)
 
 

@@ -223,6 +223,23 @@ def test_the_end_of_a_server_is_written_once(part: str) -> None:
     assert places == ["fastrpc/transports/shutdown.py"]
 
 
+def unnamed_parts(text: str) -> list[str]:
+    """The annotations of a transport that leave open what it reads of a server."""
+    names = "dispatcher|runtime|server|connection|connect|app|scope|receive|send"
+    return re.findall(rf"(?:\b|_)(?:{names}): (?:Callable\[\.\.\., )?Any\b", text)
+
+
+@pytest.mark.parametrize("path", sources("fastrpc/transports"))
+def test_transports_name_what_they_read_of_a_server(path: str) -> None:
+    assert not unnamed_parts(text_of(path))
+
+
+def test_that_would_see_a_part_without_a_name() -> None:
+    for text in ("def serve(server: Any)", "connect: Callable[..., Any]", "self._dispatcher: Any = x"):
+        assert unnamed_parts(text), text
+    assert not unnamed_parts("runtime: Runtime")
+
+
 @pytest.mark.parametrize("path", FRAMEWORK)
 def test_imports_go_down_the_layers(path: str) -> None:
     module = module_of(path)

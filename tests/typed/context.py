@@ -61,9 +61,12 @@ async def forms(ctx: Context) -> str:
     await ctx.elicit("Where to?", schema=Address)  # error
     await ctx.elicit("Where to?", [1, 2])  # error
     (await ctx.elicit("How many?", int)).value.upper()  # error
+    many: int = await ctx.elicit("How many?", int)  # error
+    ctx.elicit("How many?", int).value  # error
+    await ctx.elicit(int, "How many?")  # error
     await ctx.elicit_url("Sign in")  # error
     if answer.data is None:
-        return "nowhere"
+        return f"nowhere, {many}"
     return answer.data.street
 
 
@@ -109,6 +112,7 @@ async def others(ctx: Context) -> None:
 async def telling(ctx: Context) -> None:
     ctx.progress(1, 2, "half")
     await ctx.progress(1.5)
+    assert_type(await ctx.progress(1.5), None)
     ctx.progress("half")  # error
     ctx.log({"any": "value"}, "notice", logger="mine")
     ctx.log("text", "warn")  # error

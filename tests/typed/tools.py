@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import assert_type
 
@@ -24,6 +24,7 @@ from fastrpc import (
 )
 from fastrpc import Sever  # error
 from fastrpc.definitions.resource import Entry
+from fastrpc.definitions.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -72,6 +73,13 @@ def result(text: str) -> ToolResult:
     return ToolResult(text, structured={"a": 1})
 
 
+def results(call: bool) -> ToolResult:
+    ToolResult(5)  # error
+    ToolResult("text", strutured={"a": 1})  # error
+    ToolResult("text", meta=["a"])  # error
+    return ToolResult(["text", Text("more"), Image(b"")], is_error=call, meta={"a": 1})
+
+
 assert_type(plain("a"), int)
 assert_type(marked(1), list[Image])
 plain(1)  # error
@@ -88,7 +96,11 @@ app.add_tool(marked, nme="other")  # error
 app.add_tool(5)  # error
 app.add_tool("name", marked)  # error
 for each in app.tools:
+    assert_type(each, Tool)
     app.remove_tool(each.name)
+    each.nme  # error
+assert_type(app.tools.get("plain"), "Tool | None")
+app.tools.get(plain)  # error
 app.remove_tool(marked)  # error
 
 
@@ -175,7 +187,9 @@ async def mend(call: CallInfo, error: Exception) -> str | None:
 
 
 app.remove_hook(count)
+more("a", "b")  # error
 app.before(mend)  # error
+app.before(tools=["db_*"])  # error
 app.after(count)  # error
 app.on_error(count)  # error
 app.before(tool="db_*")  # error
@@ -194,6 +208,13 @@ app.before(takes_nothing)  # error
 def decide(call: CallInfo) -> None:
     assert_type(call.arguments, "dict[str, Any]")
     assert_type(call.principal, str)
+    assert_type(call.name, str)
+    assert_type(call.kind, str)
+    assert_type(call.effect, "Literal['read', 'write', 'network', 'exec'] | None")
+    assert_type(call.context, Context)
+    call.caller  # error
+    call.name = 5  # error
+    call.principal = "ada"  # error
 
 
 @app.guard
@@ -209,10 +230,20 @@ def says_yes(call: CallInfo) -> bool:
 def note(records: list[CallRecord]) -> None:
     assert_type(records[0].total_us, float)
     assert_type(records[0].outcome, str)
+    assert_type(records[0].id, bytes)
+    records[0].duration  # error
+    records[0].size = 5  # error
 
 
+@app.observe  # error
+def note_one(record: CallRecord) -> None: ...
+
+
+assert_type(note([]), None)
 app.guard(note)  # error
+app.guard(tools="db_*")  # error
 app.observe(decide)  # error
+app.observe()  # error
 
 
 # --- lists

@@ -205,7 +205,7 @@ def test_resources_and_prompts_are_recorded_and_other_requests_are_not() -> None
     ]
 
 
-def test_a_call_of_what_is_mounted_is_recorded_by_the_server_that_is_served() -> None:
+def test_a_call_of_what_is_mounted_is_recorded_by_both_servers_by_the_names_that_each_has() -> None:
     inner, outer = Server("inner"), Server("outer")
     inner.add_tool(lambda: "x", name="x", run="inline")
     inner.add_resource("docs://a", "text")
@@ -229,7 +229,7 @@ def test_a_call_of_what_is_mounted_is_recorded_by_the_server_that_is_served() ->
     found = {name: [(each.kind, each.name) for each in records] for name, records in seen.items()}
     assert found == {
         "outer": [("tool", "in_x"), ("resource", "docs://a")],
-        "inner": [("tool", "x"), ("resource", "docs://a")],
+        "inner": [("tool", "x"), ("resource", "docs://a")] * 2,
     }
 
 

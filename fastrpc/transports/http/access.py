@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from fastrpc._core.message import Message
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.heads import Head
-    from fastrpc.transports.http.hot_path import Client, Headers
+    from fastrpc.transports.http.hot_path import Headers
+    from fastrpc.transports.http.interfaces import Client, Mapped, Receive, Send
     from fastrpc.transports.http.sessions import Session
+    from fastrpc.transports.interfaces import Dispatcher
 
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The member of the params that names what a method calls."""
@@ -60,7 +62,7 @@ class Entry:
 
     def __init__(self, began: int) -> None:
         self.began = began
-        self.client: Any = None
+        self.client: Client = None
         self.principal = ""
         self.method = self.name = ""
         self.id = b""
@@ -84,10 +86,10 @@ class Access:
     def attach(self, app: HttpApp) -> None:
         """Have all requests of an application noted that come to it from now on."""
 
-        def make_request(scope: Any, receive: Any, send: Any) -> Request:
+        def make_request(scope: Mapped, receive: Receive, send: Send) -> Request:
             return NotedRequest(self, scope, receive, send)
 
-        def make_exchange(dispatcher: Any, loop: AbstractEventLoop) -> Exchange:
+        def make_exchange(dispatcher: Dispatcher, loop: AbstractEventLoop) -> Exchange:
             return NotedExchange(self, dispatcher, loop)
 
         app.make_request = make_request
@@ -187,7 +189,7 @@ class NotedBegun(Begun):
 class NotedExchange(Exchange):
     """Finds out what has become of the request that it serves."""
 
-    def __init__(self, access: Access, dispatcher: Any, loop: AbstractEventLoop) -> None:
+    def __init__(self, access: Access, dispatcher: Dispatcher, loop: AbstractEventLoop) -> None:
         super().__init__(dispatcher, loop)
         self._access = access
         self._entry: Entry | None = None
@@ -272,9 +274,9 @@ class NotedRequest(Request):
     def __init__(
         self,
         access: Access,
-        scope: Any,
-        receive: Callable[[], Awaitable[Any]],
-        send: Callable[[Any], Awaitable[None]],
+        scope: Mapped,
+        receive: Receive,
+        send: Send,
     ) -> None:
         super().__init__(scope, receive, send)
         self._access = access
@@ -316,13 +318,13 @@ class NotedRequest(Request):
         elif message.kind == "response":
             entry.method = "response"
 
-    async def answer(self, status: int, body: bytes = b"", headers: Any = None) -> None:
+    async def answer(self, status: int, body: bytes = b"", headers: Headers | None = None) -> None:
         self.entry.status = status
         self.entry.bytes_out = len(body.rstrip(b"\n"))
         await super().answer(status, body, headers)
         self._is_whole = True
 
-    async def begin(self, headers: Any = None) -> None:
+    async def begin(self, headers: Headers | None = None) -> None:
         self.entry.status = 200
         await super().begin(headers)
 
@@ -345,7 +347,7 @@ class NotedProtocol(Protocol):
         entry.outcome = "refused"
         entry.bytes_out = len(error_line(InvalidRequest(message)))
         if running is not None and not running.response_complete:
-            scope: Any = running.scope
+            scope: Mapped = running.scope  # type: ignore[assignment]  # a dict, as all of ASGI are
             entry.method, entry.name = scope["method"][:40], shown(scope["path"])
             scope[NOTED_KEY] = True
         self.access.note(entry)

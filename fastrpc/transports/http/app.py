@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from fastrpc.transports.http.interfaces import Mapped, Receive, Send
     from fastrpc.transports.http.streams import Reader
+    from fastrpc.transports.interfaces import Connect, Runtime
 
 MAX_BODY = 16 * 1024 * 1024
 KEEP_ALIVE_SECONDS = 15.0
@@ -70,7 +72,7 @@ class HttpApp:
 
     def __init__(
         self,
-        connect: Callable[..., Any],
+        connect: Connect,
         guard: Guard,
         *,
         tool_schema: Callable[[str], dict[str, Any] | None] = lambda name: None,
@@ -123,9 +125,9 @@ class HttpApp:
         self._sse = sse
         self._idle: dict[str | None, list[Exchange]] = {None: []}  # by the version without a session
         self._message = Message()
-        self._runtime: Any = None
+        self._runtime: Runtime | None = None
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
         kind = scope["type"]
         if kind == "http":
             begun = scope.get(BEGUN_KEY)
@@ -139,7 +141,7 @@ class HttpApp:
 
     # --- life ---------------------------------------------------------------------------------------------
 
-    async def _live(self, receive: Any, send: Any) -> None:
+    async def _live(self, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
@@ -644,7 +646,7 @@ class HttpApp:
 
 
 def application(
-    connect: Callable[..., Any],
+    connect: Connect,
     tool_schema: Callable[[str], dict[str, Any] | None],
     options: dict[str, Any],
     max_batch: int,

@@ -16,11 +16,9 @@ from fastrpc.transports.http.app import GRACE_SECONDS, HttpApp
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-    from typing import Any
+    from collections.abc import AsyncIterator, Callable
 
-    Mapped = MutableMapping[str, Any]
-    """A scope or an event, as ASGI 3 has them."""
+    from fastrpc.transports.http.interfaces import Mapped, Receive, Send
 
 
 class Application:
@@ -31,12 +29,7 @@ class Application:
         self._apps: dict[AbstractEventLoop, HttpApp] = {}
         self._last: tuple[AbstractEventLoop | None, HttpApp] = (None, make())
 
-    async def __call__(
-        self,
-        scope: Mapped,
-        receive: Callable[[], Awaitable[Mapped]],
-        send: Callable[[Mapped], Awaitable[None]],
-    ) -> None:
+    async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
         await self.here()(scope, receive, send)
 
     def here(self) -> HttpApp:

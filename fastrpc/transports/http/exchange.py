@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.errors import ProtocolError
+    from fastrpc.transports.interfaces import Batch, Dispatcher, RequestInFlight
 
 ANSWER, MESSAGE, DROPPED, STOPPED, PAUSED = "answer", "message", "dropped", "stopped", "paused"
 SILENT = "silent"
@@ -68,7 +69,7 @@ class Bell:
 class Exchange:
     """A connection for one request, or one batch, at a time."""
 
-    def __init__(self, dispatcher: Any, loop: AbstractEventLoop) -> None:
+    def __init__(self, dispatcher: Dispatcher, loop: AbstractEventLoop) -> None:
         self.dispatcher = dispatcher
         self.connection = dispatcher.connection
         self.connection.flush = self._flush
@@ -168,12 +169,12 @@ class Exchange:
                 return True
         return bool(mine.listening or self._batches())
 
-    def _batches(self) -> list[Any]:
+    def _batches(self) -> list[Batch]:
         """Return the batches that came this way and are still being read."""
         mine = self.dispatcher
         return [batch for batch in mine.batches if batch.dispatcher is mine]
 
-    def _requests(self) -> list[Any]:
+    def _requests(self) -> list[RequestInFlight]:
         """Return the requests in flight that came this way, and by no other connection of the session."""
         mine = self.dispatcher
         return [request for request in mine.in_flight.values() if request.dispatcher is mine]
@@ -214,7 +215,8 @@ class Exchange:
             dispatcher.close()
         # They hold each other, and room to read and write; a collection may be far off.
         dispatcher.on_paused = dispatcher.on_batch_read = None
-        connection.flush = connection.tell = connection.call_in_loop = connection.dispatcher = None
+        connection.flush = connection.tell = connection.dispatcher = None
+        connection.call_in_loop = None  # type: ignore[assignment]  # nothing can be posted from here on
 
     def put(self, kind: str, line: bytes) -> None:
         """Say something."""

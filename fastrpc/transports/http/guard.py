@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, Protocol
 
+    from fastrpc.transports.http.interfaces import Mapped
+
     Headers = dict[bytes, list[bytes]]
 
     class Authenticator(Protocol):
@@ -265,7 +267,7 @@ def origin_form(method: str, target: bytes, headers: list[tuple[bytes, bytes]]) 
     return match[2] if match[2].startswith(b"/") else b"/" + match[2]
 
 
-def headers_of(scope: Any) -> Headers:
+def headers_of(scope: Mapped) -> Headers:
     """Return the headers of an ASGI scope by their lower-case names."""
     found: Headers = {}
     for name, value in scope["headers"]:

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.heads import Head
+    from fastrpc.transports.http.interfaces import Client
     from fastrpc.transports.http.sessions import Session
 
     Headers = list[tuple[bytes, bytes]]
-    Client = tuple[str, int] | None
 
 ALONE = 100
 """So many requests with a head, or in a session, get connections of their own before the shared one is asked

@@ -18,11 +18,38 @@ from fastrpc.transports.shutdown import Shutdown, Signals, may_be_interrupted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Coroutine
+    from typing import Any, Protocol
 
+    from typing_extensions import Unpack
+
+    from fastrpc._core.access_buffer import AccessBuffer
+    from fastrpc.options import AsgiOptions
     from fastrpc.transports.base import Transport
+    from fastrpc.transports.http.asgi import Application
+    from fastrpc.transports.http.interfaces import Front
+    from fastrpc.transports.http.relay import Relay
     from fastrpc.transports.http.settings import Settings
+    from fastrpc.transports.interfaces import Runtime, Server
+
+    class HttpServable(Server, Protocol):
+        """A `fastrpc.Server`, with what it has besides for HTTP."""
+
+        def asgi(self, **options: Unpack[AsgiOptions]) -> Application: ...
+        def print_statistics(self) -> Report: ...
+        def open_access_log(self, path: str, *, as_json: bool = False) -> AccessLog: ...
+
+    class Report(Protocol):
+        """The statistics that are printed while it serves, and at the end."""
+
+        def end(self) -> None: ...
+
+    class AccessLog(Protocol):
+        """What writes the lines of the requests that are noted in its buffer."""
+
+        buffer: AccessBuffer
+
+        def close(self) -> None: ...
 
 
 class WorkerGroup:
@@ -40,12 +67,12 @@ class WorkerGroup:
 
 
 def serve(
-    server: Any,
+    server: HttpServable,
     settings: Settings,
     sockets: list[socket.socket],
     on_ready: Callable[[], object],
     group: WorkerGroup | None = None,
-) -> Any:
+) -> Runtime:
     """Serve in this process until a signal comes; return the runtime. `server` is a `fastrpc.Server`.
 
     Raises UsageError for one that several processes must not serve.
@@ -70,7 +97,7 @@ def serve(
     return runtime
 
 
-def _check_shareable(server: Any) -> None:
+def _check_shareable(server: Server) -> None:
     """Raise UsageError for tools that several processes must not serve, as their toolset declares."""
     declared = server.runtime.process_state()
     if declared is not None:
@@ -81,23 +108,23 @@ def _check_shareable(server: Any) -> None:
         )
 
 
-def run_in_loop(serving: Any) -> None:
+def run_in_loop(serving: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine in an event loop of its own, to its end."""
     loop.run(serving, is_signal=may_be_interrupted)
 
 
 async def _serve(
-    application: Any,
-    runtime: Any,
+    application: Application,
+    runtime: Runtime,
     settings: Settings,
     sockets: list[socket.socket],
     on_ready: Callable[[], object],
     group: WorkerGroup | None,
-    access: Any,
+    access: AccessLog | None,
 ) -> None:
     from fastrpc.transports.http.server import HttpServer
 
-    relay: Any = None
+    relay: Relay | None = None
     app = application.here()
     if group is not None:
         from fastrpc.transports.http.relay import Relay
@@ -118,7 +145,7 @@ async def _serve(
 
 
 async def serve_transport(
-    http: Transport, runtime: Any, drain_seconds: float, group: WorkerGroup | None = None
+    http: Transport, runtime: Runtime, drain_seconds: float, group: WorkerGroup | None = None
 ) -> None:
     """Serve by an `HttpServer` in this loop, until a signal comes or the process that looks after the `group`
     says so."""
@@ -131,7 +158,7 @@ async def serve_transport(
         await ending.serve(http, connections, shutdown, runtime, owns_loop=True)
 
 
-def _traced(front: Any, settings: Settings, group: WorkerGroup | None) -> Any:
+def _traced(front: Front, settings: Settings, group: WorkerGroup | None) -> Front:
     """Return what stands in front of the application: a trace, if there is to be one."""
     if settings.trace is None:
         return front

@@ -14,7 +14,7 @@ from fastrpc import diagnostics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from fastrpc.transports.http.interfaces import Client
 
 LINES = 20
 SECONDS = 10.0
@@ -65,7 +65,9 @@ class Count:
 _counts: dict[int, Count] = {}
 
 
-def note(status: int, reason: str | bytes, *, method: str = "", path: str = "", client: Any = None) -> None:
+def note(
+    status: int, reason: str | bytes, *, method: str = "", path: str = "", client: Client = None
+) -> None:
     """Log that a request was refused; to be called in an event loop.
 
     `reason` is what the client was told: the words, or the JSON-RPC error that has them. `client` is ASGI's:
@@ -87,7 +89,7 @@ def flush() -> None:
         count.close()
 
 
-def _from(client: Any) -> str:
+def _from(client: Client) -> str:
     if not client:
         return ""
     host, port = client[:2]

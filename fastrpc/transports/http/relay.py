@@ -22,8 +22,9 @@ from fastrpc.transports.http.session_ids import worker_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
+    from fastrpc.transports.http.app import HttpApp
+    from fastrpc.transports.http.interfaces import Mapped, Receive, Send
     from fastrpc.transports.http.request import Request
 
 HEAD, PART, LAST, NEWS = b"HPLN"
@@ -46,7 +47,7 @@ class Relay:
     """
 
     def __init__(
-        self, app: Any, folder: str, number: int, count: int, on_news: Callable[[str], object]
+        self, app: HttpApp, folder: str, number: int, count: int, on_news: Callable[[str], object]
     ) -> None:
         self._app = app
         self._folder = folder
@@ -58,7 +59,7 @@ class Relay:
         self._server: asyncio.AbstractServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
         owner = self._owner_of(scope) if scope["type"] == "http" else None
         if owner is None or owner == self._number or owner >= self._count:
             await self._app(scope, receive, send)
@@ -77,7 +78,7 @@ class Relay:
         while self._handed_over:
             await asyncio.sleep(LOOK_SECONDS)
 
-    def _owner_of(self, scope: Any) -> int | None:
+    def _owner_of(self, scope: Mapped) -> int | None:
         """Return the number of the worker that keeps the session of a request, None without one."""
         id = b""
         for name, value in scope["headers"]:
@@ -92,7 +93,7 @@ class Relay:
 
     # --- to another worker ----------------------------------------------------------------------------
 
-    async def _hand_over(self, owner: int, scope: Any, receive: Any, send: Any) -> None:
+    async def _hand_over(self, owner: int, scope: Mapped, receive: Receive, send: Send) -> None:
         """Have another worker serve a request, and pass its answer on."""
         try:
             reader, writer = await asyncio.open_unix_connection(self._path(owner), limit=LONGEST_FRAME)
@@ -106,7 +107,9 @@ class Relay:
             sending.cancel()
             writer.close()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, scope: Any, receive: Any, send: Any) -> None:
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, scope: Mapped, receive: Receive, send: Send
+    ) -> None:
         begun = False
         while True:
             try:
@@ -129,7 +132,7 @@ class Relay:
         else:
             await self._refuse(scope, receive, send)
 
-    async def _refuse(self, scope: Any, receive: Any, send: Any) -> None:
+    async def _refuse(self, scope: Mapped, receive: Receive, send: Send) -> None:
         """There is no such session any more."""
         request = self._app.make_request(scope, receive, send)
         request.body_is_read()
@@ -216,7 +219,7 @@ class _Body:
             while await self._reader.read(65536):
                 pass
 
-    async def receive(self) -> dict[str, Any]:
+    async def receive(self) -> Mapped:
         try:
             async with self._reading:
                 kind, data = await _frame(self._reader)
@@ -231,7 +234,7 @@ class _Answer:
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
 
-    async def send(self, message: dict[str, Any]) -> None:
+    async def send(self, message: Mapped) -> None:
         try:
             if message["type"] == "http.response.start":
                 headers = [
@@ -246,7 +249,7 @@ class _Answer:
             pass  # nobody listens any more: `receive` says so
 
 
-async def _send_request(writer: asyncio.StreamWriter, scope: Any, receive: Any) -> None:
+async def _send_request(writer: asyncio.StreamWriter, scope: Mapped, receive: Receive) -> None:
     """Hand a request over: its head, its body as it comes, and that its client goes away."""
     head = {
         "method": scope["method"],
@@ -271,7 +274,7 @@ async def _send_request(writer: asyncio.StreamWriter, scope: Any, receive: Any) 
         pass  # the worker has died: the reader of its answer finds out
 
 
-def _scope_of(data: bytes) -> dict[str, Any]:
+def _scope_of(data: bytes) -> Mapped:
     head = json.loads(data)
     return {
         "type": "http",
@@ -289,7 +292,7 @@ def _scope_of(data: bytes) -> dict[str, Any]:
     }
 
 
-def _write_body(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
+def _write_body(writer: asyncio.StreamWriter, message: Mapped) -> None:
     body: bytes = message.get("body", b"")
     last = LAST if not message.get("more_body", False) else PART
     while len(body) > LONGEST_FRAME:

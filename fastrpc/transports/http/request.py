@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.message import Message
+    from fastrpc.transports.http.interfaces import Client, Mapped, Receive, Send
 
     Headers = list[tuple[bytes, bytes]]
 
@@ -49,16 +50,14 @@ class Stalled(Exception):
 class Request:
     """One request of HTTP and its answer."""
 
-    def __init__(
-        self, scope: Any, receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Awaitable[None]]
-    ) -> None:
+    def __init__(self, scope: Mapped, receive: Receive, send: Send) -> None:
         self.method: str = scope["method"]
         path: str = scope["path"]
         self.root: str = scope.get("root_path", "").rstrip("/")
         self.path = path[len(self.root) :] if self.root and path.startswith(self.root + "/") else path
         self.query: bytes = scope.get("query_string", b"")
         self.headers = headers_of(scope)
-        self.client: tuple[str, int] | None = scope.get("client")
+        self.client: Client = scope.get("client")
         self.origin: str | None = None
         self.principal = ""
         self.entry: Any = None

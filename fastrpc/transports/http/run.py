@@ -17,10 +17,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
-    from typing import Any
+
+    from fastrpc.transports.http.process import HttpServable
+    from fastrpc.transports.interfaces import Runtime
 
 
-def run(make: Callable[[], Any], settings: Settings) -> None:
+def run(make: Callable[[], HttpServable], settings: Settings) -> None:
     """Serve the server that `make` returns until a signal comes.
 
     Raises UsageError; SystemExit, if workers fail.
@@ -31,7 +33,7 @@ def run(make: Callable[[], Any], settings: Settings) -> None:
     url = _url(settings, sockets[0])
     if settings.application.get("auth_servers"):
         settings.application.setdefault("resource", url)
-    runtime: Any = None
+    runtime: Runtime | None = None
     try:
         if settings.workers == 1:
             runtime = serve(make(), settings, sockets[0], lambda: announce(url))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fastrpc.transports.base import Connections
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.handshakes import TlsListener
+    from fastrpc.transports.http.interfaces import Front
     from fastrpc.transports.http.relay import Relay
 
 SPARE_DESCRIPTORS = 64
@@ -57,7 +58,7 @@ class HttpServer(Transport):
         *,
         limits: Limits | None = None,
         hot: bool = True,
-        front: Any = None,
+        front: Front | None = None,
         relay: Relay | None = None,
         tls: ssl.SSLContext | None = None,
         on_ready: Callable[[], object] | None = None,
@@ -170,7 +171,7 @@ class Acceptor(uvicorn.Server):
         self._handshakes = handshakes
         self._tls_listeners: list[TlsListener] = []
         self._loop = asyncio.get_running_loop()
-        self.servers: list[Any] = []
+        self.servers: list[Any] = []  # of asyncio.Server and TlsListener
         config.load()
         self.lifespan = config.lifespan_class(config)
 
@@ -180,7 +181,7 @@ class Acceptor(uvicorn.Server):
         self.servers = [await self._listener_of(found) for found in sockets or ()]
         self.started = True
 
-    async def _listener_of(self, listener: socket.socket) -> Any:
+    async def _listener_of(self, listener: socket.socket) -> asyncio.Server | TlsListener:
         """Accept connections from a socket; what is returned has a ``close()``."""
         if self._tls is not None:
             from fastrpc.transports.http.handshakes import TlsListener

@@ -24,7 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
     from collections.abc import Callable
-    from typing import Any
+
+    from fastrpc.transports.interfaces import Connect
 
 STREAMS_KEPT = 64
 EXCHANGES_KEPT = 16
@@ -48,7 +49,7 @@ class Session:
     def __init__(
         self,
         principal: str,
-        connect: Callable[..., Any],
+        connect: Connect,
         loop: AbstractEventLoop,
         outer: Store,
         all_idle: Quota,
@@ -77,8 +78,7 @@ class Session:
 
     @property
     def version(self) -> str | None:
-        version: str | None = self.dispatcher.session.version
-        return version
+        return self.dispatcher.session.version
 
     @property
     def primed(self) -> bool:
@@ -200,7 +200,7 @@ class Sessions:
 
     def __init__(
         self,
-        connect: Callable[..., Any],
+        connect: Connect,
         *,
         idle_seconds: float = 1800.0,
         per_caller: int = 1000,

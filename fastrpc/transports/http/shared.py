@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from typing import Any
 
+    from fastrpc._core.message import Message
+    from fastrpc._core.plan import Plan
+    from fastrpc.errors import ProtocolError
     from fastrpc.transports.http.app import HttpApp
+    from fastrpc.transports.interfaces import Dispatcher
 
 
 class SharedConnection:
@@ -25,7 +29,7 @@ class SharedConnection:
     __slots__ = ("busy", "connection", "dispatcher", "id", "left", "missed")
 
     def __init__(self, app: HttpApp, loop: AbstractEventLoop, version: str | None) -> None:
-        self.dispatcher: Any = app.connect()
+        self.dispatcher: Dispatcher = app.connect()
         if version is not None:
             self.dispatcher.assume(version)
         self.connection = self.dispatcher.connection
@@ -51,7 +55,7 @@ class SharedConnection:
 
     # --- what the connection calls, in a dispatcher's place -----------------------------------------------
 
-    def dispatch(self, message: Any) -> None:
+    def dispatch(self, message: Message) -> None:
         """The connection did not answer by itself: a list that is not ready, or a call that is not likely."""
         dispatcher = self.dispatcher
         if (
@@ -65,18 +69,16 @@ class SharedConnection:
         else:
             self.missed = True
 
-    def call_ended(self, id: bytes, plan: Any, result: Any, modern: bool) -> str:
+    def call_ended(self, id: bytes, plan: Plan, result: Any, modern: bool) -> str:
         """A call has returned more than a plain value; return its outcome."""
-        outcome: str = self.dispatcher.call_ended(id, plan, result, modern)
-        return outcome
+        return self.dispatcher.call_ended(id, plan, result, modern)
 
-    def call_failed(self, id: bytes, plan: Any, error: BaseException, modern: bool) -> str:
+    def call_failed(self, id: bytes, plan: Plan, error: BaseException, modern: bool) -> str:
         """A call has raised; return its outcome."""
         self.id = id
-        outcome: str = self.dispatcher.call_failed(id, plan, error, modern)
-        return outcome
+        return self.dispatcher.call_failed(id, plan, error, modern)
 
-    def binding_failed(self, error: BaseException) -> Any:
+    def binding_failed(self, error: BaseException) -> ProtocolError:
         """A type's own reading of an argument has failed; return what the client is told."""
         return self.dispatcher.binding_failed(error)
 

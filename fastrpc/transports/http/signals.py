@@ -12,7 +12,7 @@ from fastrpc.transports.shutdown import heeded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from types import FrameType
 
 
 class Signals:
@@ -59,5 +59,5 @@ class Signals:
             signal.signal(number, _note)
 
 
-def _note(number: int, frame: Any) -> None:
+def _note(number: int, frame: FrameType | None) -> None:
     """The reader of the pipe acts on the signal."""

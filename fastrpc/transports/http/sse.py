@@ -15,9 +15,20 @@ from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Protocol
 
+    from fastrpc._core.message import Message
     from fastrpc.transports.http.request import Request
+
+    class SseHost(Protocol):
+        """The application whose endpoint it is, as far as that needs to know it."""
+
+        max_body: int
+        keep_alive_seconds: float
+
+        def new_exchange(self) -> Exchange: ...
+        def check_open(self) -> None: ...
+        def read(self, body: bytes) -> Message: ...
 
 
 class SseSession:
@@ -39,7 +50,7 @@ class SseSession:
 class SseEndpoint:
     """The sessions of one server's HTTP+SSE; `app` makes their exchanges and knows the limits."""
 
-    def __init__(self, app: Any, *, per_caller: int, in_all: int) -> None:
+    def __init__(self, app: SseHost, *, per_caller: int, in_all: int) -> None:
         self._app = app
         self._per_caller = per_caller
         self._in_all = in_all

@@ -13,7 +13,7 @@ from fastrpc.transports.trace import Trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from fastrpc.transports.http.interfaces import Front, Mapped, Receive, Send
 
 EVENTS = b"text/event-stream"
 
@@ -24,13 +24,13 @@ class Traced:
     `worker` is this process's number among several. Raises UsageError if the file cannot be written.
     """
 
-    def __init__(self, app: Any, path: str, worker: int | None = None) -> None:
+    def __init__(self, app: Front, path: str, worker: int | None = None) -> None:
         self._app = app
         self._trace = Trace(path)
         self._label = b"#" if worker is None else b"#%d." % worker
         self._count = 0
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             self._count += 1
             traced = TracedRequest(self._trace, b"%b%d" % (self._label, self._count), scope, receive, send)
@@ -45,7 +45,7 @@ class Traced:
 class TracedRequest:
     """The `receive` and `send` of one request."""
 
-    def __init__(self, trace: Trace, label: bytes, scope: Any, receive: Any, send: Any) -> None:
+    def __init__(self, trace: Trace, label: bytes, scope: Mapped, receive: Receive, send: Send) -> None:
         self._trace = trace
         self._label = label
         self._head = b"%b %b" % (scope["method"].encode(), scope["raw_path"])
@@ -57,7 +57,7 @@ class TracedRequest:
         self._is_stream = False
         self._answer = b""
 
-    async def receive(self) -> Any:
+    async def receive(self) -> Mapped:
         """Return what comes of the request; its line is written once all of it has come."""
         message = await self._receive()
         if message["type"] == "http.request" and not self._has_come:
@@ -66,7 +66,7 @@ class TracedRequest:
                 self._come()
         return message
 
-    async def send(self, message: Any) -> None:
+    async def send(self, message: Mapped) -> None:
         """Send what goes of the answer. A request that is answered before its body has come is a line too."""
         if not self._has_come:
             self._come()

@@ -24,8 +24,8 @@ from fastrpc.transports.http.signals import Signals
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
+    from fastrpc.transports.http.process import HttpServable
     from fastrpc.transports.http.settings import Settings
 
 YOUNG_SECONDS = 10.0
@@ -55,7 +55,7 @@ class Workers:
 
     def __init__(
         self,
-        make: Callable[[], Any],
+        make: Callable[[], HttpServable],
         settings: Settings,
         sockets: list[list[socket.socket]],
         on_ready: Callable[[], object],

@@ -1,0 +1,23 @@
+"""The types of ASGI 3, and of what stands in front of the application. For type checkers alone: no module
+imports this when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Protocol
+
+Mapped = MutableMapping[str, Any]
+"""A scope or an event, as ASGI 3 has them."""
+
+Receive = Callable[[], Awaitable[Mapped]]
+Send = Callable[[Mapped], Awaitable[None]]
+
+Client = tuple[str, int] | None
+"""The address and the port that a request comes from; None where it comes by a Unix socket."""
+
+
+class Front(Protocol):
+    """An ASGI application that ends in order: `HttpApp`, or what stands in front of it."""
+
+    async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None: ...
+    async def stop(self, grace_seconds: float | None) -> None: ...

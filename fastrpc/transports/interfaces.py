@@ -1,0 +1,132 @@
+"""What transports read of the server that they serve, as interfaces: the server, the half of it that its
+connections share, and the dispatcher that serves one connection.
+
+A transport written against `base` needs none of it: `Connections` does. For type checkers alone: no module
+imports this when it runs.
+"""
+
+from __future__ import annotations
+
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Protocol
+
+from fastrpc._core.connection import Connection
+from fastrpc._core.message import Message
+from fastrpc._core.plan import Plan
+from fastrpc.errors import ProtocolError
+from fastrpc.protocol.lifecycle import Session
+from fastrpc.quotas import Quotas
+
+
+class Server(Protocol):
+    """A `fastrpc.Server`."""
+
+    @property
+    def runtime(self) -> Runtime: ...
+    def connect(self) -> Dispatcher:
+        """Return the dispatcher of a new connection."""
+
+    def drain_observers(self) -> None: ...
+
+
+class Connect(Protocol):
+    """`fastrpc.Server.connect`: returns the dispatcher of a new connection."""
+
+    def __call__(self, main: Any = None) -> Dispatcher:
+        """`main` is the main dispatcher of the connection's session, which this function has returned for the
+        first one; None for a new session."""
+
+
+class Runtime(Protocol):
+    """What all connections of a server share."""
+
+    secret: bytes | None
+    share_update: Callable[[str], object] | None
+
+    @property
+    def server(self) -> Server: ...
+    @property
+    def dispatchers(self) -> Collection[Closable]: ...
+    @property
+    def quotas(self) -> Quotas: ...
+    @property
+    def has_upstreams(self) -> bool: ...
+    @property
+    def is_filtered(self) -> bool: ...
+    def process_state(self) -> tuple[str, str] | None: ...
+    def tell_of_update(self, uri: str) -> None: ...
+    async def leave(self) -> None: ...
+    def leave_threads_behind(self) -> None: ...
+
+
+class Closable(Protocol):
+    """A dispatcher, as the end of a server needs it."""
+
+    def close(self) -> None: ...
+
+
+class Dispatcher(Closable, Protocol):
+    """What serves one connection."""
+
+    principal: str
+    outcome: str | None
+    on_idle: Callable[[], object] | None
+    on_dropped: Callable[[], object] | None
+    on_paused: Callable[[], object] | None
+    on_batch_read: Callable[[], object] | None
+
+    @property
+    def runtime(self) -> Runtime: ...
+    @property
+    def connection(self) -> Connection: ...
+    @property
+    def session(self) -> Session: ...
+    @property
+    def main(self) -> object:
+        """The session's main dispatcher: this one, if it has no other."""
+
+    @property
+    def busy(self) -> bool: ...
+    @property
+    def in_flight(self) -> dict[bytes, RequestInFlight]: ...
+    @property
+    def listening(self) -> Mapping[bytes, object]: ...
+    @property
+    def batches(self) -> Collection[Batch]: ...
+
+    # of the connection
+    def loop_runs(self, loop: AbstractEventLoop) -> None: ...
+    def assume(self, version: str) -> None: ...
+    def catch_up(self) -> None: ...
+    def quiet(self) -> bool: ...
+    def end_listening(self) -> None: ...
+
+    # of its messages
+    def line_too_long(self) -> None: ...
+    def dispatch(self, message: Message) -> None: ...
+    def call_ended(self, id: bytes, plan: Plan, result: Any, modern: bool) -> str: ...
+    def call_failed(self, id: bytes, plan: Plan, error: BaseException, modern: bool) -> str: ...
+    def binding_failed(self, error: BaseException) -> ProtocolError: ...
+    def interrupt(self, request: RequestInFlight) -> None: ...
+
+
+class RequestInFlight(Protocol):
+    """A request that is answered later."""
+
+    @property
+    def id(self) -> bytes: ...
+    @property
+    def dispatcher(self) -> object: ...
+    @property
+    def batch(self) -> Batch | None: ...
+
+
+class Batch(Protocol):
+    """A batch, some elements of which may not have been read yet."""
+
+    @property
+    def dispatcher(self) -> object: ...
+    @property
+    def answers(self) -> list[bytes]: ...
+    def stop(self, error: ProtocolError) -> None: ...
