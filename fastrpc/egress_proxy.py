@@ -336,15 +336,15 @@ class CheckingProxy:
         loop = asyncio.get_running_loop()
         last = loop.time()
         left = self._most_bytes
-        patience = self._idle_seconds
+        idle_seconds = self._idle_seconds
 
         async def carry(reader: StreamReader, writer: StreamWriter) -> None:
-            nonlocal last, left, patience
+            nonlocal last, left, idle_seconds
             while True:
                 try:
-                    part = await _with_timeout(reader.read(CHUNK), min(patience, ENDED_SECONDS))
+                    part = await _with_timeout(reader.read(CHUNK), min(idle_seconds, ENDED_SECONDS))
                 except asyncio.TimeoutError:
-                    if loop.time() - last < patience:
+                    if loop.time() - last < idle_seconds:
                         continue  # not that long yet, or the other direction is busy
                     raise
                 last = loop.time()
@@ -355,7 +355,7 @@ class CheckingProxy:
                     raise ConnectionAbortedError
                 writer.write(part)
                 await _with_timeout(writer.drain(), self._idle_seconds)
-            patience = min(patience, ENDED_SECONDS)
+            idle_seconds = min(idle_seconds, ENDED_SECONDS)
             if writer.can_write_eof():
                 writer.write_eof()
 

@@ -36,7 +36,7 @@ class Limits:
         self.head_seconds = head_seconds
         """For a whole head, from its first byte on; the first head from the connection on."""
         self.body_seconds = body_seconds
-        """For a body; what comes of it gives time back (`Patience`)."""
+        """For a body; each part of it that arrives extends the deadline (`Deadline`)."""
         self.read_seconds = read_seconds
         """For an answer that waits to be read, by the same rule."""
         self.idle_seconds = idle_seconds
@@ -60,11 +60,11 @@ class Limits:
         that just comes back would lose its request."""
 
 
-class Patience:
-    """How long one thing may still take.
+class Deadline:
+    """The deadline of a transfer in progress: a body that is received, or an answer that is read.
 
-    Every `least_rate` bytes that move give a second back, of those that have gone by: much at once is no
-    leave to stop then.
+    Every `least_rate` bytes that are transferred extend it by a second, to `seconds` from now at most: a
+    burst does not allow a long stop afterwards.
     """
 
     __slots__ = ("_least_rate", "_left", "_moment", "_moved", "_seconds")
@@ -76,7 +76,7 @@ class Patience:
         self._moved = moved
 
     def ends(self, now: float, moved: int, early: float) -> bool:
-        """Whether it is at an end, or will be in `early` seconds; so much has `moved` by now, all in all."""
+        """Whether it has passed, or will in `early` seconds. `moved` counts all bytes transferred so far."""
         left = self._left + (moved - self._moved) / self._least_rate
         self._left = min(left, self._seconds) - (now - self._moment)
         self._moment, self._moved = now, moved

@@ -19,7 +19,7 @@ from fastrpc.errors import InvalidRequest
 from fastrpc.transports.http import connections, refusals
 from fastrpc.transports.http.guard import Refused, origin_form
 from fastrpc.transports.http.hot_path import response
-from fastrpc.transports.http.limits import Patience, unread_bytes
+from fastrpc.transports.http.limits import Deadline, unread_bytes
 from fastrpc.transports.http.request import BEGUN_KEY, error_line
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ class Protocol(HttpToolsProtocol):
         self._refusal: TooMuch | None = None
         self._last_word: TooMuch | None = None  # to be said behind the answers that are still to come
         self._hung_up = False
-        self._patience: Patience | None = None  # with the body at hand, once it takes time
-        self._unread: Patience | None = None  # with the reader of what we have written
+        self._body_deadline: Deadline | None = None  # of the body at hand, once it takes time
+        self._read_deadline: Deadline | None = None  # for the client to read what we have written
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -134,7 +134,7 @@ class Protocol(HttpToolsProtocol):
         """How readily this connection gives way to another (`connections`); None: a request is served."""
         if self.transport.is_closing():
             return None
-        if self._unread is not None:
+        if self._read_deadline is not None:
             return connections.UNREAD
         if self._waits or self._missing > 0 or self._rest:
             return None
@@ -218,7 +218,7 @@ class Protocol(HttpToolsProtocol):
         self._held.append(data)
         self._missing = missing
         self._count = len(data)
-        self._patience = None
+        self._body_deadline = None
         self.since = self.monitor.now
 
     def _take_held(self) -> bytes:
@@ -362,7 +362,7 @@ class Protocol(HttpToolsProtocol):
         self._phase = BODY
         self.since = self.monitor.now
         self._count = 0
-        self._patience = None
+        self._body_deadline = None
         if len(self.pipeline) > self.monitor.limits.waiting:
             self._give_up(429, "Too many requests on one connection")
 
@@ -440,7 +440,7 @@ class Protocol(HttpToolsProtocol):
         """End at once, for a connection that has just come. A request that has begun to come is refused."""
         running = self._running
         begun = self._phase in (HEAD, BODY) or self._missing > 0
-        if self._unread is not None:
+        if self._read_deadline is not None:
             self.transport.abort()
             return
         if begun and not (running is not None and self._waits and running.response_started):
@@ -486,7 +486,7 @@ class Protocol(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._unread = None
+        self._read_deadline = None
         if self._rest:
             self.loop.call_soon(self._go_on)
 
@@ -495,8 +495,8 @@ class Protocol(HttpToolsProtocol):
         limits = self.monitor.limits
         early = self.monitor.every  # by when the next look comes it would be too late
         age = now - self.since + early
-        if self._unread is not None:
-            if self._unread.ends(now, -unread_bytes(self.transport), early):
+        if self._read_deadline is not None:
+            if self._read_deadline.ends(now, -unread_bytes(self.transport), early):
                 self.transport.abort()
         elif self.transport.is_closing():
             self._look_for_reader()
@@ -505,11 +505,11 @@ class Protocol(HttpToolsProtocol):
                 self.transport.close()
         elif self.flow.read_paused:
             self.since = now  # it is we who do not read
-            self._patience = None
+            self._body_deadline = None
         elif self._phase == BODY or self._missing > 0:
-            if self._patience is None:
-                self._patience = Patience(limits.body_seconds, limits.least_rate, self.since)
-            if self._patience.ends(now, self._count, early):
+            if self._body_deadline is None:
+                self._body_deadline = Deadline(limits.body_seconds, limits.least_rate, self.since)
+            if self._body_deadline.ends(now, self._count, early):
                 self._end(TooMuch(408, "The body comes too slowly"))
         elif self._waits:
             if self._phase != HEAD:
@@ -529,4 +529,4 @@ class Protocol(HttpToolsProtocol):
         """An answer waits: is it being read?"""
         limits = self.monitor.limits
         waiting = -unread_bytes(self.transport)
-        self._unread = Patience(limits.read_seconds, limits.least_rate, self.monitor.now, waiting)
+        self._read_deadline = Deadline(limits.read_seconds, limits.least_rate, self.monitor.now, waiting)
