@@ -378,7 +378,7 @@ class HttpApp:
         """
         self.begin(exchange, None)
         over = False
-        request.watch(exchange.bell.ring)
+        request.watch(exchange.waiter.wake)
         try:
             over = await self._tell(request, exchange, status_of, seconds)
         finally:
@@ -410,9 +410,9 @@ class HttpApp:
                 return False
             item = exchange.next()
             if item is None:
-                rung = await exchange.bell.wait(self.keep_alive_seconds if seconds is None else seconds)
+                woken = await exchange.waiter.wait(self.keep_alive_seconds if seconds is None else seconds)
                 seconds = None
-                if not rung:
+                if not woken:
                     if not request.begun:
                         await request.begin()
                     await request.more(KEEP_ALIVE)
@@ -503,12 +503,12 @@ class HttpApp:
     async def _answer_late(self, request: Request, session: Session, exchange: Exchange) -> bytes | None:
         """Wait for the answer to initialize; None if the client goes away. No session stays behind then."""
         session.begin(exchange)
-        request.watch(exchange.bell.ring)
+        request.watch(exchange.waiter.wake)
         try:
             while not request.gone:
                 item = exchange.next()
                 if item is None:
-                    await exchange.bell.wait(self.keep_alive_seconds)
+                    await exchange.waiter.wait(self.keep_alive_seconds)
                 elif item[0] in ENDS:
                     return item[1]
         except BaseException:  # what runs below us gives the request up
@@ -542,7 +542,7 @@ class HttpApp:
         `seconds` is how long the client has nothing to hear at first; None: `keep_alive_seconds`.
         """
         self.begin(exchange, session)
-        request.watch(exchange.bell.ring)
+        request.watch(exchange.waiter.wake)
         try:
             answer = await self._answer_alone(request, session, exchange, seconds)
         except BaseException:  # what runs below us gives the request up; the call goes on
@@ -562,7 +562,7 @@ class HttpApp:
         if request.gone:
             reader.leave()
             return
-        request.on_gone = reader.bell.ring
+        request.on_gone = reader.waiter.wake
         await self._send(request, session, reader, 0)
 
     async def _answer_alone(
@@ -572,9 +572,9 @@ class HttpApp:
         while True:
             item = exchange.peek()
             if item is None and not request.gone:
-                rung = await exchange.bell.wait(self.keep_alive_seconds if seconds is None else seconds)
+                woken = await exchange.waiter.wait(self.keep_alive_seconds if seconds is None else seconds)
                 seconds = None
-                if rung:
+                if woken:
                     continue
             elif item is not None and item[0] in (ANSWER, STOPPED, SILENT):
                 return exchange.next()
@@ -620,7 +620,7 @@ class HttpApp:
         reader = session.listen(last)
         if reader is None:
             raise Refused(400, "Last-Event-ID: there is nothing to resume behind it")
-        request.watch(reader.bell.ring)
+        request.watch(reader.waiter.wake)
         await self._send(request, session, reader, reader.seen)
 
     async def _send(self, request: Request, session: Session, reader: Reader, seen: int) -> None:
@@ -637,7 +637,7 @@ class HttpApp:
                     return
                 if data:
                     await request.more(data)
-                elif not await reader.bell.wait(self.keep_alive_seconds):
+                elif not await reader.waiter.wait(self.keep_alive_seconds):
                     await request.more(KEEP_ALIVE)
         finally:
             reader.leave()

@@ -54,7 +54,7 @@ class Begun:
 
     def on_said(self, function: Callable[[], object] | None) -> None:
         """Have a function called when something is said; None: the exchange's own reader is woken."""
-        self._exchange.wake = function or self._exchange.bell.ring
+        self._exchange.wake = function or self._exchange.waiter.wake
 
     def answer(self) -> tuple[int, bytes] | None:
         """Return the status and the body of the answer, if that was said, and end the request; else None."""

@@ -35,8 +35,8 @@ LARGEST_KEPT = 64 * 1024
 with, it is not used again."""
 
 
-class Bell:
-    """Wakes the one coroutine that waits for it."""
+class Waiter:
+    """Lets one coroutine wait, with a timeout, until `wake` is called, which does nothing if none waits."""
 
     __slots__ = ("_loop", "_waiting")
 
@@ -44,24 +44,24 @@ class Bell:
         self._loop = loop
         self._waiting: Future[bool] | None = None
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         self._end(True)
 
     async def wait(self, seconds: float) -> bool:
-        """Wait until somebody rings; False when the time is over."""
-        self._end(True)  # nobody waits forever because a second one has come
+        """Wait for `wake`; return False on timeout."""
+        self._end(True)  # a second waiter replaces the first, which must not wait forever
         waiting = self._waiting = self._loop.create_future()
         timer = self._loop.call_later(seconds, self._end, False)
         try:
-            rung: bool = await waiting
-            return rung
+            woken: bool = await waiting
+            return woken
         finally:
             timer.cancel()
 
-    def _end(self, rung: bool) -> None:
+    def _end(self, woken: bool) -> None:
         waiting, self._waiting = self._waiting, None
         if waiting is not None and not waiting.done():
-            waiting.set_result(rung)
+            waiting.set_result(woken)
 
 
 class Exchange:
@@ -78,8 +78,8 @@ class Exchange:
         dispatcher.on_batch_read = self._batch_read
         dispatcher.loop_runs(loop)
         self.connection.generation = forks.generation
-        self.bell = Bell(loop)
-        self.wake: Callable[[], object] = self.bell.ring
+        self.waiter = Waiter(loop)
+        self.wake: Callable[[], object] = self.waiter.wake
         """Called when something is said that waits to be read."""
         self.on_end: Callable[[Exchange], object] | None = None
         """Called when a request that was in flight is over."""
@@ -144,7 +144,7 @@ class Exchange:
         return None
 
     def next(self) -> tuple[str, bytes] | None:
-        """Return what is said next, its kind and its line; None if that is still to come (`bell` rings)."""
+        """Return the next message, its kind and its line; None if there is none yet (`waiter` is woken)."""
         if not self._items:
             return None
         kind, line = self._items.popleft()

@@ -33,7 +33,7 @@ class SseSession:
         """What is said already still goes out; then the stream ends."""
         self.exchange.interrupt(InternalError("The server has ended"))
         self.ended = True
-        self.exchange.bell.ring()
+        self.exchange.waiter.wake()
 
 
 class SseEndpoint:
@@ -68,7 +68,7 @@ class SseEndpoint:
         dispatcher = session.exchange.dispatcher
         dispatcher.principal = request.principal
         dispatcher.session.quota.outer = dispatcher.runtime.quotas.of(request.principal)
-        request.watch(session.exchange.bell.ring)
+        request.watch(session.exchange.waiter.wake)
         try:
             await request.begin()
             place = f"{request.root}{address}?session_id={session.id}"
@@ -90,7 +90,7 @@ class SseEndpoint:
             elif session.ended:
                 await request.more(b"", last=True)
                 return
-            elif not await exchange.bell.wait(self._app.keep_alive_seconds):
+            elif not await exchange.waiter.wait(self._app.keep_alive_seconds):
                 await request.more(KEEP_ALIVE)
 
     def _session_of(self, request: Request, id: str) -> SseSession:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from fastrpc.transports.http.exchange import Bell
+from fastrpc.transports.http.exchange import Waiter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Stream:
         self.sent = 0
         """The last event that was sent to any reader."""
         self.reader: Reader | None = None
-        self.bell = Bell(loop)
+        self.waiter = Waiter(loop)
         self._store = store
         self._events: deque[Event] = deque()
         self.farewell = b""
@@ -97,13 +97,13 @@ class Stream:
         event = Event(self, self.last, line)
         self._events.append(event)
         self._store.add(event)
-        self.bell.ring()
+        self.waiter.wake()
 
     def end(self, farewell: bytes = b"") -> None:
         """There will be no more messages; `farewell` is what a reader is sent last."""
         self.ended = True
         self.farewell = farewell or self.farewell
-        self.bell.ring()
+        self.waiter.wake()
 
     def drop(self, event: Event) -> None:
         """The store has no room for an event any more."""
@@ -136,12 +136,12 @@ class Stream:
         """Send the reader away: it is to come back later (MCP 2025-11-25: polling)."""
         if self.reader is not None:
             self.reader.leaving = True
-        self.bell.ring()
+        self.waiter.wake()
 
     def read_behind(self, seen: int) -> Reader:
         """Return a new reader for what is behind event number `seen`; the one before it gets no more."""
         self.reader = Reader(self, seen)
-        self.bell.ring()
+        self.waiter.wake()
         return self.reader
 
     def part_behind(self, seen: int) -> tuple[bytes, int]:
@@ -167,7 +167,7 @@ class Reader:
 
     def __init__(self, stream: Stream, seen: int) -> None:
         self.stream = stream
-        self.bell = stream.bell
+        self.waiter = stream.waiter
         self.leaving = False
         self.seen = seen
         self._said_farewell = False
