@@ -1,8 +1,8 @@
 """One process that serves over HTTP, by itself or as one of several workers, until a signal comes.
 
-The loop, the server on the sockets that it is handed, and what stands in front of it: a trace, and for
-workers the `relay`. The end is that of all transports (`fastrpc.transports.shutdown`). Listening, and other
-processes, are left to `run` and `workers`.
+Runs the event loop, and the server on the sockets that it is given, behind a trace and, in a worker, the
+`session_router`. The shutdown is that of all transports (`fastrpc.transports.shutdown`). Listening, and
+other processes, are left to `run` and `workers`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class WorkerGroup:
     """The workers that serve one address, as one of them sees them.
 
-    `number` is its own among `count`, `folder` where they meet (`relay`), `channel` leads to the process that
-    looks after them.
+    `number` is its own among `count`, `folder` has the Unix sockets of all (`session_router`), `channel` is a
+    socket to the parent process.
     """
 
     def __init__(self, number: int, count: int, folder: str, channel: socket.socket) -> None:
@@ -100,7 +100,7 @@ async def _serve(
     relay: Any = None
     app = application.here()
     if group is not None:
-        from fastrpc.transports.http.relay import Relay
+        from fastrpc.transports.http.session_router import Relay
 
         relay = Relay(app, group.folder, group.number, group.count, runtime.tell_of_update)
         runtime.share_update = relay.tell

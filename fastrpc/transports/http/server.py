@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fastrpc.transports.base import Connections
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.handshakes import TlsListener
-    from fastrpc.transports.http.relay import Relay
+    from fastrpc.transports.http.session_router import Relay
 
 SPARE_DESCRIPTORS = 64
 """Of those that the system lets us open: for files, pipes and the loop itself."""

@@ -1,10 +1,10 @@
-"""Several processes that serve one address, and the one that begins, replaces and ends them.
+"""The parent process of several workers that serve one address: starts, replaces and stops them.
 
 The workers are forked before anything of the server is imported, so each imports it for itself; the first
-does so alone, and if it cannot, that is the end. They share the key that signs what clients carry (made
-before, in memory only), the sockets' addresses, and a folder to meet in (`relay`). A worker that dies is
-replaced at once, one that dies young a while later, and in the end all are ended. If the parent dies its
-workers notice and end in order.
+does so alone, and if it fails, the server ends. They share the key that signs request states (made before
+the fork, in memory only), the sockets' addresses, and a folder for Unix sockets (`session_router`). A worker
+that dies is replaced at once, one that dies young after a pause. If the parent dies, its workers notice and
+shut down in order.
 """
 
 from __future__ import annotations
