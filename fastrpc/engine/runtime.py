@@ -111,7 +111,7 @@ class Runtime:
         self.threads = threads
         self.dispatchers: set[Dispatcher] = set()
         self.share_update: Callable[[str], object] | None = None
-        """Tells the other processes that serve the same clients that a resource has changed."""
+        """Notifies the other processes that serve the same clients that a resource has changed."""
         self._running: dict[Handler, int] = {}  # calls of one with a `max_running`
         self._queues: dict[Handler, list[Call]] = {}  # and those that wait for a place
         self._load = load
@@ -499,13 +499,13 @@ class Runtime:
             self.watch_soon()
 
     def resource_updated(self, uri: str) -> None:
-        """Tell every client that wants to know that a resource has changed, of other processes too."""
-        self.tell_of_update(uri)
+        """Notify every subscribed client that a resource has changed, those of other processes too."""
+        self.notify_resource_updated(uri)
         if self.share_update is not None:
             self.share_update(uri)
 
-    def tell_of_update(self, uri: str) -> None:
-        """Tell every client of this process that wants to know."""
+    def notify_resource_updated(self, uri: str) -> None:
+        """Notify every subscribed client of this process."""
         for dispatcher in list(self.dispatchers):
             dispatcher.resource_updated(uri)
 

@@ -97,19 +97,19 @@ async def _serve(
 ) -> None:
     from fastrpc.transports.http.server import HttpServer
 
-    relay: Any = None
+    router: Any = None
     app = application.here()
     if group is not None:
-        from fastrpc.transports.http.session_router import Relay
+        from fastrpc.transports.http.session_router import SessionRouter
 
-        relay = Relay(app, group.folder, group.number, group.count, runtime.tell_of_update)
-        runtime.share_update = relay.tell
+        router = SessionRouter(app, group.folder, group.number, group.count, runtime.notify_resource_updated)
+        runtime.share_update = router.share_update
     http = HttpServer(
         app,
         sockets,
         hot=settings.trace is None,
-        front=_traced(relay or app, settings, group),
-        relay=relay,
+        front=_traced(router or app, settings, group),
+        router=router,
         tls=settings.context(),
         on_ready=on_ready,
         access=None if access is None else access.buffer,

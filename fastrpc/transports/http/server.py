@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fastrpc.transports.base import Connections
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.handshakes import TlsListener
-    from fastrpc.transports.http.session_router import Relay
+    from fastrpc.transports.http.session_router import SessionRouter
 
 SPARE_DESCRIPTORS = 64
 """Of those that the system lets us open: for files, pipes and the loop itself."""
@@ -45,9 +45,9 @@ class HttpServer(Transport):
     """One process's server.
 
     `options` are uvicorn's. With `hot` false every request goes through the application. `front` is an
-    application that stands in front of it, and is stopped in its place; a `relay` among them takes what comes
-    by other workers from begin to end. `on_ready` is called when connections are taken. What is answered is
-    noted in `access`, if there is one.
+    application in front of `app`, and is stopped in its place; a `router` also receives requests from other
+    workers. `on_ready` is called when connections are accepted. Requests are recorded in `access`, if there
+    is one.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class HttpServer(Transport):
         limits: Limits | None = None,
         hot: bool = True,
         front: Any = None,
-        relay: Relay | None = None,
+        router: SessionRouter | None = None,
         tls: ssl.SSLContext | None = None,
         on_ready: Callable[[], object] | None = None,
         access: AccessBuffer | None = None,
@@ -70,7 +70,7 @@ class HttpServer(Transport):
         _fit(self.limits)
         self._hot = hot
         self._front = front or app
-        self._relay = relay
+        self._router = router
         self._tls = tls
         self._on_ready = on_ready
         self._access = access
@@ -101,8 +101,8 @@ class HttpServer(Transport):
         for each in self.sockets:
             if each.family != socket.AF_UNIX:  # for those that it accepts: a client may just vanish
                 each.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if self._relay is not None:
-            await self._relay.begin()
+        if self._router is not None:
+            await self._router.begin()
         self._server = Acceptor(config, self._tls, self.limits.handshakes)
         await self._server.startup(self.sockets)
         if self._on_ready is not None:
@@ -129,8 +129,8 @@ class HttpServer(Transport):
         await self._front.stop(0.0)
         if self._server is not None:
             await self._server.close()
-        if self._relay is not None:
-            await self._relay.close()
+        if self._router is not None:
+            await self._router.close()
         if self._monitor is not None:
             self._monitor.close()
         refusals.flush()
