@@ -20,10 +20,10 @@ from support.raw_http import TOKEN, Server, Socket, call, call_body, head_of, he
 
 from fastrpc import Context
 from fastrpc import Server as App
-from fastrpc.transports.http.begun import Begun
 from fastrpc.transports.http.guard import Admission
 from fastrpc.transports.http.heads import HEADS_BYTES, LONG_WAY, MEANINGFUL, MEANINGS_KEPT, OTHERS_KEPT
 from fastrpc.transports.http.hot_path import HotPath
+from fastrpc.transports.http.pending_response import Begun
 from fastrpc.transports.http.request import Request
 
 DATE = [(b"date", b"Sat, 21 Nov 2026 12:00:00 GMT")]

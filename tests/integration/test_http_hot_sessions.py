@@ -32,9 +32,9 @@ from support.waiting import eventually as until
 
 from fastrpc import Context
 from fastrpc import Server as App
-from fastrpc.transports.http.begun import Begun
 from fastrpc.transports.http.guard import Admission
 from fastrpc.transports.http.hot_path import HotPath
+from fastrpc.transports.http.pending_response import Begun
 from fastrpc.transports.http.sessions import Session as Kept
 
 CHANCE = re.compile(rb"(mcp-session-id: |\"requestState\":)[^,\r}]+")

@@ -13,9 +13,9 @@ from __future__ import annotations
 from fastrpc._core.access_buffer import NotedAnswers, call_of, prepare, take_outcome, ticks
 from fastrpc.errors import InvalidRequest
 from fastrpc.redaction import masked
-from fastrpc.transports.http.begun import Begun
 from fastrpc.transports.http.exchange import DROPPED, ENDS, STOPPED, Exchange
 from fastrpc.transports.http.hot_path import HotPath
+from fastrpc.transports.http.pending_response import Begun
 from fastrpc.transports.http.protocol import Protocol
 from fastrpc.transports.http.request import Request, error_line
 

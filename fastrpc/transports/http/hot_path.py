@@ -21,8 +21,8 @@ from time import monotonic
 from fastrpc import diagnostics, forks
 from fastrpc.errors import FAILURES, InternalError
 from fastrpc.transports.http import refusals
-from fastrpc.transports.http.begun import Begun
 from fastrpc.transports.http.heads import LIST, Heads
+from fastrpc.transports.http.pending_response import Begun
 from fastrpc.transports.http.request import error_line, modern_status
 from fastrpc.transports.http.shared import SharedConnection
 

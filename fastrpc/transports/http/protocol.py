@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from fastrpc.transports.http.begun import Begun
     from fastrpc.transports.http.hot_path import HotPath
     from fastrpc.transports.http.monitor import Monitor
+    from fastrpc.transports.http.pending_response import Begun
 
 MOST_HELD = 64 * 1024
 """A longer body that has not come whole goes the long way, piece by piece."""
