@@ -23,7 +23,7 @@ from fastrpc import Server as App
 from fastrpc.transports.http.guard import Admission
 from fastrpc.transports.http.heads import HEADS_BYTES, LONG_WAY, MEANINGFUL, MEANINGS_KEPT, OTHERS_KEPT
 from fastrpc.transports.http.hot_path import HotPath
-from fastrpc.transports.http.pending_response import Begun
+from fastrpc.transports.http.pending_response import PendingResponse
 from fastrpc.transports.http.request import Request
 
 DATE = [(b"date", b"Sat, 21 Nov 2026 12:00:00 GMT")]
@@ -647,9 +647,9 @@ def test_a_tool_that_is_not_for_all_callers_gets_a_connection_of_its_own(name: s
             assert known is not None
             answer = path.answer(known, call_body(name, {}), DATE)
             if name in ("later", "thread"):
-                assert isinstance(answer, Begun)
+                assert isinstance(answer, PendingResponse)
                 woken = asyncio.Event()
-                answer.on_said(woken.set)
+                answer.on_message(woken.set)
                 await asyncio.wait_for(woken.wait(), 10)
                 found = answer.answer()
                 assert found is not None

@@ -34,7 +34,7 @@ from fastrpc import Context
 from fastrpc import Server as App
 from fastrpc.transports.http.guard import Admission
 from fastrpc.transports.http.hot_path import HotPath
-from fastrpc.transports.http.pending_response import Begun
+from fastrpc.transports.http.pending_response import PendingResponse
 from fastrpc.transports.http.sessions import Session as Kept
 
 CHANCE = re.compile(rb"(mcp-session-id: |\"requestState\":)[^,\r}]+")
@@ -408,7 +408,7 @@ class Straight:
             exchange.receive(json.dumps(body).encode())
             self.session.put_back(exchange)
 
-    def take(self, body: Any, **headers: Any) -> bytes | Begun | None:
+    def take(self, body: Any, **headers: Any) -> bytes | PendingResponse | None:
         """Have the straight way take a request."""
         usual = {"mcp_session_id": self.session.id, "mcp_protocol_version": "2025-11-25"}
         head, _, content = http(body=body, **{**usual, **headers}).partition(b"\r\n\r\n")
@@ -482,13 +482,13 @@ def test_an_answer_is_of_the_version_of_its_session() -> None:
 def test_a_call_that_waits_is_begun_straight_and_answered_when_it_has_ended() -> None:
     async def scene(way: Straight) -> None:
         for _ in range(3):
-            begun = way.take(calling("later"))
-            assert isinstance(begun, Begun)
-            assert begun.waits
+            pending = way.take(calling("later"))
+            assert isinstance(pending, PendingResponse)
+            assert pending.waits
             woken = asyncio.Event()
-            begun.on_said(woken.set)
+            pending.on_message(woken.set)
             await asyncio.wait_for(woken.wait(), 10)
-            found = begun.answer()
+            found = pending.answer()
             assert found is not None
             assert found[0] == 200
             assert text_of(json.loads(found[1])) == "later"
@@ -531,10 +531,10 @@ def test_another_callers_session_goes_the_long_way() -> None:
 
 def test_an_id_that_is_in_flight_is_not_for_the_connection_that_sessions_share() -> None:
     async def scene(way: Straight) -> None:
-        begun = way.take(calling("later", 7))
-        assert isinstance(begun, Begun)
+        pending = way.take(calling("later", 7))
+        assert isinstance(pending, PendingResponse)
         woken = asyncio.Event()
-        begun.on_said(woken.set)
+        pending.on_message(woken.set)
         way.session.alone = 0
         refused = way.take(calling("echo", 7, text="x"))
         assert isinstance(refused, bytes)
@@ -544,7 +544,7 @@ def test_an_id_that_is_in_flight_is_not_for_the_connection_that_sessions_share()
         assert isinstance(other, bytes)
         assert b"result" in other
         await asyncio.wait_for(woken.wait(), 10)
-        assert begun.answer() is not None
+        assert pending.answer() is not None
 
     straight(scene)
 

@@ -15,7 +15,7 @@ from fastrpc.errors import InvalidRequest
 from fastrpc.redaction import masked
 from fastrpc.transports.http.exchange import DROPPED, ENDS, STOPPED, Exchange
 from fastrpc.transports.http.hot_path import HotPath
-from fastrpc.transports.http.pending_response import Begun
+from fastrpc.transports.http.pending_response import PendingResponse
 from fastrpc.transports.http.protocol import Protocol
 from fastrpc.transports.http.request import Request, error_line
 
@@ -120,17 +120,23 @@ class NotedHotPath(HotPath):
         noted = NotedAnswers(access.buffer, super().answer, self._shared.connection, self._note_alone)
         access.answers = noted
         self.answer = noted.answer  # type: ignore[method-assign]
-        self.make_begun = lambda *values: NotedBegun(access, *values)
+        self.make_begun = lambda *values: NotedPendingResponse(access, *values)
 
     def _note_alone(
-        self, entry: Entry, began: int, head: Head, body: bytes, client: Client, answer: bytes | Begun
+        self,
+        entry: Entry,
+        began: int,
+        head: Head,
+        body: bytes,
+        client: Client,
+        answer: bytes | PendingResponse,
     ) -> None:
         """Note what a connection of its own has answered, or will."""
         entry.began = began
         entry.client = client
         entry.principal = head.principal
         entry.bytes_in = len(body)
-        if isinstance(answer, NotedBegun):
+        if isinstance(answer, NotedPendingResponse):
             answer.entry = entry
             return
         assert isinstance(answer, bytes)
@@ -142,7 +148,7 @@ class NotedHotPath(HotPath):
 
     def _answer_in_session(
         self, head: Head, session: Session, body: bytes, headers: Headers
-    ) -> bytes | Begun | None:
+    ) -> bytes | PendingResponse | None:
         shared = self._shared_in_sessions.get(session.version) or self._share(session)
         if not shared.busy:
             prepare(shared.connection)
@@ -152,7 +158,7 @@ class NotedHotPath(HotPath):
         return answer
 
 
-class NotedBegun(Begun):
+class NotedPendingResponse(PendingResponse):
     """Notes a request that was begun the straight way when it is over."""
 
     __slots__ = ("_access", "entry")
@@ -163,7 +169,7 @@ class NotedBegun(Begun):
         self.entry: Any = None
 
     def answer(self) -> tuple[int, bytes] | None:
-        found = Begun.answer(self)
+        found = PendingResponse.answer(self)
         if found is not None:
             self.entry.status = found[0]
             self.entry.bytes_out = len(found[1].rstrip(b"\n"))
@@ -171,14 +177,14 @@ class NotedBegun(Begun):
         return found
 
     def client_gone(self) -> None:
-        Begun.client_gone(self)
+        PendingResponse.client_gone(self)
         self.entry.outcome = "cancelled"
         self._access.note(self.entry)
 
     async def serve(self, request: Request) -> None:
         assert isinstance(request, NotedRequest)
         request.entry = self.entry
-        await Begun.serve(self, request)
+        await PendingResponse.serve(self, request)
 
 
 # --- all ways -----------------------------------------------------------------------------------------------

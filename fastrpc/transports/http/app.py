@@ -33,7 +33,7 @@ from fastrpc.transports.http.headers import (
     check_parameters,
     parameter_headers,
 )
-from fastrpc.transports.http.request import BEGUN_KEY, Request, modern_status
+from fastrpc.transports.http.request import PENDING_KEY, Request, modern_status
 from fastrpc.transports.http.sessions import Session, Sessions
 from fastrpc.transports.http.sse import SseEndpoint
 from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
@@ -128,9 +128,9 @@ class HttpApp:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         kind = scope["type"]
         if kind == "http":
-            begun = scope.get(BEGUN_KEY)
+            pending = scope.get(PENDING_KEY)
             request = self.make_request(scope, receive, send)
-            await request.serve(self._route if begun is None else begun.serve)
+            await request.serve(self._route if pending is None else pending.serve)
         elif kind == "lifespan":
             await self._live(receive, send)
         elif kind == "websocket":
@@ -554,7 +554,7 @@ class HttpApp:
             if kind == SILENT:
                 await request.answer(202)
                 return
-            # A call that was stopped has begun: its error is JSON-RPC's. 404 and 503 are for requests that
+            # A call that was stopped has pending: its error is JSON-RPC's. 404 and 503 are for requests that
             # come later (MCP 2025-11-25, transports: session management), and clients give up on them.
             await request.answer(200, line)
             return

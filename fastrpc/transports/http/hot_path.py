@@ -6,7 +6,7 @@ sockets cost.
 
 Plain calls of all callers share a connection (`shared`), which answers at once. What it leaves alone (a
 coroutine, a function with a Context, one that runs on a thread) gets a connection of its own; an answer that
-is still to come is `Begun`.
+is still to come is `PendingResponse`.
 
 Two rules keep it honest. It knows fewer requests than the long way and answers them with the same bytes:
 whatever is not sure goes the other way, untouched, before anything has happened. And nothing is done twice:
@@ -22,7 +22,7 @@ from fastrpc import diagnostics, forks
 from fastrpc.errors import FAILURES, InternalError
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.heads import LIST, Heads
-from fastrpc.transports.http.pending_response import Begun
+from fastrpc.transports.http.pending_response import PendingResponse
 from fastrpc.transports.http.request import error_line, modern_status
 from fastrpc.transports.http.shared import SharedConnection
 
@@ -58,7 +58,7 @@ class HotPath:
 
     def __init__(self, app: HttpApp, loop: AbstractEventLoop) -> None:
         self.context = copy_context()
-        self.make_begun: Callable[..., Begun] = Begun
+        self.make_begun: Callable[..., PendingResponse] = PendingResponse
         self._app = app
         self._loop = loop
         self._shared = SharedConnection(app, loop, None)
@@ -104,7 +104,7 @@ class HotPath:
 
     def answer(
         self, head: Head, body: bytes, headers: Headers, client: Client = None
-    ) -> bytes | Begun | None:
+    ) -> bytes | PendingResponse | None:
         """Return the answer to a request, with `headers` in it, or what has begun and is to be waited for;
         None for one that goes the long way. `client` is the address that it came from, for the log.
 
@@ -149,7 +149,7 @@ class HotPath:
 
     def _answer_alone(
         self, head: Head, body: bytes, headers: Headers, client: Client
-    ) -> bytes | Begun | None:
+    ) -> bytes | PendingResponse | None:
         """answer() by a connection that serves this request alone."""
         exchange = self._app.exchange(head.principal)
         try:
@@ -168,7 +168,7 @@ class HotPath:
 
     def _answer_in_session(
         self, head: Head, session: Session, body: bytes, headers: Headers
-    ) -> bytes | Begun | None:
+    ) -> bytes | PendingResponse | None:
         """answer() in a session of the versions up to 2025-11-25, where every answer has status 200."""
         dispatcher = session.dispatcher
         shared = self._shared_in_sessions.get(dispatcher.session.version) or self._share(session)
@@ -200,7 +200,7 @@ class HotPath:
 
     def _answer_alone_in_session(
         self, head: Head, session: Session, body: bytes, headers: Headers
-    ) -> bytes | Begun | None:
+    ) -> bytes | PendingResponse | None:
         """answer() by a connection of the session that serves this request alone."""
         exchange = session.exchange()
         try:

@@ -20,7 +20,7 @@ from fastrpc.transports.http import connections, refusals
 from fastrpc.transports.http.guard import Refused, origin_form
 from fastrpc.transports.http.hot_path import response
 from fastrpc.transports.http.limits import Deadline, unread_bytes
-from fastrpc.transports.http.request import BEGUN_KEY, error_line
+from fastrpc.transports.http.request import PENDING_KEY, error_line
 
 if TYPE_CHECKING:
     from asyncio import Transport
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from fastrpc.transports.http.hot_path import HotPath
     from fastrpc.transports.http.monitor import Monitor
-    from fastrpc.transports.http.pending_response import Begun
+    from fastrpc.transports.http.pending_response import PendingResponse
 
 MOST_HELD = 64 * 1024
 """A longer body that has not come whole goes the long way, piece by piece."""
@@ -89,9 +89,11 @@ class Protocol(HttpToolsProtocol):
         self._missing = 0
         self._rest = b""  # what has come and has to wait, requests from their beginning on
         self._left = 0  # of a body that the parser leaves to us
-        self._begun: Begun | None = None  # the request that has no answer yet,
-        self._begun_data = b""  # and its bytes
-        self._handed_over: Begun | None = None  # a request that the parser reads for the application
+        self._pending: PendingResponse | None = None  # of a request that the fast path has begun,
+        self._pending_data = b""  # and the request's bytes
+        self._handed_over: PendingResponse | None = (
+            None  # a request that the parser reads for the application
+        )
         self._running: RequestResponseCycle | None = None  # what the application is at, or was last
         self._refusal: TooMuch | None = None
         self._last_word: TooMuch | None = None  # to be said behind the answers that are still to come
@@ -111,9 +113,9 @@ class Protocol(HttpToolsProtocol):
         self.monitor.connections.remove(self)
         self._rest = b""
         self._outlet.close = self.transport.close  # it must not keep us alive
-        begun = self._take_begun()
-        if begun is not None:
-            begun.client_gone()
+        pending = self._take_pending()
+        if pending is not None:
+            pending.client_gone()
         self._forget_running()
         super().connection_lost(exc)
 
@@ -227,48 +229,48 @@ class Protocol(HttpToolsProtocol):
         self._missing = 0
         return data
 
-    def _await(self, begun: Begun, data: bytes) -> None:
-        """A request has begun: wait for its answer, and nothing else."""
-        self._begun = begun
-        self._begun_data = data
+    def _await(self, pending: PendingResponse, data: bytes) -> None:
+        """A request has pending: wait for its answer, and nothing else."""
+        self._pending = pending
+        self._pending_data = data
         self._phase = CALL
-        if begun.waits and not self._takes_long(begun):
-            begun.on_said(self._said)
+        if pending.waits and not self._takes_long(pending):
+            pending.on_message(self._on_pending_message)
         else:
             self._hand_over()
 
-    def _takes_long(self, begun: Begun) -> bool:
-        """Whether the client has to hear something before the next look but one."""
-        return begun.seconds < 2 * self.monitor.every
+    def _takes_long(self, pending: PendingResponse) -> bool:
+        """Whether a keep-alive comment is due before the next check but one."""
+        return pending.seconds < 2 * self.monitor.every
 
-    def _said(self) -> None:
-        """Its answer has come, or something that the long way is for."""
-        begun, hot = self._begun, self.hot
-        assert begun is not None
+    def _on_pending_message(self) -> None:
+        """The response has come, or a message that the application has to stream."""
+        pending, hot = self._pending, self.hot
+        assert pending is not None
         assert hot is not None
-        answer = begun.answer()
+        answer = pending.answer()
         if answer is None:
             hot.context.copy().run(self._hand_over)  # not in the call's own
             return
-        self._take_begun()
+        self._take_pending()
         self._phase = IDLE
         self.since = self.monitor.now
         headers = self.server_state.default_headers
-        self.transport.write(hot.response(*answer, headers, begun.path, self.client))
+        self.transport.write(hot.response(*answer, headers, pending.path, self.client))
 
-    def _take_begun(self) -> Begun | None:
-        begun, self._begun = self._begun, None
-        self._begun_data = b""
-        return begun
+    def _take_pending(self) -> PendingResponse | None:
+        pending, self._pending = self._pending, None
+        self._pending_data = b""
+        return pending
 
     def _hand_over(self) -> None:
-        """Have the application go on with the request that has begun."""
-        data = self._begun_data
-        begun = self._take_begun()
-        assert begun is not None
-        begun.on_said(None)
+        """Have the application go on with the request that has pending."""
+        data = self._pending_data
+        pending = self._take_pending()
+        assert pending is not None
+        pending.on_message(None)
         self._phase = IDLE
-        self._handed_over = begun
+        self._handed_over = pending
         self._feed(data)
 
     # --- the long way -----------------------------------------------------------------------------------
@@ -355,7 +357,7 @@ class Protocol(HttpToolsProtocol):
         if not self.url.startswith(b"/"):
             self._take_target()
         if self._handed_over is not None:
-            self.scope[BEGUN_KEY] = self._handed_over  # type: ignore[literal-required]
+            self.scope[PENDING_KEY] = self._handed_over  # type: ignore[literal-required]
             self._handed_over = None
         super().on_headers_complete()
         self.cycle.transport = self._outlet
@@ -514,7 +516,7 @@ class Protocol(HttpToolsProtocol):
         elif self._waits:
             if self._phase != HEAD:
                 self.since = now
-            if self._begun is not None and self._takes_long(self._begun):
+            if self._pending is not None and self._takes_long(self._pending):
                 self._hand_over()
         elif self._phase == IDLE:
             if age >= limits.idle_seconds:

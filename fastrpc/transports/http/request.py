@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     Headers = list[tuple[bytes, bytes]]
 
-BEGUN_KEY = "fastrpc.begun"
-"""Where the scope of a request that has begun already has what the application goes on with."""
+PENDING_KEY = "fastrpc.pending"
+"""The member of an ASGI scope with the `PendingResponse` of a request that the fast path began to serve."""
 
 JSON = (b"content-type", b"application/json")
 EVENTS: Headers = [
