@@ -1,6 +1,6 @@
-"""The straight way for requests in sessions, and for calls that wait: nobody can tell that it is taken.
+"""The fast path for requests in sessions, and for calls that wait: nobody can tell that it is taken.
 
-Two real servers, one with the straight way and one without, are sent the same; their answers must be the
+Two real servers, one with the fast path and one without, are sent the same; their answers must be the
 same, byte for byte but for Date.
 """
 
@@ -243,7 +243,7 @@ def test_answers_of_calls_that_wait_keep_their_order(hot: Server, cold: Server, 
 
 
 def both(scene: Callable[[Server], T], **options: Any) -> T:
-    """Return what comes of a scene with the straight way, which must be what comes of it without."""
+    """Return what comes of a scene with the fast path, which must be what comes of it without."""
     found = []
     for is_hot in (True, False):
         with Server(hot=is_hot, **options) as server:
@@ -394,7 +394,7 @@ def test_a_call_that_waits_when_the_server_ends_is_answered(kind: str, ends: str
 
 
 class Straight:
-    """A straight way in a loop of this process, with a session of the caller of `TOKEN`."""
+    """A fast path in a loop of this process, with a session of the caller of `TOKEN`."""
 
     def __init__(self, path: HotPath, application: Any, principal: str, version: str = "2025-11-25") -> None:
         self.path = path
@@ -409,7 +409,7 @@ class Straight:
             self.session.put_back(exchange)
 
     def take(self, body: Any, **headers: Any) -> bytes | PendingResponse | None:
-        """Have the straight way take a request."""
+        """Have the fast path take a request."""
         usual = {"mcp_session_id": self.session.id, "mcp_protocol_version": "2025-11-25"}
         head, _, content = http(body=body, **{**usual, **headers}).partition(b"\r\n\r\n")
         known = self.path.head(head)

@@ -1,7 +1,7 @@
 """Notes each request over HTTP for the access log, whichever way it takes: once, when it is over.
 
 Each class here takes the place of the one that it extends while there is an access log (`Access.attach`, and
-`HttpServer`); without one nothing of this is imported. On the straight way it costs some 0.2 µs a request.
+`HttpServer`); without one nothing of this is imported. On the fast path it costs some 0.2 µs a request.
 Lines, files and the thread that writes are `fastrpc.telemetry.access_log`'s.
 
 A request is noted with the method and the name of its message; where none was read, with HTTP's own method
@@ -77,7 +77,7 @@ class Access:
     def __init__(self, buffer: AccessBuffer) -> None:
         self.buffer = buffer
         self.answers: Any = None
-        """The `NotedAnswers` of the straight way. What has just served a request is set behind its call,
+        """The `NotedAnswers` of the fast path. What has just served a request is set behind its call,
         since a tool may run the loop, and with it other requests: the `Entry` that an exchange has made, or
         a connection that sessions share."""
 
@@ -108,11 +108,11 @@ class Access:
         )
 
 
-# --- the straight way ---------------------------------------------------------------------------------------
+# --- the fast path ---------------------------------------------------------------------------------------
 
 
 class NotedHotPath(HotPath):
-    """Notes what is answered the straight way."""
+    """Notes what is answered on the fast path."""
 
     def __init__(self, app: HttpApp, loop: AbstractEventLoop, access: Access) -> None:
         super().__init__(app, loop)
@@ -159,7 +159,7 @@ class NotedHotPath(HotPath):
 
 
 class NotedPendingResponse(PendingResponse):
-    """Notes a request that was begun the straight way when it is over."""
+    """Notes a request that was begun on the fast path when it is over."""
 
     __slots__ = ("_access", "entry")
 

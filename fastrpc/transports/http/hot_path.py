@@ -1,16 +1,15 @@
-"""The straight way for the likely request over HTTP: a stateless call or list, or a request in a session.
+"""The fast path for common requests over HTTP: a stateless call or list, or a request in a session.
 
-A head that is known (`heads`) leaves the body, which goes to the compiled parser and is held against what the
-head says of it; its answer is ready before anything else of HTTP exists: 1 to 2 µs a call beside what the
-sockets cost.
+If the head is cached (`heads`), only the body remains: the compiled parser reads it and compares it with the
+head, and the response is written before an ASGI scope exists: 1 to 2 µs a call besides the sockets.
 
-Plain calls of all callers share a connection (`shared`), which answers at once. What it leaves alone (a
-coroutine, a function with a Context, one that runs on a thread) gets a connection of its own; an answer that
-is still to come is `PendingResponse`.
+Plain calls of all callers share a connection (`shared`), which answers at once. Other calls (a coroutine, a
+function with a Context, one that runs on a thread) get a connection of their own; if such a call waits, there
+is a `PendingResponse`.
 
-Two rules keep it honest. It knows fewer requests than the long way and answers them with the same bytes:
-whatever is not sure goes the other way, untouched, before anything has happened. And nothing is done twice:
-what has begun is answered here, or the long way goes on with it where it stands.
+Two rules: it serves fewer requests than the regular path, with the same bytes, and leaves a request that it
+is not sure of to that path before it has had any effect. And nothing is executed twice: a request that the
+fast path has begun is answered here, or taken over by the regular path in its current state.
 """
 
 from __future__ import annotations
@@ -40,18 +39,18 @@ if TYPE_CHECKING:
     Client = tuple[str, int] | None
 
 ALONE = 100
-"""So many requests with a head, or in a session, get connections of their own before the shared one is asked
-again."""
+"""The number of requests with a head, or in a session, that do not use the shared connection after a call
+that it could not serve."""
 
 ERROR, SHORT = b'"error":{"code":', 4096
-"""What every error has in it; a short answer is quickly searched for it."""
+"""What every error response contains; only short ones are searched for it."""
 
 OK = b"HTTP/1.1 200 OK\r\n"
 JSON = b"\r\ncontent-type: application/json\r\n\r\n"
 
 
 class HotPath:
-    """Answers likely requests of one server in one event loop, whatever connection they come by.
+    """Answers the common requests to one server in one event loop, from all HTTP connections.
 
     `context` holds the context variables that requests begin with.
     """
@@ -70,7 +69,7 @@ class HotPath:
         self._begin = b""
 
     def head(self, text: bytes) -> Head | None:
-        """Return what is known of a head, given without its last empty line; None if it goes the long way."""
+        """Return the head for its bytes, without the final empty line; None if it takes the regular path."""
         if self._shared.connection.plans is not self._plans and not self._take_plans():
             return None
         head = self._known.get(text)
@@ -82,7 +81,7 @@ class HotPath:
         return head
 
     def _take_plans(self) -> bool:
-        """The tools have changed: every head is judged anew. False if they cannot be had."""
+        """The tools have changed: clear the cache of heads. Return False if plans cannot be made."""
         self._heads.forget()
         self._plans = None
         try:
@@ -96,7 +95,7 @@ class HotPath:
         return True
 
     def let_go(self) -> None:
-        """Answer nothing any more, in a child process that the tool may have forked which is being called."""
+        """Stop answering, in a child process that the running tool may have forked."""
         for shared in (self._shared, *self._shared_in_sessions.values()):
             shared.let_go()
 
@@ -105,11 +104,11 @@ class HotPath:
     def answer(
         self, head: Head, body: bytes, headers: Headers, client: Client = None
     ) -> bytes | PendingResponse | None:
-        """Return the answer to a request, with `headers` in it, or what has begun and is to be waited for;
-        None for one that goes the long way. `client` is the address that it came from, for the log.
+        """Return the HTTP response to a request, with `headers` in it, or a pending one; None, without any
+        effect, if the request takes the regular path. `client` is the client's address, for the log.
 
-        Nothing has happened then. What a tool leaves in context variables is gone behind its call, as it is
-        behind a request of the long way, which has a task of its own.
+        Context variables that a tool sets are reset after its call, as on the regular path, where each
+        request has a task of its own.
         """
         if self._app.stopping:
             return None
@@ -143,14 +142,14 @@ class HotPath:
             if not answer:
                 return None
             return self.response(modern_status(answer, id), answer, headers, head.path, client)
-        if headers is not self._headers:  # another second has begun, and Date with it
+        if headers is not self._headers:  # uvicorn makes new ones each second, with another Date
             self._take_headers(headers)
         return b"%b%d%b%b" % (self._begin, len(answer) - 1, JSON, answer[:-1])
 
     def _answer_alone(
         self, head: Head, body: bytes, headers: Headers, client: Client
     ) -> bytes | PendingResponse | None:
-        """answer() by a connection that serves this request alone."""
+        """As `answer`, by a connection that serves only this request."""
         exchange = self._app.exchange(head.principal)
         try:
             answer = copy_context().run(exchange.receive_expected, body, head.method, head.name)
@@ -169,13 +168,13 @@ class HotPath:
     def _answer_in_session(
         self, head: Head, session: Session, body: bytes, headers: Headers
     ) -> bytes | PendingResponse | None:
-        """answer() in a session of the versions up to 2025-11-25, where every answer has status 200."""
+        """As `answer`, in a session (up to 2025-11-25), where every response has status 200."""
         dispatcher = session.dispatcher
         shared = self._shared_in_sessions.get(dispatcher.session.version) or self._share(session)
         if session.alone or shared.busy:
             session.alone = max(0, session.alone - 1)
             return self._answer_alone_in_session(head, session, body, headers)
-        shared.connection.in_flight = dispatcher.in_flight  # no two requests in flight have one id
+        shared.connection.in_flight = dispatcher.in_flight  # two requests in flight must not have one id
         shared.busy = True
         shared.missed = False
         try:
@@ -201,7 +200,7 @@ class HotPath:
     def _answer_alone_in_session(
         self, head: Head, session: Session, body: bytes, headers: Headers
     ) -> bytes | PendingResponse | None:
-        """answer() by a connection of the session that serves this request alone."""
+        """As `answer`, by a connection of the session that serves only this request."""
         exchange = session.exchange()
         try:
             answer = copy_context().run(exchange.receive_expected, body, b"", b"")
@@ -213,15 +212,15 @@ class HotPath:
         return self.response(200, answer, headers, head.path, None) if answer else None
 
     def _share(self, session: Session) -> SharedConnection:
-        """Return the connection that sessions of this one's version share, made now."""
+        """Create the connection that sessions of this protocol version share."""
         version = session.version
         shared = self._shared_in_sessions[version] = SharedConnection(self._app, self._loop, version)
         return shared
 
-    # --- what HTTP says of an answer ----------------------------------------------------------------------
+    # --- HTTP responses -----------------------------------------------------------------------------------
 
     def response(self, status: int, answer: bytes, headers: Headers, path: str, client: Client) -> bytes:
-        """Return an answer with what HTTP says of it, and log it as the long way does."""
+        """Return an HTTP response, and log a refusal as the regular path does."""
         body = answer.rstrip(b"\n")
         if status != 200:
             if status >= 400:
@@ -238,7 +237,7 @@ class HotPath:
     def _failed(
         self, error: BaseException, headers: Headers, shared: SharedConnection | None = None
     ) -> bytes:
-        """fastrpc itself has failed, perhaps behind the call: say what the long way says, and do no more."""
+        """fastrpc itself has failed, perhaps after the call: respond as the regular path does."""
         from fastrpc import tracebacks
 
         tracebacks.report("POST /mcp failed inside fastrpc", error)
@@ -249,7 +248,7 @@ class HotPath:
 
 
 def response(status: int, body: bytes, headers: Headers, *, close: bool = False) -> bytes:
-    """Return a whole answer of HTTP with a JSON body."""
+    """Return a complete HTTP response with a JSON body."""
     from http import HTTPStatus
 
     line = b"HTTP/1.1 %d %b\r\n" % (status, HTTPStatus(status).phrase.encode())

@@ -1,10 +1,10 @@
-"""The connection class that uvicorn is given: the straight way in front, and the limits that uvicorn lacks.
+"""The connection class for uvicorn: the fast path before uvicorn's parser, and the limits that uvicorn lacks.
 
-A likely request that has come whole is answered at once (`hot_path`), or when its call has ended; what comes
-meanwhile goes behind it. All others go on to uvicorn's own class
-and the ASGI application as if this one were not there. What is broken or too large is answered once, as
-JSON-RPC, behind the answers to what came before it, and the connection ends; what is slow is closed
-(`limits`). An Upgrade is ignored, as RFC 9110 (7.8) allows.
+A request that the fast path supports is answered when it is complete (`hot_path`), or when its call has
+ended; pipelined requests wait. All others are passed to uvicorn's own class and the ASGI application. A
+broken or too large request is answered with one JSON-RPC error, after the responses to earlier requests, and
+the connection is closed; a slow connection is closed (`limits`). An Upgrade is ignored, as RFC 9110 (7.8)
+allows.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.pending_response import PendingResponse
 
 MOST_HELD = 64 * 1024
-"""A longer body that has not come whole goes the long way, piece by piece."""
+"""Bytes; a longer body that is not complete yet takes the regular path."""
 
 MOST_UNREAD = 32 * 1024 * 1024
-"""What still comes behind our last answer is read up to this, and dropped: a client that only reads when it
-has sent all would be told of a broken connection instead."""
+"""Bytes that are read and dropped after the last response: a client that reads only after it has sent
+everything would get a connection reset instead of the response."""
 
 CLOSING_SECONDS = 2.0
-"""How long that may take."""
+"""How long that may take, in seconds."""
 
 TOO_MANY = "Too many connections"
 
 SLICE_SECONDS = 0.001
-"""Requests of one packet are answered for so long before other connections have their turn."""
+"""Seconds for which pipelined requests are answered before other connections have their turn."""
 
 NEW, IDLE, HEAD, BODY, CALL, ENDING = range(6)
-"""Where a connection stands: nothing has come; between requests; in a head; in a body; behind a request that
-was begun the straight way, and has no answer yet; it only ends."""
+"""The states of a connection: nothing received; between requests; in a head; in a body; waiting for the
+`PendingResponse` of the fast path; closing."""
 
 
 class TooMuch(Exception):
-    """A request is over a limit. Raised through the parser."""
+    """A request exceeds a limit. Raised through uvicorn's parser."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -62,7 +62,7 @@ class TooMuch(Exception):
 
 
 class Outlet:
-    """The transport as uvicorn's answers see it: one that ends the connection leaves that to us."""
+    """The transport for uvicorn's responses, whose `close` first lets the client read the response."""
 
     __slots__ = ("close", "is_closing", "write")
 
@@ -81,22 +81,20 @@ class Protocol(HttpToolsProtocol):
     def __init__(self, *values: Any, **options: Any) -> None:
         super().__init__(*values, **options)
         self._phase = NEW
-        self._first = True  # no request before the one at hand
-        self.since = self.monitor.now  # when it came to this
-        self._count = 0  # bytes that have come of the head or body at hand
-        self._head_size = 0  # by what the parser has made of it
-        self._held: list[bytes] = []  # of a likely request, until its body is there
+        self._first = True  # whether the current request is the first
+        self.since = self.monitor.now  # when the state began
+        self._count = 0  # bytes received of the current head or body
+        self._head_size = 0  # as the parser counts
+        self._held: list[bytes] = []  # of a request for the fast path, until its body is complete
         self._missing = 0
-        self._rest = b""  # what has come and has to wait, requests from their beginning on
-        self._left = 0  # of a body that the parser leaves to us
+        self._rest = b""  # requests that were received and have to wait
+        self._left = 0  # bytes of a body that the parser does not read
         self._pending: PendingResponse | None = None  # of a request that the fast path has begun,
         self._pending_data = b""  # and the request's bytes
-        self._handed_over: PendingResponse | None = (
-            None  # a request that the parser reads for the application
-        )
-        self._running: RequestResponseCycle | None = None  # what the application is at, or was last
+        self._handed_over: PendingResponse | None = None  # whose request the application takes over
+        self._running: RequestResponseCycle | None = None  # of the application, or the last one
         self._refusal: TooMuch | None = None
-        self._last_word: TooMuch | None = None  # to be said behind the answers that are still to come
+        self._last_word: TooMuch | None = None  # the error to send after the pending responses
         self._hung_up = False
         self._body_deadline: Deadline | None = None  # of the body at hand, once it takes time
         self._read_deadline: Deadline | None = None  # for the client to read what we have written
@@ -112,7 +110,7 @@ class Protocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.monitor.connections.remove(self)
         self._rest = b""
-        self._outlet.close = self.transport.close  # it must not keep us alive
+        self._outlet.close = self.transport.close  # break the reference cycle
         pending = self._take_pending()
         if pending is not None:
             pending.client_gone()
@@ -121,7 +119,7 @@ class Protocol(HttpToolsProtocol):
 
     @property
     def _waits(self) -> bool:
-        """Whether an answer is still to come."""
+        """Whether a response is pending."""
         if self._phase == CALL:
             return True
         return self._running is not None and not self._running.response_complete
@@ -133,7 +131,7 @@ class Protocol(HttpToolsProtocol):
 
     @property
     def standing(self) -> int | None:
-        """How readily this connection gives way to another (`connections`); None: a request is served."""
+        """How readily it is closed for a new connection (`connections`); None while a request is served."""
         if self.transport.is_closing():
             return None
         if self._read_deadline is not None:
@@ -152,10 +150,10 @@ class Protocol(HttpToolsProtocol):
         else:
             self._feed(data)
 
-    # --- the straight way -------------------------------------------------------------------------------
+    # --- the fast path -------------------------------------------------------------------------------
 
     def _answer(self, hot: HotPath, data: bytes) -> None:
-        """Answer likely requests; what is left goes the long way."""
+        """Answer the requests that the fast path supports; the rest takes the regular path."""
         if self._missing > 0:
             self._missing -= len(data)
             self._count += len(data)
@@ -168,7 +166,7 @@ class Protocol(HttpToolsProtocol):
         while True:
             running = self._running
             if running is not None and not running.response_complete:
-                break  # it is not this request's turn
+                break  # an earlier request has no response yet
             if self.flow.write_paused:
                 self._put_off(data[begin:])
                 return
@@ -206,7 +204,7 @@ class Protocol(HttpToolsProtocol):
         self._feed(data[begin:] if begin else data)
 
     def _put_off(self, data: bytes) -> None:
-        """Have requests wait: nobody reads, or others have their turn."""
+        """Stop reading: the client does not read, or other connections have their turn."""
         self._rest = data
         self.flow.pause_reading()
 
@@ -230,7 +228,7 @@ class Protocol(HttpToolsProtocol):
         return data
 
     def _await(self, pending: PendingResponse, data: bytes) -> None:
-        """A request has pending: wait for its answer, and nothing else."""
+        """Wait for the response to a request that the fast path has begun."""
         self._pending = pending
         self._pending_data = data
         self._phase = CALL
@@ -250,7 +248,7 @@ class Protocol(HttpToolsProtocol):
         assert hot is not None
         answer = pending.answer()
         if answer is None:
-            hot.context.copy().run(self._hand_over)  # not in the call's own
+            hot.context.copy().run(self._hand_over)  # not in the context of the call
             return
         self._take_pending()
         self._phase = IDLE
@@ -264,7 +262,7 @@ class Protocol(HttpToolsProtocol):
         return pending
 
     def _hand_over(self) -> None:
-        """Have the application go on with the request that has pending."""
+        """Have the application take over the request with the pending response."""
         data = self._pending_data
         pending = self._take_pending()
         assert pending is not None
@@ -273,10 +271,10 @@ class Protocol(HttpToolsProtocol):
         self._handed_over = pending
         self._feed(data)
 
-    # --- the long way -----------------------------------------------------------------------------------
+    # --- the regular path -----------------------------------------------------------------------------------
 
     def _feed(self, data: bytes) -> None:
-        """Have uvicorn's parser read on."""
+        """Pass data to uvicorn's parser."""
         if self._phase == ENDING:
             self._skip(len(data))
             return
@@ -294,7 +292,7 @@ class Protocol(HttpToolsProtocol):
                 self._end(TooMuch(431, f"The head is longer than {self.monitor.limits.head_bytes} bytes"))
 
     def _skip(self, size: int) -> None:
-        """Drop what still comes: a client may have to send all before it sees our last answer."""
+        """Drop data: a client may have to send everything before it reads the last response."""
         self._count += size
         if self._count > MOST_UNREAD:
             self.transport.abort()
@@ -313,7 +311,7 @@ class Protocol(HttpToolsProtocol):
                 return
 
     def _ignore_upgrade(self) -> None:
-        """The parser takes an Upgrade for the end of HTTP, and leaves the body: Java's client sends one."""
+        """Go on after an Upgrade header, where the parser stops; the HTTP client of Java sends one."""
         given = dict(self.headers)
         if b"transfer-encoding" in given:
             self._give_up(400, "Upgrade: not with a body in chunks")
@@ -369,7 +367,7 @@ class Protocol(HttpToolsProtocol):
             self._give_up(429, "Too many requests on one connection")
 
     def _take_target(self) -> None:
-        """Make a target that is no path one: ASGI knows of no other, and the guard would not see its host."""
+        """Convert an absolute-form target into a path, as ASGI requires; the guard then checks its host."""
         method = self.parser.get_method().decode("ascii")
         try:
             self.url = origin_form(method, self.url, self.headers)
@@ -390,7 +388,7 @@ class Protocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
-        """As uvicorn's own, without a timer for each request."""
+        """As in uvicorn's class, without a timer for each request."""
         self.server_state.total_requests += 1
         self.since = self.monitor.now
         if self.transport.is_closing():
@@ -410,23 +408,23 @@ class Protocol(HttpToolsProtocol):
         raise self._refusal
 
     def _end(self, refusal: TooMuch) -> None:
-        """Nothing more can be read: say so, behind the answers to earlier requests."""
+        """Stop reading, and send the error after the responses to earlier requests."""
         in_body = self._phase == BODY
         self._phase = ENDING
         self.since = self.monitor.now
         self._count = 0
         if in_body and self.pipeline:
-            self.pipeline.popleft()  # the request that it is about
+            self.pipeline.popleft()  # the request that the error is for
             self._last_word = refusal
         elif in_body and (not self._waits or self.cycle.response_started):
-            self.transport.close()  # that one has its answer
+            self.transport.close()  # that request has its response
         elif self._waits and not in_body:
             self._last_word = refusal
         else:
             self._refuse(refusal.status, str(refusal))
 
     def _refuse(self, status: int, message: str) -> None:
-        """Answer in the application's place, and end."""
+        """Respond without the application, and close."""
         self._write_refusal(status, message)
         self._phase = BODY
         self._hang_up()
@@ -439,7 +437,7 @@ class Protocol(HttpToolsProtocol):
         self.transport.write(response(status, body, self.server_state.default_headers, close=True))
 
     def give_way(self) -> None:
-        """End at once, for a connection that has just come. A request that has begun to come is refused."""
+        """Close at once, in favour of a new connection. A partly received request is refused."""
         running = self._running
         begun = self._phase in (HEAD, BODY) or self._missing > 0
         if self._read_deadline is not None:
@@ -451,15 +449,15 @@ class Protocol(HttpToolsProtocol):
         self.transport.close()
 
     def _forget_running(self) -> None:
-        """Tell the application that nobody waits for its answer: uvicorn tells the last request only."""
+        """Mark the running request as disconnected: uvicorn does so for the last request only."""
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
             self._running.message_event.set()
             self.pipeline.clear()
 
     def _hang_up(self) -> None:
-        """The last answer is written. What still comes is read for a moment, or the connection would be reset
-        and the client might not see the answer.
+        """Half-close after the last response, and read for a moment: a reset could destroy the response
+        before the client has read it.
         """
         if self._phase != BODY:
             self.transport.close()
@@ -475,7 +473,7 @@ class Protocol(HttpToolsProtocol):
     def shutdown(self) -> None:
         begun = self._take_held() if self._missing > 0 else self._rest
         self._rest = b""
-        if begun:  # it has its time
+        if begun:  # calls in flight have the grace period
             self.flow.resume_reading()
             self._feed(begun)
         if self._phase == CALL:
@@ -493,9 +491,9 @@ class Protocol(HttpToolsProtocol):
             self.loop.call_soon(self._go_on)
 
     def look(self, now: float) -> None:
-        """Close the connection if it takes too long, for whatever it is at."""
+        """Close the connection if its current state has lasted too long."""
         limits = self.monitor.limits
-        early = self.monitor.every  # by when the next look comes it would be too late
+        early = self.monitor.every  # the next check would be too late
         age = now - self.since + early
         if self._read_deadline is not None:
             if self._read_deadline.ends(now, -unread_bytes(self.transport), early):
@@ -506,7 +504,7 @@ class Protocol(HttpToolsProtocol):
             if age >= CLOSING_SECONDS:
                 self.transport.close()
         elif self.flow.read_paused:
-            self.since = now  # it is we who do not read
+            self.since = now  # this side has paused reading
             self._body_deadline = None
         elif self._phase == BODY or self._missing > 0:
             if self._body_deadline is None:
@@ -528,7 +526,7 @@ class Protocol(HttpToolsProtocol):
                 self.transport.close()
 
     def _look_for_reader(self) -> None:
-        """An answer waits: is it being read?"""
+        """Set a deadline for the client to read what has been written."""
         limits = self.monitor.limits
         waiting = -unread_bytes(self.transport)
         self._read_deadline = Deadline(limits.read_seconds, limits.least_rate, self.monitor.now, waiting)

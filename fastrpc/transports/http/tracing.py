@@ -3,7 +3,7 @@
 A line is that of `transports.trace`; between the seconds and the message stand the number of the request
 (``#7``; ``#2.7`` in worker 2) and what HTTP says of it: method and path, or the status. Of a stream each
 event that is a message is a line. Headers are left out: they hold tokens and the ids of sessions. Stands in
-front of the application, so with a trace no request takes the straight way. Without ``--trace`` this module
+front of the application, so with a trace no request takes the fast path. Without ``--trace`` this module
 is not imported.
 """
 
