@@ -120,7 +120,7 @@ class NotedHotPath(HotPath):
         noted = NotedAnswers(access.buffer, super().answer, self._shared.connection, self._note_alone)
         access.answers = noted
         self.answer = noted.answer  # type: ignore[method-assign]
-        self.make_begun = lambda *values: NotedPendingResponse(access, *values)
+        self.make_pending = lambda *values: NotedPendingResponse(access, *values)
 
     def _note_alone(
         self,
@@ -262,8 +262,8 @@ class NotedExchange(Exchange):
         error = line.find(ERROR, 0, 512)
         if error < 0 or not line.startswith(RESPONSE):
             return "ok"
-        told = line[error + len(b',"error":') :].rstrip(b"\n")
-        known = any(told == text + b"}" for text in self.connection.unknown.values())
+        error_text = line[error + len(b',"error":') :].rstrip(b"\n")
+        known = any(error_text == text + b"}" for text in self.connection.unknown.values())
         return "unknown" if known else "protocol_error"
 
 

@@ -11,7 +11,7 @@ import re
 from time import monotonic
 
 from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
-from fastrpc.transports.http.guard import Refused, Unsettled
+from fastrpc.transports.http.guard import AuthenticationPending, Refused
 from fastrpc.transports.http.headers import HeaderMismatch, decoded, parameter_headers
 from fastrpc.transports.http.request import Request
 
@@ -89,7 +89,7 @@ class Head:
         return head
 
     @property
-    def is_over(self) -> bool:
+    def is_expired(self) -> bool:
         """Whether it has expired, and must be checked again."""
         return self.valid_until is not None and self.valid_until <= monotonic()
 
@@ -99,7 +99,7 @@ class Head:
         return not self.method
 
 
-class Form:
+class HeadTemplate:
     """An admitted head without the values of the `VARYING` headers: `pieces` precede each of these values,
     `rest` follows the last."""
 
@@ -135,7 +135,7 @@ def path_of(text: bytes) -> str:
     return text.split(b" ", 2)[1].decode("ascii")
 
 
-def form_of(text: bytes, head: Head) -> Form | None:
+def template_of(text: bytes, head: Head) -> HeadTemplate | None:
     """Return the template of an admitted head; None if other heads cannot be matched against it."""
     pieces = []
     names = []
@@ -147,7 +147,7 @@ def form_of(text: bytes, head: Head) -> Form | None:
     if b"content-length" not in names or (head.in_session and b"mcp-session-id" not in names):
         return None
     session_at = names.index(b"mcp-session-id") if head.in_session else -1
-    return Form(head, pieces, text[at:], names.index(b"content-length"), session_at)
+    return HeadTemplate(head, pieces, text[at:], names.index(b"content-length"), session_at)
 
 
 class Heads:
@@ -157,7 +157,7 @@ class Heads:
         self.known: dict[bytes, Head] = {}
         self._app = app
         self._bytes = 0  # of the keys of `known`
-        self._form: Form | None = None  # of the head that was admitted last
+        self._template: HeadTemplate | None = None  # of the head that was admitted last
         self._names: dict[bytes, bytes] = {}  # header names in lower case
         self._meanings: dict[Meaning, Head] = {}  # heads by their `MEANINGFUL` headers
         self._others: set[int] = set()  # hashes of heads for the regular path, whose content is not stored
@@ -166,16 +166,16 @@ class Heads:
         """Empty the cache."""
         self.known.clear()
         self._bytes = 0
-        self._form = None
+        self._template = None
         self._meanings.clear()
         self._others.clear()
 
-    def meet(self, text: bytes) -> Head | None:
+    def add(self, text: bytes) -> Head | None:
         """Check a head, and cache the result; None if it takes the regular path."""
-        head = self._like_the_last(text)
+        head = self._match_template(text)
         try:
-            head = head or self._judge(text)
-        except Unsettled:  # the regular path authenticates the token, for the next request too
+            head = head or self._check(text)
+        except AuthenticationPending:  # the regular path authenticates the token, for the next request too
             return None
         if head is None:
             if len(self._others) >= OTHERS_KEPT:
@@ -189,23 +189,23 @@ class Heads:
         self.known[text] = head
         return head
 
-    def _like_the_last(self, text: bytes) -> Head | None:
+    def _match_template(self, text: bytes) -> Head | None:
         """Return a head that matches the last one's template, else None."""
-        form = self._form
-        values = None if form is None else form.values(text)
-        if form is None or values is None or form.head.is_over:
+        template = self._template
+        values = None if template is None else template.values(text)
+        if template is None or values is None or template.head.is_expired:
             return None
-        length = values[form.length_at]
+        length = values[template.length_at]
         if not self._is_length(length):
             return None
-        session = values[form.session_at].decode("ascii") if form.head.in_session else ""
-        return form.head.of(int(length), session, form.path)
+        session = values[template.session_at].decode("ascii") if template.head.in_session else ""
+        return template.head.of(int(length), session, template.path)
 
     def _is_length(self, text: bytes) -> bool:
         """Whether a body of this length may take the fast path."""
         return LENGTH.fullmatch(text) is not None and 0 < int(text) <= min(LONGEST_BODY, self._app.max_body)
 
-    def _judge(self, text: bytes) -> Head | None:
+    def _check(self, text: bytes) -> Head | None:
         """Check a head by the rules of the regular path, and some more; None if it is not admitted.
 
         Raises AuthenticationPending for a token that is not known, or not at this time.
@@ -227,8 +227,8 @@ class Heads:
             given[b"mcp-session-id"] = b""
         meaning = tuple([pair for pair in given.items() if pair[0] in MEANINGFUL])
         known = self._meanings.get(meaning)
-        if known is None or known.is_over:
-            known = self._let_in(meaning)
+        if known is None or known.is_expired:
+            known = self._admit(meaning)
             if known is None:
                 return None
             if len(self._meanings) >= MEANINGS_KEPT:
@@ -236,7 +236,7 @@ class Heads:
             self._meanings[meaning] = known
         if known.in_session and not session:
             return None
-        self._form = form_of(text, known)
+        self._template = template_of(text, known)
         named = session.decode("ascii") if known.in_session and session else ""
         return known.of(int(length), named, path_of(text))
 
@@ -270,7 +270,7 @@ class Heads:
             given[known] = value.lstrip(b" \t")
         return given if len(given) == count else None
 
-    def _let_in(self, meaning: Meaning) -> Head | None:
+    def _admit(self, meaning: Meaning) -> Head | None:
         given = dict(meaning)
         version = given.get(b"mcp-protocol-version")
         method = given.get(b"mcp-method", b"")
@@ -296,5 +296,5 @@ class Heads:
         try:
             admission = guard.admit(request.headers)
         except Refused:
-            raise Unsettled from None
+            raise AuthenticationPending from None
         return Head(method, name.encode(), admission.principal, admission.until)

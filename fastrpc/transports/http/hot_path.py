@@ -57,7 +57,7 @@ class HotPath:
 
     def __init__(self, app: HttpApp, loop: AbstractEventLoop) -> None:
         self.context = copy_context()
-        self.make_begun: Callable[..., PendingResponse] = PendingResponse
+        self.make_pending: Callable[..., PendingResponse] = PendingResponse
         self._app = app
         self._loop = loop
         self._shared = SharedConnection(app, loop, None)
@@ -74,10 +74,10 @@ class HotPath:
             return None
         head = self._known.get(text)
         if head is None:
-            return self._heads.meet(text)
-        if head.valid_until is not None and head.is_over:
+            return self._heads.add(text)
+        if head.valid_until is not None and head.is_expired:
             del self._known[text]
-            return self._heads.meet(text)
+            return self._heads.add(text)
         return head
 
     def _take_plans(self) -> bool:
@@ -126,7 +126,7 @@ class HotPath:
         try:
             mine = copy_context().run(shared.connection.receive_named, body, head.method, head.name)
         except FAILURES as error:
-            return self._failed(error, headers, shared)
+            return self._internal_error(error, headers, shared)
         finally:
             shared.busy = False
         if not mine or shared.missed:
@@ -154,9 +154,9 @@ class HotPath:
         try:
             answer = copy_context().run(exchange.receive_expected, body, head.method, head.name)
         except FAILURES as error:
-            return self._failed(error, headers)
+            return self._internal_error(error, headers)
         if answer is None:
-            return self.make_begun(self._app, exchange, None, head.path, self._loop)
+            return self.make_pending(self._app, exchange, None, head.path, self._loop)
         status = 200
         if len(answer) > SHORT or ERROR in answer:
             status = modern_status(answer, exchange.connection.message.id or b"null")
@@ -180,7 +180,7 @@ class HotPath:
         try:
             mine = copy_context().run(shared.connection.receive_in_session, body)
         except FAILURES as error:
-            return self._failed(error, headers, shared)
+            return self._internal_error(error, headers, shared)
         finally:
             shared.busy = False
         if not mine:
@@ -205,9 +205,9 @@ class HotPath:
         try:
             answer = copy_context().run(exchange.receive_expected, body, b"", b"")
         except FAILURES as error:
-            return self._failed(error, headers)
+            return self._internal_error(error, headers)
         if answer is None:
-            return self.make_begun(self._app, exchange, session, head.path, self._loop)
+            return self.make_pending(self._app, exchange, session, head.path, self._loop)
         session.put_back(exchange)
         return self.response(200, answer, headers, head.path, None) if answer else None
 
@@ -234,7 +234,7 @@ class HotPath:
         self._headers = headers
         self._begin = OK + _lines_of(headers) + b"content-length: "
 
-    def _failed(
+    def _internal_error(
         self, error: BaseException, headers: Headers, shared: SharedConnection | None = None
     ) -> bytes:
         """fastrpc itself has failed, perhaps after the call: respond as the regular path does."""

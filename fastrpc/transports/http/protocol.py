@@ -53,7 +53,7 @@ NEW, IDLE, HEAD, BODY, CALL, ENDING = range(6)
 `PendingResponse` of the fast path; closing."""
 
 
-class TooMuch(Exception):
+class LimitExceeded(Exception):
     """A request exceeds a limit. Raised through uvicorn's parser."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -61,7 +61,7 @@ class TooMuch(Exception):
         self.status = status
 
 
-class Outlet:
+class ResponseTransport:
     """The transport for uvicorn's responses, whose `close` first lets the client read the response."""
 
     __slots__ = ("close", "is_closing", "write")
@@ -93,15 +93,15 @@ class Protocol(HttpToolsProtocol):
         self._pending_data = b""  # and the request's bytes
         self._handed_over: PendingResponse | None = None  # whose request the application takes over
         self._running: RequestResponseCycle | None = None  # of the application, or the last one
-        self._refusal: TooMuch | None = None
-        self._last_word: TooMuch | None = None  # the error to send after the pending responses
+        self._refusal: LimitExceeded | None = None
+        self._final_refusal: LimitExceeded | None = None  # the error to send after the pending responses
         self._hung_up = False
         self._body_deadline: Deadline | None = None  # of the body at hand, once it takes time
         self._read_deadline: Deadline | None = None  # for the client to read what we have written
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._outlet: Any = Outlet(transport, self._hang_up)
+        self._response_transport: Any = ResponseTransport(transport, self._hang_up)
         self.address = connections.address_of(self.client)
         self.since = self.monitor.now
         if not self.monitor.connections.add(self):
@@ -110,7 +110,7 @@ class Protocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.monitor.connections.remove(self)
         self._rest = b""
-        self._outlet.close = self.transport.close  # break the reference cycle
+        self._response_transport.close = self.transport.close  # break the reference cycle
         pending = self._take_pending()
         if pending is not None:
             pending.client_gone()
@@ -283,13 +283,15 @@ class Protocol(HttpToolsProtocol):
         in_head = self._phase == HEAD
         try:
             self._parse(data)
-        except (HttpParserError, TooMuch):
-            self._end(self._refusal or TooMuch(400, "Broken HTTP"))
+        except (HttpParserError, LimitExceeded):
+            self._end(self._refusal or LimitExceeded(400, "Broken HTTP"))
             return
         if in_head and self._phase == HEAD:
             self._count += len(data)
             if self._count > self.monitor.limits.head_bytes:
-                self._end(TooMuch(431, f"The head is longer than {self.monitor.limits.head_bytes} bytes"))
+                self._end(
+                    LimitExceeded(431, f"The head is longer than {self.monitor.limits.head_bytes} bytes")
+                )
 
     def _skip(self, size: int) -> None:
         """Drop data: a client may have to send everything before it reads the last response."""
@@ -358,7 +360,7 @@ class Protocol(HttpToolsProtocol):
             self.scope[PENDING_KEY] = self._handed_over  # type: ignore[literal-required]
             self._handed_over = None
         super().on_headers_complete()
-        self.cycle.transport = self._outlet
+        self.cycle.transport = self._response_transport
         self._phase = BODY
         self.since = self.monitor.now
         self._count = 0
@@ -398,16 +400,16 @@ class Protocol(HttpToolsProtocol):
             return
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
-        elif self._last_word is not None:
-            self._refuse(self._last_word.status, str(self._last_word))
+        elif self._final_refusal is not None:
+            self._refuse(self._final_refusal.status, str(self._final_refusal))
 
     # --- ends -------------------------------------------------------------------------------------------
 
     def _give_up(self, status: int, message: str) -> None:
-        self._refusal = TooMuch(status, message)
+        self._refusal = LimitExceeded(status, message)
         raise self._refusal
 
-    def _end(self, refusal: TooMuch) -> None:
+    def _end(self, refusal: LimitExceeded) -> None:
         """Stop reading, and send the error after the responses to earlier requests."""
         in_body = self._phase == BODY
         self._phase = ENDING
@@ -415,11 +417,11 @@ class Protocol(HttpToolsProtocol):
         self._count = 0
         if in_body and self.pipeline:
             self.pipeline.popleft()  # the request that the error is for
-            self._last_word = refusal
+            self._final_refusal = refusal
         elif in_body and (not self._waits or self.cycle.response_started):
             self.transport.close()  # that request has its response
         elif self._waits and not in_body:
-            self._last_word = refusal
+            self._final_refusal = refusal
         else:
             self._refuse(refusal.status, str(refusal))
 
@@ -510,7 +512,7 @@ class Protocol(HttpToolsProtocol):
             if self._body_deadline is None:
                 self._body_deadline = Deadline(limits.body_seconds, limits.least_rate, self.since)
             if self._body_deadline.ends(now, self._count, early):
-                self._end(TooMuch(408, "The body comes too slowly"))
+                self._end(LimitExceeded(408, "The body comes too slowly"))
         elif self._waits:
             if self._phase != HEAD:
                 self.since = now
@@ -521,7 +523,7 @@ class Protocol(HttpToolsProtocol):
                 self.transport.close()
         elif age >= limits.head_seconds:
             if self._phase == HEAD:
-                self._end(TooMuch(408, "The head comes too slowly"))
+                self._end(LimitExceeded(408, "The head comes too slowly"))
             else:
                 self.transport.close()
 
