@@ -1,9 +1,9 @@
 """Access control over HTTP: hosts, origins and tokens, checked before a byte of a body is read.
 
 Browsers let any page send requests to addresses on the user's own machine. Therefore Host must be one of
-this server's names (DNS rebinding), Origin must be allowed, and a request that `Sec-Fetch-Site` marks as
-cross-site is refused even without an Origin. Pure functions of a request's head, except tokens, which the
-guard's `Authenticator` checks (`auth`).
+this server's names (DNS rebinding), Origin must be allowed, and a request with `Sec-Fetch-Site` of another
+origin is refused even without an Origin. Pure functions of a request's head, except tokens, which the guard's
+`Authenticator` checks (`auth`).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from fastrpc.errors import FAILURES, InternalError
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.heads import LIST, Heads
 from fastrpc.transports.http.pending_response import PendingResponse
-from fastrpc.transports.http.request import error_line, modern_status
+from fastrpc.transports.http.request import error_line, stateless_status
 from fastrpc.transports.http.shared import SharedConnection
 
 TYPE_CHECKING = False
@@ -141,7 +141,7 @@ class HotPath:
             id, shared.id = shared.id, None
             if not answer:
                 return None
-            return self.response(modern_status(answer, id), answer, headers, head.path, client)
+            return self.response(stateless_status(answer, id), answer, headers, head.path, client)
         if headers is not self._headers:  # uvicorn makes new ones each second, with another Date
             self._take_headers(headers)
         return b"%b%d%b%b" % (self._begin, len(answer) - 1, JSON, answer[:-1])
@@ -159,7 +159,7 @@ class HotPath:
             return self.make_pending(self._app, exchange, None, head.path, self._loop)
         status = 200
         if len(answer) > SHORT or ERROR in answer:
-            status = modern_status(answer, exchange.connection.message.id or b"null")
+            status = stateless_status(answer, exchange.connection.message.id or b"null")
         self._app.put_back(exchange)
         return self.response(status, answer, headers, head.path, client) if answer else None
 

@@ -8,7 +8,7 @@ in its current state. Costs one object a request that waits.
 from __future__ import annotations
 
 from fastrpc.transports.http.exchange import ANSWER, STOPPED
-from fastrpc.transports.http.request import modern_status
+from fastrpc.transports.http.request import stateless_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class PendingResponse:
     @property
     def waits(self) -> bool:
         """Whether the call is in flight and has sent no message yet."""
-        return self._exchange.owes and self._exchange.peek() is None
+        return self._exchange.in_flight and self._exchange.peek() is None
 
     @property
     def seconds(self) -> float:
@@ -70,7 +70,7 @@ class PendingResponse:
             return 200, line
         self._app.running.discard(exchange)
         self._app.put_back(exchange)
-        return 503 if kind == STOPPED else modern_status(line, self._id), line
+        return 503 if kind == STOPPED else stateless_status(line, self._id), line
 
     def client_gone(self) -> None:
         """The client has disconnected. In a session the call goes on: the client may resume its stream."""
@@ -86,6 +86,6 @@ class PendingResponse:
         request.body_is_read()
         app, session, exchange = self._app, self._session, self._exchange
         if session is None:
-            await app.say_modern(request, exchange, self._id, self.seconds)
+            await app.send_stateless(request, exchange, self._id, self.seconds)
         else:
-            await app.say_in_session(request, session, exchange, self.seconds)
+            await app.send_in_session(request, session, exchange, self.seconds)

@@ -81,7 +81,7 @@ class SseEndpoint:
     async def _send(self, request: Request, session: SseSession) -> None:
         exchange = session.exchange
         while not request.gone:
-            if exchange.overflown:
+            if exchange.overflowed:
                 raise Stalled
             item = exchange.next()
             if item is not None:
@@ -96,7 +96,7 @@ class SseEndpoint:
     def _session_of(self, request: Request, id: str) -> SseSession:
         """Return a session of this caller. Raises Refused; another's is unknown to them."""
         session = self._sessions.get(id)
-        if session is None or session.principal != request.principal or session.exchange.overflown:
+        if session is None or session.principal != request.principal or session.exchange.overflowed:
             raise Refused(404, "session_id: there is no such session", code=-32001)
         return session
 
