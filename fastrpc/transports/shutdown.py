@@ -213,16 +213,16 @@ def _connections_of(server: Any, trace: Trace | None) -> Connections:
 
 
 class Signals:
-    """Has the signals that mean the end begin it, within `with`: in the running loop, on the main thread.
+    """Handles the signals that begin the shutdown, within `with`: in the running loop, on the main thread.
 
-    The second one hurries it, and the third is the system's own way. With `led` another process says when it
-    is enough: signals then begin the end and do no more. One to the whole group, as terminals and systemd
-    send them, comes here and there, and is one signal.
+    The second signal hurries it, and the third has the system's default action. With `supervised` the parent
+    process hurries it, and further signals are ignored: a signal to the whole process group, as terminals and
+    systemd send it, reaches parent and child, and counts once.
     """
 
-    def __init__(self, shutdown: Shutdown, *, led: bool = False) -> None:
+    def __init__(self, shutdown: Shutdown, *, supervised: bool = False) -> None:
         self._shutdown = shutdown
-        self._led = led
+        self._supervised = supervised
         self._handled: list[signal.Signals] = []
 
     def __enter__(self) -> Signals:
@@ -230,7 +230,7 @@ class Signals:
 
         self._loop: AbstractEventLoop = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():
-            self._handled = heeded()
+            self._handled = ending_signals()
             forks.in_child(let_go)
         for number in self._handled:
             self._loop.add_signal_handler(number, self._take)
@@ -241,7 +241,7 @@ class Signals:
         self._release()
 
     def _take(self) -> None:
-        if self._shutdown.begun and not self._led:
+        if self._shutdown.begun and not self._supervised:
             self._shutdown.hurry()
             self._release()
         self._shutdown.begin()
@@ -252,8 +252,8 @@ class Signals:
             self._loop.remove_signal_handler(number)
 
 
-def heeded() -> list[signal.Signals]:
-    """Return the signals that mean the end of this process."""
+def ending_signals() -> list[signal.Signals]:
+    """Return the signals that end this process."""
     return [
         number
         for number in ENDING_SIGNALS
@@ -262,13 +262,12 @@ def heeded() -> list[signal.Signals]:
 
 
 def may_be_interrupted() -> bool:
-    """Whether a KeyboardInterrupt that is raised now may be that of a signal: nobody else takes SIGINT."""
+    """Whether a KeyboardInterrupt raised now may come from SIGINT: no other handler is installed."""
     return signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def let_go() -> None:
-    """Take signals as a new program does, in a child process: those that come here are no longer the
-    server's."""
+    """Restore the default signal handlers, in a forked child: its signals are not the server's."""
     signal.set_wakeup_fd(-1)
     for number in ENDING_SIGNALS:
         if signal.getsignal(number) not in (signal.SIG_DFL, signal.SIG_IGN):

@@ -1,4 +1,4 @@
-"""One process that serves over HTTP, by itself or as one of several workers, until a signal comes.
+"""One process that serves over HTTP, alone or as one of several workers, until a signal ends it.
 
 Runs the event loop, and the server on the sockets that it is given, behind a trace and, in a worker, the
 `session_router`. The shutdown is that of all transports (`fastrpc.transports.shutdown`). Listening, and
@@ -46,9 +46,9 @@ def serve(
     on_ready: Callable[[], object],
     group: WorkerGroup | None = None,
 ) -> Any:
-    """Serve in this process until a signal comes; return the runtime. `server` is a `fastrpc.Server`.
+    """Serve in this process until a signal ends it; return the runtime. `server` is a `fastrpc.Server`.
 
-    Raises UsageError for one that several processes must not serve.
+    Raises UsageError for a server that several processes must not serve.
     """
     if group is not None:
         _check_shareable(server)
@@ -120,19 +120,18 @@ async def _serve(
 async def serve_transport(
     http: Transport, runtime: Any, drain_seconds: float, group: WorkerGroup | None = None
 ) -> None:
-    """Serve by an `HttpServer` in this loop, until a signal comes or the process that looks after the `group`
-    says so."""
+    """Serve by an `HttpServer` in this loop, until a signal or the parent process of the `group` ends it."""
     shutdown = Shutdown(drain_seconds)
     running = asyncio.get_running_loop()
     if group is not None:
         running.add_reader(group.channel, _on_parent, running, shutdown, group.channel)
     connections = Connections(lambda: runtime.server.connect().connection)
-    with Signals(shutdown, led=group is not None):
+    with Signals(shutdown, supervised=group is not None):
         await ending.serve(http, connections, shutdown, runtime, owns_loop=True)
 
 
 def _traced(front: Any, settings: Settings, group: WorkerGroup | None) -> Any:
-    """Return what stands in front of the application: a trace, if there is to be one."""
+    """Return the application, behind a trace if the settings ask for one."""
     if settings.trace is None:
         return front
     from fastrpc.transports.http.tracing import Traced
@@ -141,16 +140,15 @@ def _traced(front: Any, settings: Settings, group: WorkerGroup | None) -> Any:
 
 
 def receive_byte(channel: socket.socket) -> bytes:
-    """Return a byte that was sent through a channel, b"" at its end."""
+    """Return a byte from the socket, b"" at its end."""
     try:
         return channel.recv(1)
-    except ConnectionError:  # the other end was closed before all was read there
+    except ConnectionError:  # the other end was closed with unread data
         return b""
 
 
 def _on_parent(loop: asyncio.AbstractEventLoop, shutdown: Shutdown, channel: socket.socket) -> None:
-    """The process that looks after this worker says that the grace time is over, or has died: then nobody
-    would end this one any more."""
+    """The parent process has sent a byte, to hurry the shutdown, or has died, which begins it."""
     if receive_byte(channel):
         shutdown.hurry()
     else:

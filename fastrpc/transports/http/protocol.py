@@ -130,7 +130,7 @@ class Protocol(HttpToolsProtocol):
         return self._phase in (IDLE, CALL) or (self._phase != NEW and not self._first)
 
     @property
-    def standing(self) -> int | None:
+    def eviction_class(self) -> int | None:
         """How readily it is closed for a new connection (`connections`); None while a request is served."""
         if self.transport.is_closing():
             return None
@@ -438,7 +438,7 @@ class Protocol(HttpToolsProtocol):
         body = error_line(InvalidRequest(message))
         self.transport.write(response(status, body, self.server_state.default_headers, close=True))
 
-    def give_way(self) -> None:
+    def evict(self) -> None:
         """Close at once, in favour of a new connection. A partly received request is refused."""
         running = self._running
         begun = self._phase in (HEAD, BODY) or self._missing > 0
@@ -484,7 +484,7 @@ class Protocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._look_for_reader()
+        self._expect_reading()
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -492,7 +492,7 @@ class Protocol(HttpToolsProtocol):
         if self._rest:
             self.loop.call_soon(self._go_on)
 
-    def look(self, now: float) -> None:
+    def check_limits(self, now: float) -> None:
         """Close the connection if its current state has lasted too long."""
         limits = self.monitor.limits
         early = self.monitor.every  # the next check would be too late
@@ -501,7 +501,7 @@ class Protocol(HttpToolsProtocol):
             if self._read_deadline.ends(now, -unread_bytes(self.transport), early):
                 self.transport.abort()
         elif self.transport.is_closing():
-            self._look_for_reader()
+            self._expect_reading()
         elif self._hung_up:
             if age >= CLOSING_SECONDS:
                 self.transport.close()
@@ -527,7 +527,7 @@ class Protocol(HttpToolsProtocol):
             else:
                 self.transport.close()
 
-    def _look_for_reader(self) -> None:
+    def _expect_reading(self) -> None:
         """Set a deadline for the client to read what has been written."""
         limits = self.monitor.limits
         waiting = -unread_bytes(self.transport)
