@@ -4,7 +4,7 @@ It lives in a process of its own (`worker`), below a reaper: with the server it 
 server goes. This side starts it, hands requests on and bounds them; it imports no playwright. At most four
 pages at a time; more wait. The first use takes about a second, a warm one what the page takes. A browser
 that has died is started anew by the next use. Calls that may reach everything and calls that may not
-(`_reach`) have browsers of their own: the latter goes through a checking proxy, and keeps its sandbox.
+(`_reach`) have browsers of their own: the latter goes through an egress proxy, and keeps its sandbox.
 """
 
 from __future__ import annotations
