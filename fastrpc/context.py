@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeForm, Unpack
 
-    from fastrpc.client_requests.base import Question
+    from fastrpc.client_requests.base import InputRequest
     from fastrpc.client_requests.elicitation import ElicitResult
     from fastrpc.client_requests.sampling import Said, Sample
     from fastrpc.content import Contents
@@ -221,18 +221,18 @@ class Context(CallContext):
 
         return await self._ask_one(Roots(), key)
 
-    async def ask(self, **questions: Question[Any]) -> dict[str, Any]:
-        """Ask several questions at once, by key: `Form`, `Visit`, `Sampling`, `Roots` of
+    async def ask(self, **input_requests: InputRequest[Any]) -> dict[str, Any]:
+        """Send several input requests at once, by key: `Form`, `Visit`, `Sampling`, `Roots` of
         `fastrpc.client_requests`.
 
-        Returns what each one's own call would, by key; None for one that the client cannot be asked. Raises
-        ToolError where it can be asked none of them.
+        Returns the answers by key; None for a request that the client does not support. Raises ToolError if
+        it supports none of them.
         """
-        return await self._reach().ask(questions)
+        return await self._reach().ask(input_requests)
 
-    async def _ask_one(self, question: Question[Value], key: str | None) -> Value:
+    async def _ask_one(self, input_request: InputRequest[Value], key: str | None) -> Value:
         key = key or ""
-        answer: Value = (await self._reach().ask({key: question}))[key]
+        answer: Value = (await self._reach().ask({key: input_request}))[key]
         return answer
 
     def once(self, key: str, function: Callable[[], Value]) -> Value:

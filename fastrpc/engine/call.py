@@ -33,31 +33,30 @@ if TYPE_CHECKING:
 
 
 class InputRequired(BaseException):
-    """The handler cannot go on before its client has answered (MCP 2026-07-28: InputRequiredResult).
+    """The handler cannot continue before its client has answered (MCP 2026-07-28: InputRequiredResult).
 
-    Raised through the handler's code, which runs again from its start with the answers at hand; no
-    Exception, so that a handler that catches those lets it through. `questions` are the input requests by
-    key.
+    Raised through the handler's code, which runs again from its start with the answers; a BaseException, so
+    that ``except Exception`` does not catch it. `input_requests` are the input requests by key.
     """
 
-    def __init__(self, questions: dict[str, dict[str, Any]]) -> None:
-        super().__init__(f"waiting for {', '.join(questions)}")
-        self.questions = questions
+    def __init__(self, input_requests: dict[str, dict[str, Any]]) -> None:
+        super().__init__(f"waiting for {', '.join(input_requests)}")
+        self.input_requests = input_requests
 
 
-def questions_of(error: BaseException) -> dict[str, dict[str, Any]] | None:
-    """Return the questions that an error stands for, those of a TaskGroup together; None: a failure."""
+def input_requests_of(error: BaseException) -> dict[str, dict[str, Any]] | None:
+    """Return the input requests that an exception carries, those of a TaskGroup together; None: a failure."""
     if isinstance(error, InputRequired):
-        return error.questions
+        return error.input_requests
     members = getattr(error, "exceptions", None)  # of a BaseExceptionGroup, which 3.10 does not have
     if isinstance(error, Exception) or not members:
         return None
     found: dict[str, dict[str, Any]] = {}
     for member in members:
-        questions = questions_of(member)
-        if questions is None:
+        input_requests = input_requests_of(member)
+        if input_requests is None:
             return None
-        found.update(questions)
+        found.update(input_requests)
     return found
 
 
@@ -330,7 +329,7 @@ def outcome_of(error: BaseException) -> str:
     """Return what the record of a call says that has failed with an error."""
     if isinstance(error, FastrpcError):
         return error.outcome
-    return "tool_error" if questions_of(error) is None else "input_required"
+    return "tool_error" if input_requests_of(error) is None else "input_required"
 
 
 def outcome_of_value(value: Any) -> str:

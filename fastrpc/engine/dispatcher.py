@@ -10,7 +10,7 @@ from __future__ import annotations
 from fastrpc import forks
 from fastrpc._core.encode import TEXT_FORM
 from fastrpc._core.recorder import ticks
-from fastrpc.engine.call import Call, outcome_of, own_fault, questions_of
+from fastrpc.engine.call import Call, input_requests_of, outcome_of, own_fault
 from fastrpc.engine.known_answers import remember_unknown
 from fastrpc.engine.messages import key_of
 from fastrpc.engine.outbound import OutboundMessages
@@ -505,9 +505,9 @@ class Dispatcher(OutboundMessages):
         request.outcome = request.outcome or outcome_of(error)
         if isinstance(error, ProtocolError):
             raise error
-        questions = questions_of(error)
-        if questions is not None:
-            return self.runtime.features.input_required(request, questions)
+        input_requests = input_requests_of(error)
+        if input_requests is not None:
+            return self.runtime.features.input_required(request, input_requests)
         result: bytes = plan.encoder.failure(request, plan.tool, error)
         return result
 

@@ -183,9 +183,9 @@ class RequestChannel:
         """Send a log message, if the client wants to hear of its level."""
         self._features.log(self, level, data, logger)
 
-    def ask(self, questions: dict[str, Any]) -> Awaitable[dict[str, Any]]:
+    def ask(self, input_requests: dict[str, Any]) -> Awaitable[dict[str, Any]]:
         """Ask the client; return what it answers, by key. See `fastrpc.client_requests`."""
-        return self._features.ask(self, questions)
+        return self._features.ask(self, input_requests)
 
     def once(self, key: str, function: Callable[[], Any]) -> Any:
         """Call `function` the first time that the call comes here; see `Context.once`."""

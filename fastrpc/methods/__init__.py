@@ -89,11 +89,11 @@ def log(channel: RequestChannel, level: str, data: Any, logger: str | None) -> N
     logging.log(channel, level, data, logger)
 
 
-def ask(channel: RequestChannel, questions: dict[str, Any]) -> Awaitable[dict[str, Any]]:
+def ask(channel: RequestChannel, input_requests: dict[str, Any]) -> Awaitable[dict[str, Any]]:
     """Ask the client; return what it answers, by key. See `fastrpc.client_requests`."""
     from fastrpc.client_requests import pending
 
-    return pending.ask(channel, questions)
+    return pending.ask(channel, input_requests)
 
 
 def once(channel: RequestChannel, key: str, function: Callable[[], Any]) -> Any:
@@ -127,11 +127,11 @@ def take_request_state(request: Request) -> None:
     memory_of(request)
 
 
-def input_required(request: Request, questions: dict[str, dict[str, Any]]) -> bytes:
+def input_required(request: Request, input_requests: dict[str, dict[str, Any]]) -> bytes:
     """Return the result that tells the client what to answer (MCP 2026-07-28: InputRequiredResult)."""
     from fastrpc.client_requests import pending
 
-    return pending.input_required(request, questions)
+    return pending.input_required(request, input_requests)
 
 
 # --- changes ------------------------------------------------------------------------------------------------

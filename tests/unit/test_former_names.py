@@ -12,6 +12,7 @@ from fastrpc.former_names import FORMER_NAMES
 
 FORMER_MEMBERS = [
     ("fastrpc.client_requests", "Answer", "ElicitResult"),
+    ("fastrpc.client_requests", "Question", "InputRequest"),
     ("fastrpc.egress_proxy", "CheckingProxy", "EgressProxy"),
 ]
 """Classes of public modules: module, former name, name."""
