@@ -43,11 +43,11 @@ DONE = Done()
 class Context(CallContext):
     """One call of a tool, or of another handler.
 
-    `request_id` is the JSON-RPC id; `protocol_version` the version that the client speaks;
-    `client_info` what it said of itself. `cancelled` is True once the client has cancelled the call or gone
-    away: a tool that runs on a thread looks at it from time to time and returns; an async tool gets
-    asyncio.CancelledError instead. Made by hand, without a link, it says nothing to anybody: for tests that
-    call a tool's function.
+    `request_id` is the JSON-RPC id; `protocol_version` the version that the client speaks; `client_info` the
+    client's Implementation (MCP). `cancelled` is True once the client has cancelled the call or disconnected:
+    a tool that runs on a thread checks it from time to time and returns; an async tool gets
+    asyncio.CancelledError instead. A Context made by hand, without an outbound channel, sends nothing: for
+    tests that call a tool's function.
     """
 
     __slots__ = ()
@@ -57,19 +57,26 @@ class Context(CallContext):
         request_id: str | int = 0,
         protocol_version: str = "",
         client_info: dict[str, Any] | None = None,
+        outbound_channel: OutboundChannel | None = None,
+        *,
         link: OutboundChannel | None = None,
     ) -> None:
-        self.fill(request_id, protocol_version, client_info or {}, link)
+        if link is not None:
+            from warnings import warn
+
+            warn("Context: link= is called outbound_channel= now", DeprecationWarning, stacklevel=2)
+            outbound_channel = link
+        self.fill(request_id, protocol_version, client_info or {}, outbound_channel)
 
     @property
     def state(self) -> Any:
         """What the server's ``lifespan`` gave: a pool, a client, whatever calls share."""
-        return None if self._link is None else self._link.state
+        return None if self._channel is None else self._channel.state
 
     @property
     def server(self) -> Any:
         """The `Server` that the handler belongs to; None for a context that was made by hand."""
-        return None if self._link is None else self._link.server
+        return None if self._channel is None else self._channel.server
 
     @property
     def principal(self) -> str:
@@ -77,19 +84,19 @@ class Context(CallContext):
         same issuer and subject; "" over stdio, and over HTTP without authentication. A tool that keeps
         anything between calls must keep it by principal.
         """
-        return "" if self._link is None else self._link.principal
+        return "" if self._channel is None else self._channel.principal
 
     @property
     def client_capabilities(self) -> dict[str, Any]:
         """What the client says it can do (MCP: ClientCapabilities)."""
-        return {} if self._link is None else self._link.capabilities
+        return {} if self._channel is None else self._channel.capabilities
 
     # --- telling --------------------------------------------------------------------------------------
 
     @property
     def wants_progress(self) -> bool:
         """Whether the request carried a progress token (MCP, utilities: progress)."""
-        return not self.asks_no_progress and self._link is not None and self._link.token is not None
+        return not self.asks_no_progress and self._channel is not None and self._channel.token is not None
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> Done:
         """Report progress, if the client asked for it; may be called from a thread.
@@ -97,13 +104,13 @@ class Context(CallContext):
         `progress` must grow from report to report; one that does not is left out. At most 20 reports a
         second are sent, the last one always. The returned value may be awaited, and need not be.
         """
-        if not self.asks_no_progress and self._link is not None and not self.cancelled:
+        if not self.asks_no_progress and self._channel is not None and not self.cancelled:
             report: dict[str, Any] = {"progress": progress}
             if total is not None:
                 report["total"] = total
             if message is not None:
                 report["message"] = message
-            self._link.progress(report)
+            self._channel.progress(report)
         return DONE
 
     def log(self, data: object, level: LogLevel = "info", logger: str | None = None) -> Done:
@@ -112,8 +119,8 @@ class Context(CallContext):
         `data` is any JSON value, mostly a text; `level` one of debug, info, notice, warning, error,
         critical, alert, emergency. May be called from a thread. Raises ValueError for another level.
         """
-        if self._link is not None and not self.cancelled:
-            self._link.log(level, data, logger)
+        if self._channel is not None and not self.cancelled:
+            self._channel.log(level, data, logger)
         return DONE
 
     def debug(self, data: object, logger: str | None = None) -> Done:
@@ -138,8 +145,8 @@ class Context(CallContext):
 
         Does nothing where a client cannot come back: over stdio, and in the other versions.
         """
-        if self._link is not None and not self.cancelled:
-            self._link.pause()
+        if self._channel is not None and not self.cancelled:
+            self._channel.pause()
         return DONE
 
     # --- asking ---------------------------------------------------------------------------------------
@@ -242,9 +249,9 @@ class Context(CallContext):
         to the client and back, signed: it must be JSON, and no secret. A coroutine function is awaited:
         ``await ctx.once("order", place_order)``.
         """
-        if self._link is None:
+        if self._channel is None:
             return function()
-        value: Value = self._link.once(key, function)
+        value: Value = self._channel.once(key, function)
         return value
 
     def read_resource(self, uri: str) -> Awaitable[list[Contents]]:
@@ -252,6 +259,6 @@ class Context(CallContext):
         return self._reach().read_resource(uri)
 
     def _reach(self) -> OutboundChannel:
-        if self._link is None:
+        if self._channel is None:
             raise ToolError("this context was made by hand: there is no client to ask")
-        return self._link
+        return self._channel

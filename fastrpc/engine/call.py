@@ -166,7 +166,7 @@ class Call:
         """The function has returned or raised, on the thread that answers now."""
         self.say_the_last()
         self.state = ENDED
-        self.request.call = self.request.link = None  # as in end()
+        self.request.call = self.request.channel = None  # as in end()
 
     def await_decision(self, decision: Awaitable[Any]) -> None:
         """Have the guard decide, on the event loop's thread, and begin then; the call is in flight."""
@@ -290,8 +290,8 @@ class Call:
 
     def say_the_last(self) -> None:
         """Send a progress report that is held back: what is said last must arrive."""
-        if self.request.link is not None and self.state == RUNNING:
-            self.request.link.flush()
+        if self.request.channel is not None and self.state == RUNNING:
+            self.request.channel.flush()
 
     def expire(self) -> None:
         """The time limit has passed: answer now, and stop the work as far as it can be stopped."""
@@ -319,7 +319,7 @@ class Call:
             self.dispatcher.runtime.withdraw(self)
         self.state = ENDED
         # Or they would hold each other, and the arguments, until a collection.
-        self.request.call = self.request.link = None
+        self.request.call = self.request.channel = None
         if self.timer is not None:
             self.timer.cancel()
         return True

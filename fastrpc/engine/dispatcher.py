@@ -689,5 +689,5 @@ class Dispatcher(OutboundMessages):
 
 def _request_of(context: Context) -> Any:
     """Return the request of a context that has been filled in."""
-    link: Any = context._link
-    return link.request
+    channel: Any = context._channel
+    return channel.request

@@ -37,10 +37,10 @@ class Request:
         "began",
         "bound",
         "call",
+        "channel",
         "dispatcher",
         "id",
         "key",
-        "link",
         "method",
         "outcome",
         "params",
@@ -60,7 +60,7 @@ class Request:
         self.batch = batch
         self.version = ""
         self.call: Call | None = None
-        self.link: OutboundChannel | None = None
+        self.channel: OutboundChannel | None = None
         self.asking: Any = None
         self.quota: Quota | None = None
         self.outcome = ""

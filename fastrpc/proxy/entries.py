@@ -244,7 +244,7 @@ class PassedInputRequest(InputRequest["dict[str, Any]"]):
             return self._params
         return {name: value for name, value in self._params.items() if name != "elicitationId"}
 
-    def read(self, result: Any, link: Any) -> dict[str, Any]:
+    def read(self, result: Any, request: Any) -> dict[str, Any]:
         if not isinstance(result, dict):
             raise InvalidClientResult("expected an object")
         return result
