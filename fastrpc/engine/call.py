@@ -1,9 +1,9 @@
 """How a call of a handler runs: inline, as a coroutine, or on a worker thread; and how it ends.
 
-The connection has served the likely call before anything here is reached. A call ends exactly once:
-by its result, its failure, its time limit or its cancellation, whichever comes first; what comes later
-is dropped. Starting a coroutine or a thread needs the event loop, which the first such call may have
-to wait for. Who may call, and under which id, is the dispatcher's affair.
+Most calls are served by the compiled connection alone. A call ends exactly once: by its result, its failure,
+its time limit or its cancellation, whichever comes first; what comes later is dropped. Starting a coroutine
+or a thread needs the event loop, for which the first such call may have to wait. Request ids are left to the
+dispatcher.
 """
 
 from __future__ import annotations
@@ -86,10 +86,10 @@ async def contained(function: Callable[[], Any]) -> Any:
 
 
 class Call:
-    """One call of a handler: of a tool, or of what reads a resource, makes a prompt, completes a word.
+    """One call of a handler: of a tool, a resource, a prompt or a completion.
 
-    It has two ends that mostly fall together: it is over for the client when it is answered or
-    cancelled, and over for the server when its function has returned, which a thread may do later.
+    It has two ends, usually at the same time: for the client it is over when it is answered or cancelled, for
+    the server when its function has returned, which a thread may do later.
     """
 
     __slots__ = (
@@ -140,7 +140,7 @@ class Call:
         return self._info
 
     def invoke(self) -> Any:
-        """Call the function, unless the call has ended; what comes back may be a coroutine."""
+        """Call the function, unless the call has ended; the result may be a coroutine."""
         return None if self.state == ENDED else self.call_function()
 
     def call_function(self) -> Any:
@@ -164,7 +164,7 @@ class Call:
 
     def left(self) -> None:
         """The function has returned or raised, on the thread that answers now."""
-        self.say_the_last()
+        self.send_held_progress()
         self.state = ENDED
         self.request.call = self.request.channel = None  # as in end()
 
@@ -203,7 +203,7 @@ class Call:
         runtime.place(self)
 
     def start(self) -> None:
-        """Begin, on the event loop's thread; a call that ended while it waited does not."""
+        """Begin, on the event loop's thread, unless the call has ended meanwhile."""
         import asyncio
 
         if self.state == ENDED:
@@ -223,7 +223,7 @@ class Call:
             self.dispatcher.runtime.thread_pool.run(loop, self.invoke, self.thread_done)
 
     def step(self, loop: AbstractEventLoop) -> None:
-        """Begin the coroutine, now: it becomes a task of the loop where it waits."""
+        """Run the coroutine's first step now: it becomes a task of the loop if it waits."""
         from fastrpc._core.task import task_of
 
         try:
@@ -279,17 +279,17 @@ class Call:
             self.returned(result)
 
     def returned(self, result: Any) -> None:
-        self.say_the_last()
+        self.send_held_progress()
         if self.end():
             self.dispatcher.call_returned(self, result)
 
     def failed(self, error: BaseException) -> None:
-        self.say_the_last()
+        self.send_held_progress()
         if self.end():
             self.dispatcher.call_raised(self, error)
 
-    def say_the_last(self) -> None:
-        """Send a progress report that is held back: what is said last must arrive."""
+    def send_held_progress(self) -> None:
+        """Send a progress report that is held back: the last one must arrive."""
         if self.request.channel is not None and self.state == RUNNING:
             self.request.channel.flush()
 
@@ -312,13 +312,13 @@ class Call:
             self.task.cancel()
 
     def end(self) -> bool:
-        """Note the end for the client; False if the call has ended before."""
+        """Mark the end for the client; False if the call has ended before."""
         if self.state == ENDED:
             return False
         if self.state == WAITING:
             self.dispatcher.runtime.withdraw(self)
         self.state = ENDED
-        # Or they would hold each other, and the arguments, until a collection.
+        # Else a reference cycle would keep call and arguments until a garbage collection.
         self.request.call = self.request.channel = None
         if self.timer is not None:
             self.timer.cancel()
@@ -326,19 +326,19 @@ class Call:
 
 
 def outcome_of(error: BaseException) -> str:
-    """Return what the record of a call says that has failed with an error."""
+    """Return the outcome in the record of a call that has failed with an error."""
     if isinstance(error, FastrpcError):
         return error.outcome
     return "tool_error" if input_requests_of(error) is None else "input_required"
 
 
 def outcome_of_value(value: Any) -> str:
-    """Return what the record of a tool's call says that has returned a value."""
+    """Return the outcome in the record of a tool's call that has returned a value."""
     return "tool_error" if isinstance(value, ToolResult) and value.is_error else "ok"
 
 
 def complaint_of(handler: Any, error: BaseException) -> str:
-    """Return what the other side is told of a failure; log the traceback of one that is not a refusal."""
+    """Return the message for the client of a failure; log the traceback unless it is a refusal."""
     if isinstance(error, (ArgumentError, ToolError, UnencodableResult)):
         return str(error)
     from fastrpc import tracebacks
@@ -350,7 +350,7 @@ def complaint_of(handler: Any, error: BaseException) -> str:
 
 
 def own_fault(method: str, error: BaseException) -> InternalError:
-    """Return what a client is told of a failure inside fastrpc; the log has the rest."""
+    """Return the error for a failure inside fastrpc, and log the traceback."""
     from fastrpc import tracebacks
 
     tracebacks.report(f"{method} failed inside fastrpc", error)

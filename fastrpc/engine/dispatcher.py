@@ -82,7 +82,7 @@ class Dispatcher(OutboundMessages):
         """The session's batches that are still being read."""
         self.listening: dict[bytes, Any] = connection.listening
         """Requests whose answer is a stream of changes (MCP 2026-07-28: subscriptions/listen), by key."""
-        self.untold: dict[str, None] = {}
+        self.changed_lists: dict[str, None] = {}
         """Names of lists that have changed, of which the client has not been told yet."""
         self._pending: PendingRequests | None = None
         connection.dispatcher = self

@@ -1,8 +1,8 @@
-"""What all connections of one server share: its registries and the call plans made from them, lists that are
-ready to send, the worker threads, and the bound on calls in flight.
+"""What all connections of one server share: its registries and the call plans made from them, encoded lists,
+the worker threads, and the bound on calls in flight.
 
-Plans and lists are made at the first request that needs them and again after a registry has changed;
-every client that may know of a change is told of it.
+Plans and lists are made at the first request that needs them and again after a registry has changed; clients
+are notified of the change.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Runtime:
         self.guards = guards if guards is not None else []
         """Functions that decide about each call of a tool, a resource or a prompt (`Server.guard`)."""
         self.recorder: Recorder | None = None
-        """What gets a record of each call, if somebody observes them."""
+        """Receives a record of each call, if there are observers."""
         self.secret: bytes | None = None
         """The key that signs request states, made by the first (`fastrpc.client_requests.request_state`)."""
         self.mounts = mounts if mounts is not None else []
@@ -231,26 +231,26 @@ class Runtime:
 
     @property
     def has_upstreams(self) -> bool:
-        """Whether there may be servers behind this one that have to be asked what they offer."""
+        """Whether there may be upstream servers whose features have to be listed."""
         return self.upstream is not None or bool(self.mounts)
 
     def defers(self, dispatcher: Dispatcher, request: Request) -> bool:
-        """Have a request wait until the servers behind this one have said what they offer; False if it
-        need not. Raises ProtocolError."""
+        """Defer a request until the features of the upstream servers are known; False if it need not wait.
+        Raises ProtocolError."""
         if self.upstream is not None and self.upstream.defers(dispatcher, request):
             return True
         return any(server.runtime.defers(dispatcher, request) for server in self.mounts)
 
     def watch(self, uri: str) -> None:
-        """A client wants to hear when a resource changes: so do we, if it is of a server behind this one."""
+        """A client has subscribed to a resource: subscribe to it upstream too, if it is forwarded."""
         if self.upstream is not None:
             self.upstream.watch(uri)
         for server in self.mounts:
             server.runtime.watch(uri)
 
     async def leave(self) -> None:
-        """If the last connection is over: leave what was entered for its calls, and have the log tell of
-        failures that were only counted. Bounded in time."""
+        """If the last connection has closed: leave the lifespans, and log the failures that were only
+        counted. Bounded in time."""
         live = list(self._live())
         if live:
             import asyncio
@@ -264,7 +264,7 @@ class Runtime:
             diagnostics.finish()
 
     def _live(self) -> Iterator[Any]:
-        """The lifespans and upstream servers, of mounted servers too, that nobody needs any longer."""
+        """The lifespans and upstream servers, of mounted servers too, that can be left."""
         if not self.dispatchers:
             for thing in (self.lifespan, self.upstream):
                 if thing is not None and thing.live:
@@ -389,7 +389,7 @@ class Runtime:
         return known("ServerCapabilities", found, version)
 
     def server_info_of(self, version: str) -> dict[str, Any]:
-        """Return what this server says of itself, in the form of a version."""
+        """Return the `serverInfo` (MCP: Implementation), in the form of a version."""
         return known("Implementation", self.server_info, version)
 
     @property

@@ -121,9 +121,9 @@ def test_both_ways_to_a_result_agree(value: Any, form: int, version: str) -> Non
     if form in KIND_OF_FORM and not isinstance(value, KIND_OF_FORM[form]):
         return  # refused: the output schema says otherwise
     of = RESULTS.of(BY_FORM[form], value, version)  # type: ignore[arg-type]
-    likely = RESULTS._unlikely_value(value, form, version)
+    likely = RESULTS._rare_value(value, form, version)
     if version < "2025-06-18":
-        likely = RESULTS._unlikely_value(value, TEXT_FORM, version)
+        likely = RESULTS._rare_value(value, TEXT_FORM, version)
         form = TEXT_FORM
     assert of == likely
     output = Output()

@@ -231,7 +231,7 @@ class HttpApp:
         if metadata is None:
             raise self._nothing_at(request.path)
         headers = [(b"cache-control", b"max-age=3600")]
-        if request.origin is None:  # a cache must not give this answer to a page, which could not read it
+        if request.origin is None:  # a page could not read a cached response, which has no CORS headers
             headers.append((b"vary", b"Origin"))
         await request.answer(200, dumps(metadata), headers)
 
@@ -537,9 +537,9 @@ class HttpApp:
     async def send_in_session(
         self, request: Request, session: Session, exchange: Exchange, seconds: float | None = None
     ) -> None:
-        """Send what a request comes to. A client that goes away has not cancelled it: it may come back.
-
-        `seconds` is how long the client has nothing to hear at first; None: `keep_alive_seconds`.
+        """Send the messages and the response of a request in a session. A disconnect does not cancel it: the
+        client may resume the stream. `seconds` is the time until the first keep-alive comment; None:
+        `keep_alive_seconds`.
         """
         self.begin(exchange, session)
         request.watch(exchange.waiter.wake)
