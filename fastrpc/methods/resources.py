@@ -287,7 +287,7 @@ async def read_inside(channel: RequestChannel, uri: str) -> list[Contents]:
 
 
 async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: list[Any]) -> Any:
-    """Call a reader's function as for a client: on the same thread, with its guard and time limit."""
+    """Call a reader's function as for a client: inline or on a thread, with its guard and time limit."""
     import asyncio
 
     from fastrpc._core.call_info import CallInfo
