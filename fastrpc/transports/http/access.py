@@ -1,11 +1,11 @@
-"""Notes each request over HTTP for the access log, whichever way it takes: once, when it is over.
+"""Records each request over HTTP for the access log, on both paths: once, when it is over.
 
-Each class here takes the place of the one that it extends while there is an access log (`Access.attach`, and
-`HttpServer`); without one nothing of this is imported. On the fast path it costs some 0.2 µs a request.
-Lines, files and the thread that writes are `fastrpc.telemetry.access_log`'s.
+With an access log each class here replaces the one that it extends (`Access.attach`, and `HttpServer`);
+without one this is not imported. On the fast path it costs some 0.2 µs a request. Lines, files and the thread
+that writes are in `fastrpc.telemetry.access_log`.
 
-A request is noted with the method and the name of its message; where none was read, with HTTP's own method
-and path. Secrets in names are masked; what follows ``?`` or ``#`` in a URI is left out: tokens stand there.
+A record has the method and the name of the message, or the HTTP method and path if no message was read.
+Secrets in names are masked; the part of a URI after ``?`` or ``#``, which may hold tokens, is omitted.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.sessions import Session
 
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""The member of the params that names what a method calls."""
+"""The member of the params with the name of what a method calls."""
 NO_MESSAGE = b'{"jsonrpc":"2.0","id":null,"error":{"code":'
 RESPONSE, ERROR = b'{"jsonrpc":"2.0","id":', b',"error":{"code":'
 NOTED_KEY = "fastrpc.noted"
-"""Stands in the scope of a request that its connection has answered, and noted, by itself."""
+"""In the scope of a request that its connection has refused, and recorded, by itself."""
 LONGEST_NAME = 256
 
 
 class Entry:
-    """What is known of a request for its line."""
+    """The record of a request, while it is being collected."""
 
     __slots__ = (
         "began",
@@ -65,24 +65,23 @@ class Entry:
         self.method = self.name = ""
         self.id = b""
         self.is_message = False
-        """Whether a message of MCP has been read."""
+        """Whether an MCP message has been read."""
         self.status = 0
         self.outcome: str | None = None
         self.bytes_in = self.bytes_out = 0
 
 
 class Access:
-    """Where the requests of one application are noted: in `buffer`."""
+    """Records the requests of one application in `buffer`."""
 
     def __init__(self, buffer: AccessBuffer) -> None:
         self.buffer = buffer
         self.answers: Any = None
-        """The `NotedAnswers` of the fast path. What has just served a request is set behind its call,
-        since a tool may run the loop, and with it other requests: the `Entry` that an exchange has made, or
-        a connection that sessions share."""
+        """The `NotedAnswers` of the fast path. Its `served`, the `Entry` of an exchange or the connection
+        that sessions share, is set after each call: a tool may run the loop, and with it other requests."""
 
     def attach(self, app: HttpApp) -> None:
-        """Have all requests of an application noted that come to it from now on."""
+        """Record all requests to an application from now on."""
 
         def make_request(scope: Any, receive: Any, send: Any) -> Request:
             return NotedRequest(self, scope, receive, send)
@@ -112,7 +111,7 @@ class Access:
 
 
 class NotedHotPath(HotPath):
-    """Notes what is answered on the fast path."""
+    """Records the requests that the fast path answers."""
 
     def __init__(self, app: HttpApp, loop: AbstractEventLoop, access: Access) -> None:
         super().__init__(app, loop)
@@ -131,7 +130,7 @@ class NotedHotPath(HotPath):
         client: Client,
         answer: bytes | PendingResponse,
     ) -> None:
-        """Note what a connection of its own has answered, or will."""
+        """Record a request with a connection of its own, now or when its response is sent."""
         entry.began = began
         entry.client = client
         entry.principal = head.principal
@@ -159,7 +158,7 @@ class NotedHotPath(HotPath):
 
 
 class NotedPendingResponse(PendingResponse):
-    """Notes a request that was begun on the fast path when it is over."""
+    """Records a request that the fast path has begun, when it is over."""
 
     __slots__ = ("_access", "entry")
 
@@ -187,11 +186,11 @@ class NotedPendingResponse(PendingResponse):
         await PendingResponse.serve(self, request)
 
 
-# --- all ways -----------------------------------------------------------------------------------------------
+# --- both paths ---------------------------------------------------------------------------------------------
 
 
 class NotedExchange(Exchange):
-    """Finds out what has become of the request that it serves."""
+    """Determines the outcome of its request."""
 
     def __init__(self, access: Access, dispatcher: Any, loop: AbstractEventLoop) -> None:
         super().__init__(dispatcher, loop)
@@ -219,7 +218,7 @@ class NotedExchange(Exchange):
         prepare(self.connection)
 
     def _take_call(self, entry: Entry) -> None:
-        """Note what the message calls."""
+        """Store the method, id and name of the message in its entry."""
         method, name, id = call_of(self.connection)
         entry.is_message = True
         entry.method = method or ""
@@ -256,8 +255,8 @@ class NotedExchange(Exchange):
         entry.outcome = outcome
 
     def _outcome_in(self, line: bytes) -> str:
-        """Return the outcome of what was answered without one: well, or an error of the protocol."""
-        if line.startswith(b"["):  # a batch, of which the dispatcher says the rest
+        """Return the outcome by the response itself: success, or a protocol error."""
+        if line.startswith(b"["):  # a batch; the dispatcher sets other outcomes
             return "protocol_error" if NO_MESSAGE in line else "ok"
         error = line.find(ERROR, 0, 512)
         if error < 0 or not line.startswith(RESPONSE):
@@ -267,11 +266,11 @@ class NotedExchange(Exchange):
         return "unknown" if known else "protocol_error"
 
 
-# --- the application's way ----------------------------------------------------------------------------------
+# --- the regular path ---------------------------------------------------------------------------------------
 
 
 class NotedRequest(Request):
-    """A request that notes itself when it is over."""
+    """A request that records itself when it is over."""
 
     entry: Entry
 
@@ -339,7 +338,7 @@ class NotedRequest(Request):
 
 
 class NotedProtocol(Protocol):
-    """Notes what a connection refuses by itself. `access` is set on a subclass, by the server."""
+    """Records the requests that a connection refuses by itself. `access` is set on a subclass."""
 
     access: Access
 
@@ -358,11 +357,11 @@ class NotedProtocol(Protocol):
         super()._write_refusal(status, message)
 
 
-# --- what stands in a line ----------------------------------------------------------------------------------
+# --- the fields of a record ---------------------------------------------------------------------------------
 
 
 def shown(name: str) -> str:
-    """Return a name that a client has given: without what follows ``?`` or ``#``, secrets masked."""
+    """Return a name from a request, without the part after ``?`` or ``#``, and with secrets masked."""
     for separator in "?#":
         name, found, _ = name.partition(separator)
         if found:
@@ -372,7 +371,7 @@ def shown(name: str) -> str:
 
 
 def shown_id(id: bytes | None) -> bytes:
-    """Return the JSON text of an id, none for one that holds a secret."""
+    """Return the JSON text of an id, b"" if it contains a secret."""
     if id is None:
         return b""
     if not id.startswith(b'"'):
@@ -382,5 +381,5 @@ def shown_id(id: bytes | None) -> bytes:
 
 
 def encodable(text: str) -> str:
-    """Return a text that has a form in UTF-8: lone surrogates are replaced."""
+    """Return a text that UTF-8 can encode: lone surrogates are replaced."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

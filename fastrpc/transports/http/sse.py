@@ -1,7 +1,7 @@
-"""HTTP+SSE, the transport of 2024-11-05: a GET opens a stream, messages are posted to an address of its own.
+"""HTTP+SSE, the transport of 2024-11-05: a GET opens a stream, messages are posted to a URL of its own.
 
-The first event names that address, which holds an unguessable session id. All answers go out on the stream,
-and the session ends with it. A client that does not read is given up once too much waits for it.
+The first event has that URL, which contains a random session id. All responses are sent on the stream, and
+the session ends with it. A client that does not read is disconnected when too many bytes wait for it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SseSession:
         self.ended = False
 
     def end(self) -> None:
-        """What is said already still goes out; then the stream ends."""
+        """End the stream after the queued messages are sent."""
         self.exchange.interrupt(InternalError("The server has ended"))
         self.ended = True
         self.exchange.waiter.wake()
@@ -94,14 +94,14 @@ class SseEndpoint:
                 await request.more(KEEP_ALIVE)
 
     def _session_of(self, request: Request, id: str) -> SseSession:
-        """Return a session of this caller. Raises Refused; another's is unknown to them."""
+        """Return a session of this principal. Raises Refused for any other id."""
         session = self._sessions.get(id)
         if session is None or session.principal != request.principal or session.exchange.overflowed:
             raise Refused(404, "session_id: there is no such session", code=-32001)
         return session
 
     async def post(self, request: Request) -> None:
-        """Take a message; its answer goes out on the session's stream."""
+        """Handle a message; its response is sent on the session's stream."""
         from urllib.parse import parse_qs
 
         if request.method != "POST":
