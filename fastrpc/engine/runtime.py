@@ -171,9 +171,9 @@ class Runtime:
 
     def place(self, call: Call) -> None:
         """Begin a call that is admitted, or have it wait for what it needs."""
-        awaited = self.pending_lifespan(call.plan.tool)
-        if awaited is not None:
-            awaited.hold(call)
+        lifespan = self.pending_lifespan(call.plan.tool)
+        if lifespan is not None:
+            lifespan.hold(call)
             return
         limit = call.plan.tool.max_running
         if limit is not None:

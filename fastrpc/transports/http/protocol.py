@@ -168,7 +168,7 @@ class Protocol(HttpToolsProtocol):
             if running is not None and not running.response_complete:
                 break  # an earlier request has no response yet
             if self.flow.write_paused:
-                self._put_off(data[begin:])
+                self._pause_requests(data[begin:])
                 return
             end = data.find(b"\r\n\r\n", begin)
             head = hot.head(data[begin:end]) if end > 0 else None
@@ -198,13 +198,13 @@ class Protocol(HttpToolsProtocol):
             moment = monotonic()
             began = began or moment
             if moment - began > SLICE_SECONDS:
-                self._put_off(data[begin:])
+                self._pause_requests(data[begin:])
                 self.loop.call_soon(self._go_on)
                 return
         self._feed(data[begin:] if begin else data)
 
-    def _put_off(self, data: bytes) -> None:
-        """Stop reading: the client does not read, or other connections have their turn."""
+    def _pause_requests(self, data: bytes) -> None:
+        """Keep requests for later, and stop reading: the client does not read, or others have their turn."""
         self._rest = data
         self.flow.pause_reading()
 

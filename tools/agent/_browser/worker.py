@@ -244,10 +244,10 @@ class Worker:
 def _first_line(message: str) -> str:
     """Return what matters of playwright's account of a failed start."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
-    told = [
+    reasons = [
         line for line in lines if any(sign in line for sign in ("FATAL", "ERROR:", "error while loading"))
     ]
-    return (told or lines or ["no reason is known"])[0][:300]
+    return (reasons or lines or ["no reason is known"])[0][:300]
 
 
 def _sizes_below(ancestor: int) -> dict[int, int]:
