@@ -1,8 +1,8 @@
-"""What a handler may hand back besides plain values: content blocks, `Contents`, and `ToolResult`.
+"""What a handler may return besides plain values: content blocks, `Contents`, and `ToolResult`.
 
-A helper holds what an author says; `block_of` makes the block that a protocol version knows of it, or the
-nearest one. Plain classes: importing them costs nothing, and a tool that returns `str` never meets them.
-Who sends the blocks is not their affair.
+A helper holds an author's values; `block_of` makes the content block of a protocol version from it, or a
+substitute of a type that the version has. Plain classes: importing them costs nothing. Sending is left to
+`fastrpc.methods`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KINDS_OF_CONTENT = {
 
 
 class Content:
-    """A block of content. Subclasses say what it holds.
+    """A block of content. Subclasses define its type.
 
     `annotations` are hints for the client: ``audience`` (``user``, ``assistant`` or a list of both),
     ``priority`` (0 to 1) and ``last_modified`` (a datetime or a text in ISO 8601). `meta` becomes the
@@ -257,8 +257,8 @@ class Block(Content):
 class Contents:
     """One of the contents of a resource: a text, or bytes; anything else is sent as JSON text.
 
-    `mime_type`, `uri` and `meta` are what the client is told of it; the resource's own MIME type and URI
-    unless given. A function may return a list of several.
+    `mime_type`, `uri` and `meta` are sent with it; MIME type and URI are by default the resource's own. A
+    function may return a list of several.
     """
 
     __slots__ = ("content", "meta", "mime_type", "uri")
@@ -328,8 +328,8 @@ class ToolResult:
 def block_of(content: str | Content | dict[str, Any], version: str) -> dict[str, Any]:
     """Return the content block of a text, a helper, or a block of the newest version: as `version` knows it.
 
-    Members that the version does not know are left out; a type that it does not know becomes the nearest
-    that it does. Raises TypeError for anything else.
+    Members that the version does not have are left out; a type that it does not have is replaced by another.
+    Raises TypeError for anything else.
     """
     if isinstance(content, str):
         return {"type": "text", "text": content}
@@ -338,7 +338,7 @@ def block_of(content: str | Content | dict[str, Any], version: str) -> dict[str,
         raise TypeError(f"content: expected str, a content helper or a block, got {type(content).__name__}")
     kind = block["type"]
     if not knows_content(kind, version):
-        block = _NEAREST[kind](block)
+        block = _SUBSTITUTES[kind](block)
         kind = block["type"]
     if kind not in KINDS_OF_CONTENT:
         return block
@@ -360,7 +360,7 @@ def _resource_of_audio(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text_of_link(block: dict[str, Any]) -> dict[str, Any]:
-    """An embedded resource would say that the content is here, and empty."""
+    """Return a text for a link: an embedded resource would mean that the content is empty."""
     size = block.get("size")
     facts = [block.get("mimeType"), None if size is None else f"{size} bytes"]
     shown = ", ".join(fact for fact in facts if fact)
@@ -370,7 +370,7 @@ def _text_of_link(block: dict[str, Any]) -> dict[str, Any]:
     return {"type": "text", "text": "\n".join(lines), "annotations": block.get("annotations")}
 
 
-_NEAREST = {"audio": _resource_of_audio, "resource_link": _text_of_link}
+_SUBSTITUTES = {"audio": _resource_of_audio, "resource_link": _text_of_link}
 
 
 def _base64(data: bytes) -> str:

@@ -1,8 +1,7 @@
-"""What a handler is handed besides its arguments: the call it serves.
+"""The `Context` of a call, which a handler receives besides its arguments.
 
-A parameter annotated with `Context` gets one and never shows in the schema. It costs nothing to a tool
-that does not ask for it. Messages reach the client by an outbound channel
-(`fastrpc.engine.outbound_channel`).
+A parameter annotated with `Context` receives it and is not part of the schema. A tool without one pays
+nothing. Messages reach the client by an outbound channel (`fastrpc.engine.outbound_channel`).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeForm, Unpack
 
-    from fastrpc.client_requests.base import Question
+    from fastrpc.client_requests.base import InputRequest
     from fastrpc.client_requests.elicitation import ElicitResult
     from fastrpc.client_requests.sampling import Said, Sample
     from fastrpc.content import Contents
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Done:
-    """The result of something that is done already, for tools that write ``await`` before it."""
+    """The result of a method that has completed, for handlers that ``await`` it."""
 
     __slots__ = ()
 
@@ -43,11 +42,11 @@ DONE = Done()
 class Context(CallContext):
     """One call of a tool, or of another handler.
 
-    `request_id` is the JSON-RPC id; `protocol_version` the version that the client speaks;
-    `client_info` what it said of itself. `cancelled` is True once the client has cancelled the call or gone
-    away: a tool that runs on a thread looks at it from time to time and returns; an async tool gets
-    asyncio.CancelledError instead. Made by hand, without a link, it says nothing to anybody: for tests that
-    call a tool's function.
+    `request_id` is the JSON-RPC id; `protocol_version` the version that the client speaks; `client_info` the
+    client's Implementation (MCP). `cancelled` is True once the client has cancelled the call or disconnected:
+    a tool that runs on a thread checks it from time to time and returns; an async tool gets
+    asyncio.CancelledError instead. A Context made by hand, without an outbound channel, sends nothing: for
+    tests that call a tool's function.
     """
 
     __slots__ = ()
@@ -57,63 +56,71 @@ class Context(CallContext):
         request_id: str | int = 0,
         protocol_version: str = "",
         client_info: dict[str, Any] | None = None,
+        outbound_channel: OutboundChannel | None = None,
+        *,
         link: OutboundChannel | None = None,
     ) -> None:
-        self.fill(request_id, protocol_version, client_info or {}, link)
+        if link is not None:
+            from warnings import warn
+
+            warn("Context: link= is called outbound_channel= now", DeprecationWarning, stacklevel=2)
+            outbound_channel = link
+        self.fill(request_id, protocol_version, client_info or {}, outbound_channel)
 
     @property
     def state(self) -> Any:
-        """What the server's ``lifespan`` gave: a pool, a client, whatever calls share."""
-        return None if self._link is None else self._link.state
+        """The value of the server's ``lifespan``: a pool, a client, anything that calls share."""
+        return None if self._channel is None else self._channel.state
 
     @property
     def server(self) -> Any:
         """The `Server` that the handler belongs to; None for a context that was made by hand."""
-        return None if self._link is None else self._link.server
+        return None if self._channel is None else self._channel.server
 
     @property
     def principal(self) -> str:
         """The authenticated principal: the same text for all calls with the same token, or with JWTs of the
-        same issuer and subject; "" over stdio, and over HTTP without authentication. A tool that keeps
-        anything between calls must keep it by principal.
+        same issuer and subject; "" over stdio, and over HTTP without authentication. A tool that stores
+        data between calls must store it by principal.
         """
-        return "" if self._link is None else self._link.principal
+        return "" if self._channel is None else self._channel.principal
 
     @property
     def client_capabilities(self) -> dict[str, Any]:
-        """What the client says it can do (MCP: ClientCapabilities)."""
-        return {} if self._link is None else self._link.capabilities
+        """The capabilities that the client has declared (MCP: ClientCapabilities)."""
+        return {} if self._channel is None else self._channel.capabilities
 
-    # --- telling --------------------------------------------------------------------------------------
+    # --- notifications --------------------------------------------------------------------------------
 
     @property
     def wants_progress(self) -> bool:
         """Whether the request carried a progress token (MCP, utilities: progress)."""
-        return not self.asks_no_progress and self._link is not None and self._link.token is not None
+        return not self.asks_no_progress and self._channel is not None and self._channel.token is not None
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> Done:
-        """Report progress, if the client asked for it; may be called from a thread.
+        """Report progress, if the client has asked for it. Thread-safe.
 
-        `progress` must grow from report to report; one that does not is left out. At most 20 reports a
-        second are sent, the last one always. The returned value may be awaited, and need not be.
+        `progress` must increase from report to report; others are dropped. At most 20 reports a second are
+        sent, the last one always. The returned value may be awaited, and need not be. Raises TypeError and
+        ValueError for values that are not finite numbers.
         """
-        if not self.asks_no_progress and self._link is not None and not self.cancelled:
+        if not self.asks_no_progress and self._channel is not None and not self.cancelled:
             report: dict[str, Any] = {"progress": progress}
             if total is not None:
                 report["total"] = total
             if message is not None:
                 report["message"] = message
-            self._link.progress(report)
+            self._channel.progress(report)
         return DONE
 
     def log(self, data: object, level: LogLevel = "info", logger: str | None = None) -> Done:
-        """Send the client a log message, if it wants to hear of this level (MCP, utilities: logging).
+        """Send the client a log message, if it has asked for this level (MCP, utilities: logging).
 
-        `data` is any JSON value, mostly a text; `level` one of debug, info, notice, warning, error,
-        critical, alert, emergency. May be called from a thread. Raises ValueError for another level.
+        `data` is any JSON value, usually a text; `level` one of debug, info, notice, warning, error,
+        critical, alert, emergency. Thread-safe. Raises ValueError for any other level.
         """
-        if self._link is not None and not self.cancelled:
-            self._link.log(level, data, logger)
+        if self._channel is not None and not self.cancelled:
+            self._channel.log(level, data, logger)
         return DONE
 
     def debug(self, data: object, logger: str | None = None) -> Done:
@@ -133,16 +140,16 @@ class Context(CallContext):
         return self.log(data, "error", logger)
 
     def close_stream(self) -> Done:
-        """Let the client's connection go and have it come back later for the rest of this call, result
-        included: for one that takes long (MCP 2025-11-25, Streamable HTTP: polling).
+        """Close the stream of a long call; the client reconnects later for the rest, result included (MCP
+        2025-11-25, Streamable HTTP: polling).
 
-        Does nothing where a client cannot come back: over stdio, and in the other versions.
+        Does nothing if the client cannot reconnect: over stdio, and in the other versions.
         """
-        if self._link is not None and not self.cancelled:
-            self._link.pause()
+        if self._channel is not None and not self.cancelled:
+            self._channel.pause()
         return DONE
 
-    # --- asking ---------------------------------------------------------------------------------------
+    # --- requests to the client -----------------------------------------------------------------------
 
     if TYPE_CHECKING:
 
@@ -172,22 +179,22 @@ class Context(CallContext):
 
         `form` is a dataclass, msgspec Struct, TypedDict or pydantic model of plain members, a plain type
         (``str``, ``int``, ``bool``, a Literal …), a list of texts to choose from, or a JSON Schema; None asks
-        for a yes alone. Returns an `fastrpc.client_requests.ElicitResult`: `action` is accept, decline or
+        only for consent. Returns a `fastrpc.client_requests.ElicitResult`: `action` is accept, decline or
         cancel, `accepted` short for the first, `data` the form's value or None, `value` the form's value or a
-        ToolError. Raises ToolError where the client cannot be asked, DefinitionError for what is no form.
+        ToolError. Raises ToolError if the client cannot be asked, DefinitionError for an invalid form.
 
-        From 2026-07-28 on the function runs again from its start once the answer is there: what it does
-        before it asks, it does twice, unless `once` does it. `key` names the question (made from its place
-        otherwise).
+        From 2026-07-28 on the function runs again from its start once the answer has arrived: the code before
+        this call is executed twice, unless `once` calls it. `key` identifies the question (by default its
+        number).
         """
         from fastrpc.client_requests.elicitation import Form
 
         return await self._ask_one(Form(message, form), key)
 
     async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> ElicitResult[None]:
-        """Ask the person to visit a web page, for what must not pass through the client: a secret.
+        """Ask the person to visit a web page, for data that must not pass through the client: a secret.
 
-        Raises ToolError where the client cannot be asked.
+        Raises ToolError if the client cannot be asked.
         """
         from fastrpc.client_requests.elicitation import Visit
 
@@ -201,12 +208,12 @@ class Context(CallContext):
         key: str | None = None,
         **options: Unpack[SamplingOptions],
     ) -> Sample:
-        """Have the client's model go on from `messages` (MCP, client features: sampling).
+        """Have the client's model continue `messages` (MCP, client features: sampling).
 
         `messages` is a text or a list of messages; the other members of the request may be given by their
         names in snake case (`system_prompt`, `temperature`, `tools`, `tool_choice` …). Returns an
         `fastrpc.client_requests.Sample` with `text`, `content`, `model` and `stop_reason`. Raises TypeError
-        for an option that there is not, ToolError where the client cannot be asked.
+        for an unknown option, ToolError if the client cannot be asked.
         """
         from fastrpc.client_requests.sampling import Sampling
 
@@ -215,43 +222,43 @@ class Context(CallContext):
     async def roots(self, *, key: str | None = None) -> list[Root]:
         """Return the folders that the client works in, a list of ``{"uri", "name"}`` (MCP: roots).
 
-        Raises ToolError where the client cannot be asked.
+        Raises ToolError if the client cannot be asked.
         """
         from fastrpc.client_requests.roots import Roots
 
         return await self._ask_one(Roots(), key)
 
-    async def ask(self, **questions: Question[Any]) -> dict[str, Any]:
-        """Ask several questions at once, by key: `Form`, `Visit`, `Sampling`, `Roots` of
+    async def ask(self, **input_requests: InputRequest[Any]) -> dict[str, Any]:
+        """Send several input requests at once, by key: `Form`, `Visit`, `Sampling`, `Roots` of
         `fastrpc.client_requests`.
 
-        Returns what each one's own call would, by key; None for one that the client cannot be asked. Raises
-        ToolError where it can be asked none of them.
+        Returns the answers by key; None for a request that the client does not support. Raises ToolError if
+        it supports none of them.
         """
-        return await self._reach().ask(questions)
+        return await self._reach().ask(input_requests)
 
-    async def _ask_one(self, question: Question[Value], key: str | None) -> Value:
+    async def _ask_one(self, input_request: InputRequest[Value], key: str | None) -> Value:
         key = key or ""
-        answer: Value = (await self._reach().ask({key: question}))[key]
+        answer: Value = (await self._reach().ask({key: input_request}))[key]
         return answer
 
     def once(self, key: str, function: Callable[[], Value]) -> Value:
-        """Call `function` and return its value; when the call runs again, return that value only.
+        """Call `function` and return its value; when the handler runs again, return the stored value.
 
-        For what must happen once although an answer makes the handler run again (`elicit`). The value goes
-        to the client and back, signed: it must be JSON, and no secret. A coroutine function is awaited:
-        ``await ctx.once("order", place_order)``.
+        For actions that must happen once although an answer makes the handler run again (`elicit`). The value
+        is sent to the client and back, signed: it must be JSON, and not secret. A coroutine function is
+        awaited: ``await ctx.once("order", place_order)``. Raises TypeError for a value that is not JSON.
         """
-        if self._link is None:
+        if self._channel is None:
             return function()
-        value: Value = self._link.once(key, function)
+        value: Value = self._channel.once(key, function)
         return value
 
     def read_resource(self, uri: str) -> Awaitable[list[Contents]]:
-        """Read a resource of this server; gives its contents as a list. Raises ToolError if there is none."""
+        """Read a resource of this server; return its contents. Raises ToolError if there is none."""
         return self._reach().read_resource(uri)
 
     def _reach(self) -> OutboundChannel:
-        if self._link is None:
+        if self._channel is None:
             raise ToolError("this context was made by hand: there is no client to ask")
-        return self._link
+        return self._channel

@@ -6,9 +6,9 @@ server without records never pays for it. Secrets are masked, in tracebacks too.
 printable are escaped, so that a message with a line break cannot forge a record. A program that has
 configured logging keeps its own handlers. `write_line` writes a line for a person at a terminal, unchanged.
 
-A traceback begins at the first frame outside fastrpc, asyncio and threads. If nobody reads standard error, a
+A traceback begins at the first frame outside fastrpc, asyncio and threads. If standard error is not read, a
 record waits at most `WAIT_SECONDS` and is then dropped. Failures of handlers are written by the thread of
-`fastrpc.tracebacks`, so that no answer waits for them.
+`fastrpc.tracebacks`, so that no response waits for them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def write_text(text: str) -> bool:
     """Write lines to stderr, if there is one, for at most `WAIT_SECONDS`; False if nothing reads them for so
     long.
 
-    The lines are the caller's: what others have named stands in them as `shown` gives it.
+    The caller must have escaped names from outside by `shown`.
     """
     descriptor = _descriptor_of(sys.stderr)
     if descriptor is None:
@@ -85,8 +85,8 @@ def write_text(text: str) -> bool:
 
 
 def shown(name: str, longest: int) -> str:
-    """Return a name that others have chosen as it stands in what is written: secrets masked, what is not
-    printable escaped, and cut to so many characters."""
+    """Return a name from outside in a form that may be written: secrets masked, characters that are not
+    printable escaped, and cut to `longest` characters."""
     from fastrpc.redaction import masked
 
     name = masked(name)

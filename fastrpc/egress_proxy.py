@@ -7,7 +7,7 @@ Each connection costs a coroutine; connections, heads, times and bytes are bound
 cache, reuse a plain HTTP connection for a second request, or use another proxy, which would resolve names by
 itself.
 
-        async with CheckingProxy() as proxy:
+        async with EgressProxy() as proxy:
             httpx.AsyncClient(proxy=proxy.url_with_password, trust_env=False)
             chromium.launch(args=proxy.browser_flags, proxy=proxy.browser_proxy)
 """
@@ -128,7 +128,7 @@ def is_public(address: str) -> bool:
     return found in GLOBAL_V6 and "%" not in address and not any(found in network for network in SPECIAL_V6)
 
 
-class CheckingProxy:
+class EgressProxy:
     """The proxy. `allow`: special-purpose networks that it may connect to, such as ``10.1.0.0/16``.
 
     `refusals` holds the last hosts that were requested and refused, each with the reason.
@@ -162,7 +162,7 @@ class CheckingProxy:
 
     # --- start and end --------------------------------------------------------------------------------
 
-    async def start(self) -> CheckingProxy:
+    async def start(self) -> EgressProxy:
         """Listen on a free port of the loopback interface. Raises OSError."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=LONGEST_HEAD)
         self._port = self._server.sockets[0].getsockname()[1]
@@ -177,7 +177,7 @@ class CheckingProxy:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    async def __aenter__(self) -> CheckingProxy:
+    async def __aenter__(self) -> EgressProxy:
         return await self.start()
 
     async def __aexit__(self, *_: object) -> None:
@@ -336,15 +336,15 @@ class CheckingProxy:
         loop = asyncio.get_running_loop()
         last = loop.time()
         left = self._most_bytes
-        patience = self._idle_seconds
+        idle_seconds = self._idle_seconds
 
         async def carry(reader: StreamReader, writer: StreamWriter) -> None:
-            nonlocal last, left, patience
+            nonlocal last, left, idle_seconds
             while True:
                 try:
-                    part = await _with_timeout(reader.read(CHUNK), min(patience, ENDED_SECONDS))
+                    part = await _with_timeout(reader.read(CHUNK), min(idle_seconds, ENDED_SECONDS))
                 except asyncio.TimeoutError:
-                    if loop.time() - last < patience:
+                    if loop.time() - last < idle_seconds:
                         continue  # not that long yet, or the other direction is busy
                     raise
                 last = loop.time()
@@ -355,7 +355,7 @@ class CheckingProxy:
                     raise ConnectionAbortedError
                 writer.write(part)
                 await _with_timeout(writer.drain(), self._idle_seconds)
-            patience = min(patience, ENDED_SECONDS)
+            idle_seconds = min(idle_seconds, ENDED_SECONDS)
             if writer.can_write_eof():
                 writer.write_eof()
 
@@ -558,3 +558,18 @@ def _answer(status: int, reason: str) -> bytes:
     extra = 'proxy-authenticate: Basic realm="fastrpc"\r\n' if status == 407 else ""
     head = f"HTTP/1.1 {status} {reason}\r\n{extra}content-type: text/plain\r\nconnection: close\r\n"
     return f"{head}content-length: {len(reason)}\r\n\r\n{reason}".encode()
+
+
+if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
+
+    def __getattr__(name: str) -> object:
+        if name == "CheckingProxy":
+            from warnings import warn
+
+            warn(
+                "fastrpc.egress_proxy.CheckingProxy is called EgressProxy now",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            return EgressProxy
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,7 +2,7 @@
 
 There is a branch for each party: `ProtocolError` is the client's fault and becomes a JSON-RPC error with its
 `code`; `ToolError` and `ArgumentError` become a tool result with ``isError: true``; `DefinitionError` is the
-tool author's fault, raised while a tool is decorated; `UsageError` is the fault of whoever typed the command,
+tool author's fault, raised while a tool is decorated; `UsageError` is a mistake on the command line,
 and exits with code 2. Errors are raised deep in the code and turned into an answer in one place,
 `fastrpc.engine.dispatcher`. Importing this module imports nothing.
 
@@ -89,7 +89,7 @@ class UnknownName(InvalidParams):
 
 
 class InternalError(ProtocolError):
-    """A fault of fastrpc itself. The answer says so; the traceback is on stderr."""
+    """A fault of fastrpc itself. The client receives only this; the traceback is logged."""
 
     code = -32603
 
@@ -129,10 +129,10 @@ class ResourceNotFound(ProtocolError):
 
 
 class CallRefused(ProtocolError):
-    """A guard has refused to have a resource read or a prompt made, which have no result that says so.
+    """A guard has refused the call of a resource or a prompt, whose results have no form for an error.
 
     MCP has no code for it. Up to 2025-11-25 it is one of those that JSON-RPC 2.0 (5.1) leaves to servers;
-    2026-07-28 keeps these for itself, so it is HTTP's there, outside of what JSON-RPC reserves.
+    2026-07-28 reserves these, so it is that of HTTP there, outside of the range that JSON-RPC reserves.
     """
 
     code = 403

@@ -1,11 +1,11 @@
-"""Sends what a program logs through Python's own `logging` to the client of the call that logs it.
+"""Sends records of Python's own `logging` to the client of the call in which they are logged.
 
-``bridge()`` once, before the server runs; from then on each record that is made while a handler runs goes
-to its client as a log message, if the client wants to hear of its level. Records of nobody's call go where
-they went before. Nothing is ever written to standard output.
+Call ``bridge()`` once, before the server runs; from then on each record that is logged while a handler runs
+is sent to its client as a log message, if the client has asked for its level. Records outside of calls are
+handled as before. Nothing is ever written to standard output.
 
-Call plans that are made while there is a bridge note in a context variable which call runs: a fraction of a
-microsecond a call. Without a bridge nothing of this is loaded.
+With a bridge, call plans store the running call in a context variable: a fraction of a microsecond a call.
+Without one this is not imported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fastrpc.options import LogLevel
 
 OWN = "fastrpc"
-"""The logger of fastrpc itself: what it says of a client's messages is not sent to that client."""
+"""The logger of fastrpc itself, whose records are not sent to clients."""
 
 _call: ContextVar[Context | None] = ContextVar("fastrpc_call", default=None)
 
@@ -34,7 +34,7 @@ _bridges: set[Bridge] = set()
 
 
 class Bridge(logging.Handler):
-    """The handler that `bridge` adds; `close` takes it away again."""
+    """The handler that `bridge` adds; `close` removes it."""
 
     def __init__(self, logger: logging.Logger, level: int | str) -> None:
         super().__init__(level)
@@ -45,7 +45,7 @@ class Bridge(logging.Handler):
         call = _call.get()
         if call is None or record.name == OWN or getattr(self._sending, "now", False):
             return
-        self._sending.now = True  # whatever is logged by the sending itself stays here
+        self._sending.now = True  # records of the sending itself are not sent
         try:
             self._send(call, record)
         except Exception:
@@ -58,7 +58,7 @@ class Bridge(logging.Handler):
         call.log(text, level_of(record.levelno), record.name)
 
     def close(self) -> None:
-        """Send nothing any more."""
+        """Stop sending."""
         self.logger.removeHandler(self)
         _bridges.discard(self)
         if not _bridges:
@@ -69,9 +69,9 @@ class Bridge(logging.Handler):
 def bridge(logger: logging.Logger | str | None = None, level: int | str = logging.INFO) -> Bridge:
     """Send the records of `logger` and those below it, the root logger unless given, from `level` on.
 
-    The logger's own level is lowered to `level` where it is higher. A logger that nobody listens to keeps
-    telling standard error of warnings. A message is sent without its traceback, unless the handler that is
-    returned is given a formatter. Call it before the server runs.
+    The logger's own level is lowered to `level` if it is higher. A logger without handlers still writes
+    warnings to standard error. A message is sent without its traceback, unless the returned handler is given
+    a formatter. Call it before the server runs.
     """
     target = logger if isinstance(logger, logging.Logger) else logging.getLogger(logger)
     if not target.hasHandlers():
@@ -88,7 +88,7 @@ def bridge(logger: logging.Logger | str | None = None, level: int | str = loggin
 
 
 def level_of(number: int) -> LogLevel:
-    """Return the name that MCP has for a level of Python's."""
+    """Return MCP's name of a level of Python."""
     if number >= logging.CRITICAL:
         return "critical"
     if number >= logging.ERROR:
@@ -101,8 +101,7 @@ def level_of(number: int) -> LogLevel:
 
 
 class Scoped:
-    """Calls a handler, and what is around it; what it logs, and what the tasks log that it begins, belongs to
-    the call."""
+    """Calls a handler with its hooks; records of it, and of tasks that it starts, belong to the call."""
 
     __slots__ = ("inner", "is_async")
 

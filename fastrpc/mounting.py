@@ -1,12 +1,12 @@
-"""What one server shows of another that is mounted in it: copies of its entries, kept up to date.
+"""Mounts the entries of one server in another: as copies, kept up to date.
 
 A mounted tool or prompt has the prefix and an underscore before its name; resources and templates keep
-their addresses, which others may have written down. What is shown is a copy of the other's entry that
-knows where it is from: its own server's hooks and lifespan apply to it, calls run under the limits of the
-server that is served. Mounting is live: what the other server gains or loses later, this one does too.
-A call of a mounted tool costs what it costs at home. `shares_of` says whose calls those in a server's records
-were, for the observers of what is mounted. Which server is mounted where, and that none holds
-itself, is left to `Server.mount`.
+their URIs, which others may have stored. A copy refers to its own server: the hooks and the lifespan of that
+server apply to it, and the limits of the server that is served. Mounting is live: entries that the other
+server adds or removes later are added or removed here too.
+A call of a mounted tool costs no more than an unmounted one. `shares_of` returns which records belong to the
+mounted servers, for their observers. Which server is mounted where, and the check for cycles, are left to
+`Server.mount`.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ PREFIXED = ("tool", "prompt")
 
 
 class Mount:
-    """A server that is mounted: what `registries` shows of `other`, from `follow` on.
+    """A mounted server: the entries of `other` in `registries`, from `follow` on.
 
-    Making one changes nothing. Raises DefinitionError for a prefix that is no text, and for a name or an
-    address that is taken.
+    Creating one changes nothing. Raises DefinitionError for a prefix that is not a string, and for a name or
+    a URI that is taken.
     """
 
     def __init__(self, registries: Registries, other: Mountable, prefix: str) -> None:
@@ -56,7 +56,7 @@ class Mount:
             mounted.check()
 
     def follow(self) -> None:
-        """Show what `other` offers, and from now on what it will."""
+        """Add the entries of `other`, and follow its changes from now on."""
         for mounted in self._kinds:
             mounted.follow()
 
@@ -67,7 +67,7 @@ class Mount:
 
 
 class _Mounted:
-    """What one registry of a server shows of the same one of another."""
+    """The entries that one registry has of the same registry of another server."""
 
     def __init__(self, target: Registry[Any], other: Mountable, prefix: str) -> None:
         self.target = target
@@ -77,7 +77,7 @@ class _Mounted:
         self.shown: dict[int, tuple[Any, Any]] = {}  # original and copy, by the original's identity
 
     def check(self) -> None:
-        """Raise DefinitionError if something cannot be shown."""
+        """Raise DefinitionError if an entry cannot be added."""
         for original in self.source:
             shown = self.copy_of(original)
             present = self.target.get(shown.key)
@@ -89,12 +89,12 @@ class _Mounted:
                 raise DefinitionError(f"mount: {both}; {cure}")
 
     def follow(self) -> None:
-        """Show what there is, and from now on what there will be."""
+        """Add the current entries, and follow changes from now on."""
         self.changed(self.source.kind)
         self.source.watchers.append(self.changed)
 
     def changed(self, kind: str) -> None:
-        """The other server has changed: show what is new or described otherwise, drop what is gone."""
+        """The other server has changed: add new entries, update changed ones, remove the others."""
         originals = {id(original): original for original in self.source}
         gone = [key for key in self.shown if key not in originals]
         new = {
@@ -111,13 +111,13 @@ class _Mounted:
         self.shown.update(new)
 
     def _describe_anew(self) -> None:
-        """Take over the descriptions: what a server watches may change them in place."""
+        """Copy the descriptions, which a watching function may change in place."""
         for original, shown in self.shown.values():
             if hasattr(original, "description"):
                 shown.description = original.description
 
     def copy_of(self, original: Any) -> Any:
-        """Return the entry as this server shows it."""
+        """Return the copy of an entry for this server."""
         if self.target.kind == "provider":
             return self._provider_of(original)
         shown = self._from_there(original)
@@ -131,7 +131,7 @@ class _Mounted:
         return shown
 
     def _provider_of(self, provider: Any) -> Any:
-        """Return a provider whose methods know where they are from."""
+        """Return a copy of a provider whose methods refer to their own server."""
         shown = copy(provider)
         for name in ("lister", "reader"):
             method = getattr(provider, name)
@@ -143,7 +143,7 @@ class _Mounted:
 
 
 def _rename(entry: Any, prefix: str) -> None:
-    """Put a prefix before the name of what is called by its name."""
+    """Put a prefix before the name of a tool, a prompt, or the target of a completion."""
     if entry.kind in PREFIXED:
         entry.name = f"{prefix}_{entry.name}"
         if entry.kind == "tool":

@@ -1,9 +1,8 @@
-"""The options of public functions, and the values of which there are only some, as types.
+"""The options of public functions, and enumerations of values, as types.
 
-For type checkers alone: no module imports this when it runs, so it costs a server nothing. Unknown options
-are refused at run time by whoever takes them, with the error that the function's docstring names; each
-`TypedDict` here says the same to mypy and pyright, before the program runs. What an option means stands in
-the docstring of what takes it, which each one names.
+For type checkers only: not imported at run time. Unknown options are refused at run time by the function,
+with the error that its docstring names; with these `TypedDict`s, mypy and pyright find them before. The
+options are described in the docstring that each type names.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Role = Literal["user", "assistant"]
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """The levels of MCP's log messages (utilities: logging), RFC 5424's severities."""
 Action = Literal["accept", "decline", "cancel"]
-"""What a person may do with a form (MCP: ElicitResult)."""
+"""The actions of a person with a form (MCP: ElicitResult)."""
 
 Texts = list[str] | tuple[str, ...]
 """Several texts; a single one is a `Sequence[str]`, too, and always a mistake."""
@@ -44,7 +43,7 @@ class Icon(_IconSource, total=False):
 
 
 class ToolAnnotations(TypedDict, total=False):
-    """What clients are told of a tool's behaviour (MCP: ToolAnnotations)."""
+    """Hints about a tool's behaviour (MCP: ToolAnnotations)."""
 
     title: str
     readOnlyHint: bool

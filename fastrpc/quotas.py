@@ -85,7 +85,7 @@ class Quotas:
         return self._all.used
 
     def of(self, principal: str) -> Quota:
-        """Return the quota of a principal. It is dropped when nobody refers to it any more."""
+        """Return the quota of a principal. It is dropped when it is no longer referenced."""
         quota = self._callers.get(principal)
         if quota is None:
             quota = self._callers[principal] = Quota(CALLER_BYTES, self._all)

@@ -1,6 +1,6 @@
-"""Server: a name, what it offers, and the ways to serve it. Puts all the parts together.
+"""Server: declares tools, resources and prompts, composes servers, and serves them over a transport.
 
-Making one costs nothing but its own attributes: what serving needs is imported when serving begins.
+Creating one costs only its own attributes: what serving needs is imported when serving begins.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class Server:
 
     ``app = Server("demo")``, then ``@app.tool`` on functions, then ``app.run()``.
 
-    `name`, `version`, `title`, `description`, `website_url` and `icons` are what clients are told of it;
-    `instructions` is a text for the model. `page_size` bounds the entries of one page of a list,
-    `max_in_flight` the calls that are worked on at once (one more is refused with error -31001), `max_batch`
-    the messages of one batch (MCP 2025-03-26; a larger one is refused with error -32600), `threads` the
-    worker threads for synchronous functions. `ttl_ms` and `cache_scope` (``private`` or ``public``) say
-    for how long, and by whom, lists may be kept (MCP 2026-07-28). `extensions` (settings by the extension's
-    name, from 2026-07-28 on) and `experimental` are further capabilities that clients are told of.
+    `name`, `version`, `title`, `description`, `website_url` and `icons` are its `serverInfo` (MCP:
+    Implementation); `instructions` is a text for the model. `page_size` bounds the entries of one page of a
+    list, `max_in_flight` the calls in flight (one more is refused with error -31001), `max_batch` the
+    messages of one batch (MCP 2025-03-26; a larger one is refused with error -32600), `threads` the worker
+    threads for synchronous functions. `ttl_ms` and `cache_scope` (``private`` or ``public``) are the caching
+    hints of lists (MCP 2026-07-28). `extensions` (settings by the extension's name, from 2026-07-28 on) and
+    `experimental` are further capabilities that are declared to clients.
     `lifespan` is a function of the server that returns an async context manager: entered before the first
     call, left at the end; its value is `Context.state`.
     """
@@ -149,8 +149,8 @@ class Server:
     def tool(self, function: Any = None, **options: Any) -> Any:
         """Make a function a tool of this server: ``@app.tool`` or ``@app.tool(effect="read")``.
 
-        The options are those of `fastrpc.tool`. Raises DefinitionError for a function that cannot be
-        one, or a name that is taken.
+        The options are those of `fastrpc.tool`. Raises DefinitionError for a function that cannot be a
+        tool, or a name that is taken.
         """
         if function is None:
             return lambda function: self.tool(function, **options)
@@ -186,8 +186,8 @@ class Server:
     # --- resources, prompts, completion ---------------------------------------------------------------
 
     def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[Function], Function]:
-        """Make a function a resource: ``@app.resource("docs://guide")`` or, with variables in the address,
-        a template: ``@app.resource("docs://{id}/{path*}")`` (RFC 6570, levels 1 to 3).
+        """Make a function a resource: ``@app.resource("docs://guide")`` or, with variables in the URI, a
+        template: ``@app.resource("docs://{id}/{path*}")`` (RFC 6570, levels 1 to 3).
 
         The options are those of `fastrpc.definitions.resource.Resource`. Raises DefinitionError.
         """
@@ -204,16 +204,16 @@ class Server:
         return _decorator(self.registries.providers, {"scheme": scheme, **options})
 
     def add_resource(self, uri: str, content: object, **options: Unpack[ResourceOptions]) -> None:
-        """Offer a text, bytes, or a function under this address. Raises DefinitionError."""
+        """Add a text, bytes, or a function as the resource at a URI. Raises DefinitionError."""
         self.resource(uri, **options)(content if callable(content) else lambda: content)
 
     def remove_resource(self, uri: str) -> None:
-        """Remove a resource or a template. Raises KeyError if there is none at this address."""
+        """Remove a resource or a template. Raises KeyError if there is none with this URI."""
         kind = self.registries.resources if uri in self.registries.resources else self.registries.templates
         kind.remove(uri)
 
     def resource_updated(self, uri: str) -> None:
-        """Tell those who subscribed to a resource that it has changed; from whatever thread."""
+        """Notify the subscribed clients that a resource has changed. Thread-safe."""
         for runtime in self._runtimes():
             runtime.resource_updated(uri)
 
@@ -239,7 +239,7 @@ class Server:
         self, target: str | Callable[..., object], argument: str, **options: Unpack[CallOptions]
     ) -> Callable[[Function], Function]:
         """Make a function complete an argument of a prompt (by name or function) or a template's variable (by
-        its address): ``@app.complete("review", "language")``. See `fastrpc.definitions.completion`."""
+        its URI): ``@app.complete("review", "language")``. See `fastrpc.definitions.completion`."""
         from fastrpc.definitions.completion import target_of
 
         key = target_of(self.registries.prompts, self.registries.templates, target, argument)
@@ -292,11 +292,11 @@ class Server:
     def guard(self, function: Guard) -> Guard:
         """Have a function decide about each call of a tool, a resource or a prompt: ``@app.guard``.
 
-        It is handed a `CallInfo` with the caller (`principal`), what is called (`kind`, `name`, `effect`) and
-        the bound `arguments`. It allows the call by returning None, refuses it by raising ToolError or
+        It receives a `CallInfo` with the caller (`principal`), the target (`kind`, `name`, `effect`) and the
+        bound `arguments`. It allows the call by returning None, refuses it by raising ToolError or
         ProtocolError, or returns an awaitable that does either later; any other exception refuses too. It
-        runs on the thread of the connection, before any hook, and must be quick. The guards of a server that
-        is mounted hold for what it offers here.
+        runs on the thread of the connection, before any hook, and must be quick. The guards of a mounted
+        server apply to its tools, resources and prompts here, too.
         """
         self._guards.append(function)
         self._plan_anew()
@@ -329,20 +329,20 @@ class Server:
             runtime.lists_changed()
 
     def observe(self, function: Observer) -> Observer:
-        """Have a function see what has become of each call of a tool, a resource or a prompt:
+        """Pass a record of each finished call of a tool, a resource or a prompt to a function:
         ``@app.observe``.
 
-        It is handed a list of `CallRecord` every 50 ms while there are calls, on a thread of its own: who has
-        called what, the outcome as the client saw it, how long each stage took, the bytes of the answer.
-        Records of what is mounted here are among them, by the names that clients call. Where this server is
-        mounted in another one, calls of its handlers come too, by the names that they have here. What nobody
-        observes costs nothing more.
+        It receives a list of `CallRecord` every 50 ms while there are calls, on a thread of its own: caller
+        and target, the outcome as the client saw it, the duration of each stage, the bytes of the response.
+        Calls of mounted servers are included, by the names that clients call. If this server is mounted in
+        another one, calls of its handlers there are included too, by the names that they have here. Without
+        observers it costs nothing.
         """
         self._observed().add(function)
         return function
 
     def drain_observers(self) -> None:
-        """Hand the observers the records of all calls that are over, now, here and where this is mounted."""
+        """Pass the records of all finished calls to the observers now, here and where this is mounted."""
         for host in self._hosts:
             host.drain_observers()
         if self._observers is not None:
@@ -350,17 +350,17 @@ class Server:
 
     def print_statistics(self) -> Report:
         """Print calls, errors by outcome, p50 and p99 of each tool, resource and prompt to standard error: on
-        SIGUSR1, and when `end()` of what is returned is called. ``run(stats=True)`` does both.
+        SIGUSR1, and when `end()` of the returned report is called. ``run(stats=True)`` does both.
 
-        For programs that serve in a way of their own, such as `asgi`. Calls are counted from here on; SIGUSR1
-        is this process's report's until the end, one at a time. Raises OSError if no pipe can be made.
+        For programs that serve by other means, such as `asgi`. Calls are counted from here on; until the end
+        the report handles SIGUSR1, one report at a time. Raises OSError if no pipe can be created.
         """
         from fastrpc.telemetry.statistics import Report
 
         return Report(self._observed())
 
     def open_access_log(self, path: str, *, as_json: bool = False) -> AccessLog:
-        """Open an access log, for who serves over HTTP. Raises OSError."""
+        """Open an access log, for a server over HTTP. Raises OSError."""
         from fastrpc.telemetry.access_log import AccessLog
 
         return AccessLog(path, as_json=as_json)
@@ -379,34 +379,34 @@ class Server:
         return shares_of(self.registries, records, Server._observed) if self._mounts else []
 
     def remove_hook(self, function: Callable[..., object]) -> None:
-        """Call a function around tools no longer. Does nothing if it is no hook."""
+        """Remove a hook. Does nothing if the function is none."""
         self._hooks[:] = [hook for hook in self._hooks if hook.function != function]
         self._plan_anew()
 
     def set_note(self, function: Callable[[], list[str]] | None) -> None:
-        """Add to each result of a tool, errors included, the texts that `function()` gives; None: no longer.
+        """Append the texts of `function()` to each result of a tool, errors included. None ends it.
 
-        While there is one, calls take the longer way through the dispatcher.
+        With a function, calls of tools take the slower path through the dispatcher.
         """
         self._note = function
         self._plan_anew()
 
     def _plan_anew(self) -> None:
-        """What is around the calls of tools has changed: here, and where this server is mounted."""
+        """Hooks, guards or notes have changed: make the plans again, also where this server is mounted."""
         if self._runtime is not None:
             self._set_around(self._runtime)
             self._runtime.forget_plans()
         for host in self._hosts:
             host._plan_anew()
 
-    # --- watching and telling -------------------------------------------------------------------------
+    # --- polling, log messages ------------------------------------------------------------------------
 
     def watch(self, function: Callable[[], object], every_seconds: float = 2.0) -> None:
         """Call a function every few seconds while a client is connected.
 
-        For what must be noticed: a folder that has changed, a time that has come. It is called on the thread
-        that serves a connection and must be quick. A list of tools does not wait for it, unless no event
-        loop runs yet. See `fastrpc.engine.monitor`.
+        It polls for changes: of a folder, or a time that has come. It is called on the thread that serves a
+        connection and must be quick. A list of tools does not wait for it, unless no event loop runs yet. See
+        `fastrpc.engine.monitor`.
         """
         if self.watching is None:
             from fastrpc.engine.monitor import Monitor
@@ -417,15 +417,15 @@ class Server:
             runtime.watch_soon()
 
     def unwatch(self, function: Callable[[], object]) -> None:
-        """Call a function of `watch` no longer."""
+        """Stop calling a function of `watch`."""
         if self.watching is not None:
             self.watching.remove(function)
 
     def log(self, data: object, level: LogLevel = "info", logger: str | None = None) -> int:
         """Send a log message that belongs to no call to each client that has asked for its level by
-        logging/setLevel (MCP, utilities: logging); from whatever thread. Returns to how many it went.
+        logging/setLevel (MCP, utilities: logging). Thread-safe. Returns the number of these clients.
 
-        Clients of 2026-07-28 hear only of their calls. Raises ValueError for an unknown level.
+        Clients of 2026-07-28 receive only messages of their calls. Raises ValueError for an unknown level.
         """
         from fastrpc.methods.logging import log_to_session
 
@@ -434,11 +434,11 @@ class Server:
 
     @property
     def busy(self) -> bool:
-        """Whether a call is being worked on: one that waits, or that runs on a thread."""
+        """Whether a call is in flight: one that waits, or that runs on a thread."""
         return any(runtime.calls.count > 0 for runtime in self._runtimes())
 
     def _runtimes(self) -> list[Runtime]:
-        """The serving halves of this server, if it is served, and of those where it is mounted."""
+        """The runtimes of this server, if it is served, and of those where it is mounted."""
         found = [] if self._runtime is None else [self._runtime]
         for host in self._hosts:
             found += host._runtimes()
@@ -449,7 +449,7 @@ class Server:
     def include(self, module: ModuleType) -> None:
         """Add all tools that a module or package marks. Raises DefinitionError for a name that is taken.
 
-        If the module has a function ``attach(server)`` it is called then, to look after more than calls.
+        If the module has a function ``attach(server)``, it is called then, for more than calls.
         """
         from fastrpc.loader import attach, collect
 
@@ -458,10 +458,9 @@ class Server:
         attach(module, self)
 
     def mount(self, other: Server, prefix: str = "") -> None:
-        """Offer what another server offers, from now on, its names behind `prefix`. See `fastrpc.mounting`.
-
-        Raises DefinitionError for what is no server, for a server that would hold itself, and for a name or
-        an address that is taken: nothing is mounted then.
+        """Mount another server: add its tools, resources and prompts, now and later, with `prefix` before the
+        names. See `fastrpc.mounting`. Raises DefinitionError for anything but a server, for a server that
+        would contain itself, and for a name or a URI that is taken: nothing is mounted then.
         """
         from fastrpc.mounting import Mount
 
@@ -498,12 +497,12 @@ class Server:
 
     @classmethod
     def proxy(cls, where: Iterable[str] | str, **options: Any) -> Self:
-        """Return a server that serves what another MCP server offers: one that a command starts, a list of
-        str, spoken to over its standard input and output, or one at an http URL. See docs/composition.md.
+        """Return a proxy of another MCP server: one that a command starts, a list of str, over its standard
+        input and output, or one at an http URL. See docs/composition.md.
 
-        `options` are those of `Server`, ``start_seconds``, within which the other must have said what it
-        offers (30), and those of its target: see `fastrpc.proxy.targets.target_of`. ``name`` is the command's
-        or the host's unless given. Raises DefinitionError.
+        `options` are those of `Server`, ``start_seconds``, in which the upstream server must start and list
+        its features (30), and those of the target: see `fastrpc.proxy.targets.target_of`. ``name`` is by
+        default that of the command or the host. Raises DefinitionError.
         """
         from fastrpc.proxy import proxy_of
 
@@ -545,21 +544,21 @@ class Server:
         http: str | None = None,
         **options: Any,
     ) -> None:
-        """Serve over standard input and output until the client is gone or a signal comes.
+        """Serve over standard input and output until the client disconnects or a signal arrives.
 
         At the end of input, calls in flight have `drain_seconds` (1) to end. `trace` names a file to which
-        both directions of the wire are written, secrets masked, over HTTP too. Raises UsageError if that file
-        cannot be written or a standard descriptor is closed. With `stats` the statistics of calls are printed
-        to standard error: see `print_statistics`.
+        all messages are written, secrets masked, over HTTP too. Raises UsageError if that file cannot be
+        written or a standard descriptor is closed. With `stats` the statistics of calls are printed to
+        standard error: see `print_statistics`.
 
-        With `http`, an address like ``127.0.0.1:8000``, serve over HTTP instead, until a signal comes: calls
-        in flight then have `drain_seconds` (5) to end. `options` are those of `asgi`, and ``workers``,
+        With `http`, an address like ``127.0.0.1:8000``, serve over HTTP instead, until a signal arrives:
+        calls in flight then have `drain_seconds` (5) to end. `options` are those of `asgi`, and ``workers``,
         ``tls_cert``, ``tls_key``, ``secret``, ``access_log`` and ``access_log_format`` (see docs/http.md);
-        FASTRPC_TOKEN and FASTRPC_SECRET count too, and are taken out of the environment. Raises UsageError
-        for what cannot be served.
+        FASTRPC_TOKEN and FASTRPC_SECRET are used too, and removed from the environment. Raises UsageError
+        for invalid options.
 
-        With a `transport`, serve over that instead, in an event loop of its own: see `serve`. The first
-        signal begins the end, the second one skips the wait for calls in flight.
+        With a `transport`, serve over that instead, in a new event loop: see `serve`. The first signal begins
+        the shutdown, the second one skips the wait for calls in flight.
         """
         if transport is not None and (http is not None or options):
             raise UsageError("run: transport= excludes http= and its options")
@@ -611,11 +610,10 @@ class Server:
     ) -> None:
         """Serve over a transport of your own in the running event loop, until it is closed.
 
-        `fastrpc.transports.base.Transport` says what one is, and ``examples/unix_socket.py`` is one. At the
+        The contract is `fastrpc.transports.base.Transport`, an example ``examples/unix_socket.py``. At the
         end calls in flight have `drain_seconds`, none if this is cancelled; the rest is cancelled, the
-        lifespan is left, and the programs of tools are ended. Signals are left to whoever runs the loop:
-        ``run(transport=…)`` takes them. Raises what the transport raises, and UsageError for a `trace` that
-        cannot be written.
+        lifespan is left, and the programs of tools are ended. Signals are not handled; ``run(transport=…)``
+        does that. Raises what the transport raises, and UsageError for a `trace` that cannot be written.
         """
         from fastrpc.transports.shutdown import serve_in_loop
 
@@ -625,9 +623,9 @@ class Server:
     def asgi(self, **options: Unpack[AsgiOptions]) -> Application:
         """Return an ASGI application that serves this server over HTTP (MCP: Streamable HTTP).
 
-        `token` (a text, several, or a function that knows whose one is), `token_file` or `auth_servers` say
-        who may use it; ``auth=None`` says that anybody may. Its `lifespan` is for applications that it is
-        mounted in. See docs/http.md for all options. Raises UsageError where it is left open who may use it.
+        `token` (a string, several, or a function that returns the principal of a token), `token_file` or
+        `auth_servers` authenticate callers; with ``auth=None`` anybody may call. Its `lifespan` is for
+        applications that mount it. See docs/http.md for all options. Raises UsageError without any of these.
         """
         from fastrpc.transports.http.app import application
         from fastrpc.transports.http.asgi import Application
@@ -638,9 +636,9 @@ class Server:
 
     @property
     def over_http(self) -> bool:
-        """Whether callers may come over HTTP, or by another transport from other machines, here or where this
-        server is mounted: what a tool fetches on their word must then not be what only this machine can
-        reach. Once it is true, it stays so.
+        """Whether callers may be on other machines, over HTTP or another transport, here or where this server
+        is mounted: tools must then not fetch for them what only this machine can reach. Once it is true, it
+        stays so.
         """
         return self._over_http or any(host.over_http for host in self._hosts)
 
@@ -650,8 +648,8 @@ class Server:
         return None if tool is None else tool.descriptor("2026-07-28")["inputSchema"]
 
     def connect(self, main: Dispatcher | None = None) -> Dispatcher:
-        """Return the serving half of a new connection, for a transport to feed; `main` is the one of the
-        session that it belongs to, if there is one.
+        """Return the dispatcher of a new connection, for a transport to feed; `main` is that of the session
+        that the connection belongs to, if there is one.
         """
         from fastrpc._core.connection import Connection
         from fastrpc.engine.dispatcher import Dispatcher
@@ -663,8 +661,8 @@ class Server:
 
     @property
     def info(self) -> dict[str, Any]:
-        """What clients are told of the server (MCP: Implementation)."""
-        said = {
+        """The server's `serverInfo` (MCP: Implementation)."""
+        info = {
             "name": self.name,
             "version": self.version,
             "title": self.title,
@@ -672,7 +670,7 @@ class Server:
             "websiteUrl": self.website_url,
             "icons": self.icons,
         }
-        return {name: value for name, value in said.items() if value is not None}
+        return {name: value for name, value in info.items() if value is not None}
 
     @property
     def runtime(self) -> Runtime:

@@ -142,7 +142,7 @@ def _begin_writing() -> None:
 
 
 def _write(patient: bool) -> None:
-    """Write until nothing is pending. `patient`: wait as long as nobody reads standard error."""
+    """Write until nothing is pending. `patient`: wait until standard error is read."""
     while True:
         while patient and not diagnostics.can_write(LAST_SECONDS):
             pass

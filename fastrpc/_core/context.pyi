@@ -23,7 +23,7 @@ class CallContext:
     def client_info(self) -> dict[str, Any]:
         """The clientInfo of the client: its name and version (MCP: Implementation)."""
     @property
-    def _link(self) -> OutboundChannel | None: ...
+    def _channel(self) -> OutboundChannel | None: ...
     def fill(
         self,
         request_id: str | int,

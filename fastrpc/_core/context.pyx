@@ -65,7 +65,7 @@ cdef class CallContext:
         return self._client_info
 
     @property
-    def _link(self):
+    def _channel(self):
         self.open()
         return self.link
 

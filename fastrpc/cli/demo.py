@@ -132,7 +132,7 @@ class Conversation:
         answer = self._request("ping", {}, [])
         self._print_server("(an empty answer to the ping, none to the cancelled call)", answer.seconds)
 
-    def hear(self, what: str, seconds: float) -> None:
+    def wait_for_log(self, what: str, seconds: float) -> None:
         """Enable log messages, and wait for one that contains `what`; print other messages meanwhile."""
         answer = self._request("logging/setLevel", {"level": "info"}, [])
         self._print_client("logging/setLevel", {"level": "info"})

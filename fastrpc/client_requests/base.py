@@ -1,7 +1,7 @@
-"""What the requests of a server to its client have in common (MCP: client features).
+"""What the requests of a server to its client have in common (MCP: client features; InputRequest).
 
-A `Question` knows its method and params in each version, the capability that the client must declare, and how
-the client's result becomes a Python value. How and when it is sent is decided by
+An `InputRequest` knows its method and params in each version, the capability that the client must declare,
+and how the client's result becomes a Python value. How and when it is sent is decided by
 `fastrpc.client_requests.pending`.
 """
 
@@ -29,11 +29,11 @@ else:
     Value = None
 
 
-class BadAnswer(Exception):
-    """The client's result does not answer the question. The message says why."""
+class InvalidClientResult(Exception):
+    """The client's result is not a valid response to the request. The message says why."""
 
 
-class Question(Generic[Value]):
+class InputRequest(Generic[Value]):
     """A request to the client, and the type of its answer.
 
     The client must have declared `capability` and, if set, its `mode`. `versions` are those that have it.
@@ -53,7 +53,7 @@ class Question(Generic[Value]):
         return None
 
     def read(self, result: object, request: ClientRequest) -> Value:
-        """Return the value of the client's result. Raises `BadAnswer`."""
+        """Return the value of the client's result. Raises `InvalidClientResult`."""
         raise NotImplementedError
 
     def obstacle(self, version: str, capabilities: dict[str, Any]) -> str | None:

@@ -1,14 +1,14 @@
-"""Questions for a person: forms, and web pages to visit (MCP, client features: elicitation).
+"""Elicitation requests to a person: forms, and web pages to visit (MCP, client features: elicitation).
 
 The client shows them. What a form may hold is left to `fastrpc.client_requests.forms`.
 """
 
 from __future__ import annotations
 
-from fastrpc.client_requests.base import BadAnswer, Question
+from fastrpc.client_requests.base import InputRequest, InvalidClientResult
 from fastrpc.client_requests.forms import fields_of
 from fastrpc.errors import ToolError
-from fastrpc.protocol.versions import ELICITATION, LEGACY_VERSIONS, RICH_QUESTIONS
+from fastrpc.protocol.versions import ELICITATION, LEGACY_VERSIONS, RICH_INPUT_REQUESTS
 from fastrpc.schema.converters import Mismatch, shorten
 
 TYPE_CHECKING = False
@@ -68,7 +68,7 @@ class ElicitResult(Generic[Value]):
         return f"ElicitResult({self.action!r}, {self.data!r})"
 
 
-class Form(Question[ElicitResult[Value]]):
+class Form(InputRequest[ElicitResult[Value]]):
     """A form for a person to fill in. See `fastrpc.Context.elicit`. Raises DefinitionError."""
 
     method = "elicitation/create"
@@ -91,7 +91,7 @@ class Form(Question[ElicitResult[Value]]):
     def __init__(self, message: str, form: Any = None) -> None:
         self.message = message
         self.fields = fields_of(form)
-        self.versions = RICH_QUESTIONS if self.fields.has_lists else ELICITATION
+        self.versions = RICH_INPUT_REQUESTS if self.fields.has_lists else ELICITATION
 
     def params(self, version: str) -> dict[str, Any]:
         return {"message": self.message, "requestedSchema": self.fields.schema_in(version)}
@@ -104,22 +104,22 @@ class Form(Question[ElicitResult[Value]]):
         if content is None:
             content = {}
         if not isinstance(content, dict):
-            raise BadAnswer(f"content: expected an object, got {shorten(content)}")
+            raise InvalidClientResult(f"content: expected an object, got {shorten(content)}")
         try:
             return ElicitResult(action, self.fields.read(content))
         except Mismatch as mismatch:
-            raise BadAnswer(mismatch.of("content")) from None
+            raise InvalidClientResult(mismatch.of("content")) from None
 
     @property
     def wanted(self) -> str:
         return "elicitation with a choice of several" if self.fields.has_lists else super().wanted
 
 
-class Visit(Question[ElicitResult[None]]):
+class Visit(InputRequest[ElicitResult[None]]):
     """A web page for a person to visit. See `fastrpc.Context.elicit_url`."""
 
     method = "elicitation/create"
-    versions = RICH_QUESTIONS
+    versions = RICH_INPUT_REQUESTS
     capability = "elicitation"
     mode = "url"
 
@@ -150,4 +150,4 @@ def _action(result: Any) -> Action:
     for known in ACTIONS:
         if action == known:
             return known
-    raise BadAnswer(f"action: expected one of {', '.join(ACTIONS)}, got {shorten(action)}")
+    raise InvalidClientResult(f"action: expected one of {', '.join(ACTIONS)}, got {shorten(action)}")

@@ -9,7 +9,7 @@ described once. Sending is left to `fastrpc.client_requests.pending`.
 from __future__ import annotations
 
 from fastrpc.errors import DefinitionError
-from fastrpc.protocol.versions import RICH_QUESTIONS
+from fastrpc.protocol.versions import RICH_INPUT_REQUESTS
 from fastrpc.schema.annotations import is_literal, peel, plain_converter
 from fastrpc.schema.converters import PLAIN, Mismatch, described, expected, one_of, shorten, step_to
 
@@ -42,7 +42,7 @@ class Fields:
 
     def schema_in(self, version: str) -> Schema:
         """Return the schema in the form of a protocol version."""
-        if version in RICH_QUESTIONS:
+        if version in RICH_INPUT_REQUESTS:
             return self.schema
         fields = {name: _in_2025_06_18(field) for name, field in self.schema["properties"].items()}
         return {**self.schema, "properties": fields}

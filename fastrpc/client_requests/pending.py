@@ -4,12 +4,12 @@ A handler needs one ``await`` for all protocol versions. Up to 2025-11-25 the se
 function waits for the responses (`PendingRequests`). From 2026-07-28 on servers send no requests: `ask`
 raises `InputRequired` through the function, the client receives an InputRequiredResult, and it repeats its
 request with the answers. The function then runs again from its start, and
-`fastrpc.client_requests.request_state` restores what it already knows. Imported by the first question.
+`fastrpc.client_requests.request_state` restores what it already knows. Imported by the first input request.
 """
 
 from __future__ import annotations
 
-from fastrpc.client_requests.base import BadAnswer, Question
+from fastrpc.client_requests.base import InputRequest, InvalidClientResult
 from fastrpc.client_requests.request_state import memory_of, state_of
 from fastrpc.client_requests.request_state import once as once_of
 from fastrpc.engine.call import InputRequired
@@ -35,28 +35,28 @@ ASKING_METHODS = ("tools/call", "prompts/get", "resources/read")
 """Methods whose result may be an InputRequiredResult (MCP 2026-07-28)."""
 
 
-async def ask(channel: RequestChannel, questions: dict[str, Question[Any]]) -> dict[str, Any]:
-    """Send questions to the client, all at once, and return the answers by the same keys.
+async def ask(channel: RequestChannel, input_requests: dict[str, InputRequest[Any]]) -> dict[str, Any]:
+    """Send input requests to the client, all at once, and return the answers by the same keys.
 
-    A question that the client does not support is skipped and answered with None. An empty key is replaced by
-    a generated one. Raises ToolError if the client supports none of the questions, refuses one, or does not
-    answer in time; InputRequired in 2026-07-28; TypeError for what is not a Question.
+    A request that the client does not support is skipped and answered with None. An empty key is replaced by
+    a generated one. Raises ToolError if the client supports none of the requests, refuses one, or does not
+    answer in time; InputRequired in 2026-07-28; TypeError for what is not an InputRequest.
     """
     request = channel.request
     memory = memory_of(request)
-    askable: dict[str, Question[Any]] = {}
+    askable: dict[str, InputRequest[Any]] = {}
     keys: dict[str, str] = {}
     unnamed = set()
-    for name, question in questions.items():
-        if not isinstance(question, Question):
-            raise TypeError(f"ask: {name}: expected a question, got a {type(question).__name__}")
+    for name, input_request in input_requests.items():
+        if not isinstance(input_request, InputRequest):
+            raise TypeError(f"ask: {name}: expected a question, got a {type(input_request).__name__}")
         key = keys[name] = name or memory.next_key()
         if not name:
             unnamed.add(key)
-        if question.obstacle(request.version, request.client_capabilities) is None:
-            askable[key] = question
-    if questions and not askable:
-        raise _refusal(request, list(questions.values()))
+        if input_request.obstacle(request.version, request.client_capabilities) is None:
+            askable[key] = input_request
+    if input_requests and not askable:
+        raise _refusal(request, list(input_requests.values()))
     if request.version == MODERN:
         answers = _answers_in_request(channel, askable, unnamed)
     else:
@@ -64,15 +64,15 @@ async def ask(channel: RequestChannel, questions: dict[str, Question[Any]]) -> d
     return {name: answers.get(key) for name, key in keys.items()}
 
 
-def _refusal(request: Request, questions: list[Question[Any]]) -> ToolError:
-    """Return the error for a client that supports none of these questions."""
-    obstacles = [question.obstacle(request.version, request.client_capabilities) for question in questions]
+def _refusal(request: Request, input_requests: list[InputRequest[Any]]) -> ToolError:
+    """Return the error for a client that supports none of these input requests."""
+    obstacles = [each.obstacle(request.version, request.client_capabilities) for each in input_requests]
     message = "; ".join(dict.fromkeys(obstacle for obstacle in obstacles if obstacle))
     if request.version != MODERN:
         return ToolError(message)
     needed: dict[str, Any] = {}
-    for question in questions:
-        for name, modes in question.needs.items():
+    for input_request in input_requests:
+        for name, modes in input_request.needs.items():
             needed[name] = {**needed.get(name, {}), **modes}
     return MissingRequiredClientCapability(message, {"requiredCapabilities": needed})
 
@@ -86,7 +86,7 @@ def once(channel: RequestChannel, key: str, function: Callable[[], Any]) -> Any:
 
 
 def _answers_in_request(
-    channel: RequestChannel, questions: dict[str, Question[Any]], unnamed: set[str]
+    channel: RequestChannel, input_requests: dict[str, InputRequest[Any]], unnamed: set[str]
 ) -> dict[str, Any]:
     """Return the answers that the request contains. Raises InputRequired if some are missing."""
     request = channel.request
@@ -95,12 +95,12 @@ def _answers_in_request(
     memory = memory_of(request)
     missing: dict[str, dict[str, Any]] = {}
     answers = {}
-    for key, question in questions.items():
-        put = {"method": question.method, "params": question.params(request.version)}
+    for key, input_request in input_requests.items():
+        put = {"method": input_request.method, "params": input_request.params(request.version)}
         result = memory.answer_to(key, put, key not in unnamed)
         try:
-            answers[key] = question.read(result, request)
-        except BadAnswer:
+            answers[key] = input_request.read(result, request)
+        except InvalidClientResult:
             missing[key] = put
         else:
             memory.answers[key] = result
@@ -109,12 +109,12 @@ def _answers_in_request(
     return answers
 
 
-def input_required(request: Request, questions: dict[str, dict[str, Any]]) -> bytes:
+def input_required(request: Request, input_requests: dict[str, dict[str, Any]]) -> bytes:
     """Return the encoded result that asks the client for input (MCP 2026-07-28: InputRequiredResult)."""
     return to_json(
         {
             "resultType": "input_required",
-            "inputRequests": questions,
+            "inputRequests": input_requests,
             "requestState": state_of(request),
             "_meta": {SERVER_KEY: request.dispatcher.runtime.server_info_of(MODERN)},
         }
@@ -124,26 +124,29 @@ def input_required(request: Request, questions: dict[str, dict[str, Any]]) -> by
 # -------------------------------------------------------- up to 2025-11-25: requests to the client
 
 
-async def _request_answers(channel: RequestChannel, questions: dict[str, Question[Any]]) -> dict[str, Any]:
+async def _request_answers(
+    channel: RequestChannel, input_requests: dict[str, InputRequest[Any]]
+) -> dict[str, Any]:
     request = channel.request
     dispatcher = request.dispatcher
     if dispatcher.session.state != READY:
         raise ToolError("the client cannot be asked before it has sent notifications/initialized")
     answers = {}
     put = {}
-    for key, question in questions.items():
-        known = question.known(request)
+    for key, input_request in input_requests.items():
+        known = input_request.known(request)
         if known is not None:
             answers[key] = known
         else:
-            put[key] = {"method": question.method, "params": question.params(request.version)}
+            put[key] = {"method": input_request.method, "params": input_request.params(request.version)}
     pending: PendingRequests = request.dispatcher.pending
     results = await pending.put(dispatcher, put) if put else {}
     for key, result in results.items():
         try:
-            answers[key] = questions[key].read(result, request)
-        except BadAnswer as problem:
-            raise ToolError(f"the client's answer to {questions[key].method} is no use: {problem}") from None
+            answers[key] = input_requests[key].read(result, request)
+        except InvalidClientResult as problem:
+            method = input_requests[key].method
+            raise ToolError(f"the client's answer to {method} is no use: {problem}") from None
     return answers
 
 

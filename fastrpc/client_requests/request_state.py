@@ -29,8 +29,8 @@ SECRET_VARIABLE = "FASTRPC_SECRET"
 class Memory:
     """The state of one request: what earlier runs of its handler learned.
 
-    `answers` are accepted results by question key; `responses` are those of this request. `digests` identify
-    the questions without a key of their own.
+    `answers` are accepted results by the key of the input request; `responses` are those of this request.
+    `digests` identify the input requests without a key of their own.
     """
 
     __slots__ = ("answers", "count", "digests", "done", "responses")
@@ -43,18 +43,18 @@ class Memory:
         self.count = 0
 
     def next_key(self) -> str:
-        """Return the generated key of a question: its number in this run."""
+        """Return the generated key of an input request: its number in this run."""
         self.count += 1
         return str(self.count)
 
-    def answer_to(self, key: str, question: dict[str, Any], named: bool) -> Any:
-        """Return the client's result for a question, or None.
+    def answer_to(self, key: str, input_request: dict[str, Any], named: bool) -> Any:
+        """Return the client's result for an input request, or None.
 
-        A question with a generated key must equal the one of the earlier run: otherwise the answer belongs to
-        another question that had the same number, and is dropped.
+        An input request with a generated key must equal the one of the earlier run: otherwise the answer
+        belongs to another one that had the same number, and is dropped.
         """
         if not named:
-            digest = _digest(question)
+            digest = _digest(input_request)
             if self.digests.setdefault(key, digest) != digest:
                 self.digests[key] = digest
                 self.answers.pop(key, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastrpc.client_requests.base import BadAnswer, Question
+from fastrpc.client_requests.base import InputRequest, InvalidClientResult
 from fastrpc.protocol.versions import LEGACY_VERSIONS
 from fastrpc.schema.converters import shorten
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fastrpc.options import Root
 
 
-class Roots(Question["list[Root]"]):
+class Roots(InputRequest["list[Root]"]):
     """The folders (roots) that the client works in. See `fastrpc.Context.roots`."""
 
     method = "roots/list"
@@ -28,10 +28,10 @@ class Roots(Question["list[Root]"]):
     def read(self, result: object, request: ClientRequest) -> list[Root]:
         roots: Any = result.get("roots") if isinstance(result, dict) else None
         if not isinstance(roots, list):
-            raise BadAnswer(f"roots: expected an array, got {shorten(roots)}")
+            raise InvalidClientResult(f"roots: expected an array, got {shorten(roots)}")
         for root in roots:
             if not isinstance(root, dict) or not isinstance(root.get("uri"), str):
-                raise BadAnswer(f"roots: expected objects with a uri, got {shorten(root)}")
+                raise InvalidClientResult(f"roots: expected objects with a uri, got {shorten(root)}")
         declared = request.client_capabilities.get("roots")
         if request.version in LEGACY_VERSIONS and declared and declared.get("listChanged") is True:
             request.keep_roots(roots)

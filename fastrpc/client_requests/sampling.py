@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from fastrpc.client_requests.base import BadAnswer, Question
+from fastrpc.client_requests.base import InputRequest, InvalidClientResult
 from fastrpc.content import Content, block_of
-from fastrpc.protocol.versions import MODERN, RICH_QUESTIONS, knows_content
+from fastrpc.protocol.versions import MODERN, RICH_INPUT_REQUESTS, knows_content
 from fastrpc.schema.converters import shorten
 
 TYPE_CHECKING = False
@@ -73,7 +73,7 @@ _OPTIONS = {
 }
 
 
-class Sampling(Question[Sample]):
+class Sampling(InputRequest[Sample]):
     """A sampling request to the client's model. See `fastrpc.Context.sample`. Raises TypeError.
 
     `options` are the members of the request's params in snake case. `model_preferences` may be the name of a
@@ -98,7 +98,7 @@ class Sampling(Question[Sample]):
         self._kinds = {kind for turn in self.messages for kind in turn.kinds}
         if {"tools", "tool_choice", "tool_use", "tool_result"} & {*self.options, *self._kinds}:
             self.mode = "tools"
-            self.versions = RICH_QUESTIONS
+            self.versions = RICH_INPUT_REQUESTS
 
     def obstacle(self, version: str, capabilities: dict[str, Any]) -> str | None:
         for kind in self._kinds:
@@ -117,12 +117,12 @@ class Sampling(Question[Sample]):
 
     def read(self, result: object, request: ClientRequest) -> Sample:
         if not isinstance(result, dict):
-            raise BadAnswer(f"expected an object, got {shorten(result)}")
+            raise InvalidClientResult(f"expected an object, got {shorten(result)}")
         blocks: list[dict[str, Any]] = _listed(result.get("content"))
         for block in blocks:
             kind = block.get("type") if isinstance(block, dict) else None
             if not isinstance(kind, str) or (kind == "text" and not isinstance(block.get("text"), str)):
-                raise BadAnswer(f"content: expected a block with a type, got {shorten(block)}")
+                raise InvalidClientResult(f"content: expected a block with a type, got {shorten(block)}")
         model, reason = result.get("model"), result.get("stopReason")
         return Sample(
             blocks, model if isinstance(model, str) else "", reason if isinstance(reason, str) else None
@@ -153,7 +153,7 @@ class _Turn:
         """Return the message in the form of a version: where content cannot be a list, one message for each
         block."""
         blocks = [block_of(part, version) for part in self.parts]
-        if self.listed and version in RICH_QUESTIONS:
+        if self.listed and version in RICH_INPUT_REQUESTS:
             return [{"role": self.role, "content": blocks}]
         return [{"role": self.role, "content": block} for block in blocks]
 

@@ -186,8 +186,8 @@ class Context:
 
     @property
     def _meta(self) -> dict[str, Any]:
-        link = self.inner._link
-        return {} if link is None else link.request.meta
+        channel = self.inner._channel
+        return {} if channel is None else channel.request.meta
 
     if not TYPE_CHECKING:  # type checkers should report an unknown name
 
@@ -357,8 +357,8 @@ class Context:
 
     @property
     def _state(self) -> dict[str, Any]:
-        link = self.inner._link
-        owner: Any = self.fastmcp if link is None else link.request.dispatcher
+        channel = self.inner._channel
+        owner: Any = self.fastmcp if channel is None else channel.request.dispatcher
         return _states.setdefault(owner, {})
 
 

@@ -1,9 +1,9 @@
 """How a call of a handler runs: inline, as a coroutine, or on a worker thread; and how it ends.
 
-The connection has served the likely call before anything here is reached. A call ends exactly once:
-by its result, its failure, its time limit or its cancellation, whichever comes first; what comes later
-is dropped. Starting a coroutine or a thread needs the event loop, which the first such call may have
-to wait for. Who may call, and under which id, is the dispatcher's affair.
+Most calls are served by the compiled connection alone. A call ends exactly once: by its result, its failure,
+its time limit or its cancellation, whichever comes first; what comes later is dropped. Starting a coroutine
+or a thread needs the event loop, for which the first such call may have to wait. Request ids are left to the
+dispatcher.
 """
 
 from __future__ import annotations
@@ -33,31 +33,30 @@ if TYPE_CHECKING:
 
 
 class InputRequired(BaseException):
-    """The handler cannot go on before its client has answered (MCP 2026-07-28: InputRequiredResult).
+    """The handler cannot continue before its client has answered (MCP 2026-07-28: InputRequiredResult).
 
-    Raised through the handler's code, which runs again from its start with the answers at hand; no
-    Exception, so that a handler that catches those lets it through. `questions` are the input requests by
-    key.
+    Raised through the handler's code, which runs again from its start with the answers; a BaseException, so
+    that ``except Exception`` does not catch it. `input_requests` are the input requests by key.
     """
 
-    def __init__(self, questions: dict[str, dict[str, Any]]) -> None:
-        super().__init__(f"waiting for {', '.join(questions)}")
-        self.questions = questions
+    def __init__(self, input_requests: dict[str, dict[str, Any]]) -> None:
+        super().__init__(f"waiting for {', '.join(input_requests)}")
+        self.input_requests = input_requests
 
 
-def questions_of(error: BaseException) -> dict[str, dict[str, Any]] | None:
-    """Return the questions that an error stands for, those of a TaskGroup together; None: a failure."""
+def input_requests_of(error: BaseException) -> dict[str, dict[str, Any]] | None:
+    """Return the input requests that an exception carries, those of a TaskGroup together; None: a failure."""
     if isinstance(error, InputRequired):
-        return error.questions
+        return error.input_requests
     members = getattr(error, "exceptions", None)  # of a BaseExceptionGroup, which 3.10 does not have
     if isinstance(error, Exception) or not members:
         return None
     found: dict[str, dict[str, Any]] = {}
     for member in members:
-        questions = questions_of(member)
-        if questions is None:
+        input_requests = input_requests_of(member)
+        if input_requests is None:
             return None
-        found.update(questions)
+        found.update(input_requests)
     return found
 
 
@@ -87,10 +86,10 @@ async def contained(function: Callable[[], Any]) -> Any:
 
 
 class Call:
-    """One call of a handler: of a tool, or of what reads a resource, makes a prompt, completes a word.
+    """One call of a handler: of a tool, a resource, a prompt or a completion.
 
-    It has two ends that mostly fall together: it is over for the client when it is answered or
-    cancelled, and over for the server when its function has returned, which a thread may do later.
+    It has two ends, usually at the same time: for the client it is over when it is answered or cancelled, for
+    the server when its function has returned, which a thread may do later.
     """
 
     __slots__ = (
@@ -141,7 +140,7 @@ class Call:
         return self._info
 
     def invoke(self) -> Any:
-        """Call the function, unless the call has ended; what comes back may be a coroutine."""
+        """Call the function, unless the call has ended; the result may be a coroutine."""
         return None if self.state == ENDED else self.call_function()
 
     def call_function(self) -> Any:
@@ -165,9 +164,9 @@ class Call:
 
     def left(self) -> None:
         """The function has returned or raised, on the thread that answers now."""
-        self.say_the_last()
+        self.send_held_progress()
         self.state = ENDED
-        self.request.call = self.request.link = None  # as in end()
+        self.request.call = self.request.channel = None  # as in end()
 
     def await_decision(self, decision: Awaitable[Any]) -> None:
         """Have the guard decide, on the event loop's thread, and begin then; the call is in flight."""
@@ -204,7 +203,7 @@ class Call:
         runtime.place(self)
 
     def start(self) -> None:
-        """Begin, on the event loop's thread; a call that ended while it waited does not."""
+        """Begin, on the event loop's thread, unless the call has ended meanwhile."""
         import asyncio
 
         if self.state == ENDED:
@@ -224,7 +223,7 @@ class Call:
             self.dispatcher.runtime.thread_pool.run(loop, self.invoke, self.thread_done)
 
     def step(self, loop: AbstractEventLoop) -> None:
-        """Begin the coroutine, now: it becomes a task of the loop where it waits."""
+        """Run the coroutine's first step now: it becomes a task of the loop if it waits."""
         from fastrpc._core.task import task_of
 
         try:
@@ -280,19 +279,19 @@ class Call:
             self.returned(result)
 
     def returned(self, result: Any) -> None:
-        self.say_the_last()
+        self.send_held_progress()
         if self.end():
             self.dispatcher.call_returned(self, result)
 
     def failed(self, error: BaseException) -> None:
-        self.say_the_last()
+        self.send_held_progress()
         if self.end():
             self.dispatcher.call_raised(self, error)
 
-    def say_the_last(self) -> None:
-        """Send a progress report that is held back: what is said last must arrive."""
-        if self.request.link is not None and self.state == RUNNING:
-            self.request.link.flush()
+    def send_held_progress(self) -> None:
+        """Send a progress report that is held back: the last one must arrive."""
+        if self.request.channel is not None and self.state == RUNNING:
+            self.request.channel.flush()
 
     def expire(self) -> None:
         """The time limit has passed: answer now, and stop the work as far as it can be stopped."""
@@ -313,33 +312,33 @@ class Call:
             self.task.cancel()
 
     def end(self) -> bool:
-        """Note the end for the client; False if the call has ended before."""
+        """Mark the end for the client; False if the call has ended before."""
         if self.state == ENDED:
             return False
         if self.state == WAITING:
             self.dispatcher.runtime.withdraw(self)
         self.state = ENDED
-        # Or they would hold each other, and the arguments, until a collection.
-        self.request.call = self.request.link = None
+        # Else a reference cycle would keep call and arguments until a garbage collection.
+        self.request.call = self.request.channel = None
         if self.timer is not None:
             self.timer.cancel()
         return True
 
 
 def outcome_of(error: BaseException) -> str:
-    """Return what the record of a call says that has failed with an error."""
+    """Return the outcome in the record of a call that has failed with an error."""
     if isinstance(error, FastrpcError):
         return error.outcome
-    return "tool_error" if questions_of(error) is None else "input_required"
+    return "tool_error" if input_requests_of(error) is None else "input_required"
 
 
 def outcome_of_value(value: Any) -> str:
-    """Return what the record of a tool's call says that has returned a value."""
+    """Return the outcome in the record of a tool's call that has returned a value."""
     return "tool_error" if isinstance(value, ToolResult) and value.is_error else "ok"
 
 
 def complaint_of(handler: Any, error: BaseException) -> str:
-    """Return what the other side is told of a failure; log the traceback of one that is not a refusal."""
+    """Return the message for the client of a failure; log the traceback unless it is a refusal."""
     if isinstance(error, (ArgumentError, ToolError, UnencodableResult)):
         return str(error)
     from fastrpc import tracebacks
@@ -351,7 +350,7 @@ def complaint_of(handler: Any, error: BaseException) -> str:
 
 
 def own_fault(method: str, error: BaseException) -> InternalError:
-    """Return what a client is told of a failure inside fastrpc; the log has the rest."""
+    """Return the error for a failure inside fastrpc, and log the traceback."""
     from fastrpc import tracebacks
 
     tracebacks.report(f"{method} failed inside fastrpc", error)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fastrpc import forks
 from fastrpc._core.encoder import TEXT_FORM
 from fastrpc._core.recorder import ticks
-from fastrpc.engine.call import Call, outcome_of, own_fault, questions_of
+from fastrpc.engine.call import Call, input_requests_of, outcome_of, own_fault
 from fastrpc.engine.known_answers import remember_unknown
 from fastrpc.engine.messages import key_of
 from fastrpc.engine.outbound import OutboundMessages
@@ -82,7 +82,7 @@ class Dispatcher(OutboundMessages):
         """The session's batches that are still being read."""
         self.listening: dict[bytes, Any] = connection.listening
         """Requests whose answer is a stream of changes (MCP 2026-07-28: subscriptions/listen), by key."""
-        self.untold: dict[str, None] = {}
+        self.changed_lists: dict[str, None] = {}
         """Names of lists that have changed, of which the client has not been told yet."""
         self._pending: PendingRequests | None = None
         connection.dispatcher = self
@@ -516,9 +516,9 @@ class Dispatcher(OutboundMessages):
         request.outcome = request.outcome or outcome_of(error)
         if isinstance(error, ProtocolError):
             raise error
-        questions = questions_of(error)
-        if questions is not None:
-            return self.runtime.features.input_required(request, questions)
+        input_requests = input_requests_of(error)
+        if input_requests is not None:
+            return self.runtime.features.input_required(request, input_requests)
         result: bytes = plan.encoder.failure(request, plan.tool, error)
         return result
 
@@ -684,5 +684,5 @@ class Dispatcher(OutboundMessages):
 
 def _request_of(context: Context) -> Any:
     """Return the request of a context that has been filled in."""
-    link: Any = context._link
-    return link.request
+    channel: Any = context._channel
+    return channel.request

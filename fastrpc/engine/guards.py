@@ -1,6 +1,6 @@
-"""Asks several guards about one call: those of the server, and of those that a handler was mounted from.
+"""Combines the guards of one call: those of the server, and of the servers that a handler is mounted from.
 
-A single guard of the server itself stands in the plan as it is; this costs nothing then.
+A single guard of the server itself is put into the plan directly, without this.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def guarded_by(guards: Sequence[tuple[str, Guard]]) -> Guard:
-    """Return a guard that asks these one after the other, each by the name that its server has for the
-    handler; the first that raises refuses."""
+    """Return a guard that calls these one after the other, each with its own server's name of the handler;
+    the first that raises refuses."""
 
     def decide(call: CallInfo) -> Awaitable[None] | None:
         shown = call.name
@@ -35,7 +35,7 @@ def guarded_by(guards: Sequence[tuple[str, Guard]]) -> Guard:
 async def _decide_rest(
     call: CallInfo, decision: Any, guards: Sequence[tuple[str, Guard]], shown: str
 ) -> None:
-    """Await a decision, and ask the guards behind it."""
+    """Await a decision, and call the remaining guards."""
     check_decision(await check_awaitable(decision))
     for name, guard in guards:
         _rename(call, name)

@@ -1,11 +1,11 @@
-"""Hooks: functions that see the calls of tools, may change them, refuse them, and mend what fails.
+"""Hooks: functions that see the calls of tools, may change or refuse them, and handle errors.
 
 ``@app.before`` gets each call before it runs, a `CallInfo`: it may change its arguments, which are bound
 again then, or refuse by raising. ``@app.after`` gets the result too, and may return another.
-``@app.on_error`` gets what was raised, and may return a result instead, or another error. A call whose
-arguments do not fit comes to the hooks with those that the client sent. `around` makes what the plan of a
-tool has in its slot: a tool that no hook matches pays nothing. Who may call a tool is for `Server.guard` to
-decide, before any hook runs.
+``@app.on_error`` gets the exception, and may return a result instead, or another error. If the arguments are
+invalid, the hooks get them as the client sent them. `around` makes the value of the plan's slot of that name:
+a tool that no hook matches pays nothing. Whether a call is allowed is decided by `Server.guard`, before any
+hook runs.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Hook:
 
 
 def _takes(function: Any, count: int) -> bool:
-    """Whether a function can be called with so many values; yes where that is hard to tell."""
+    """Whether a function accepts `count` positional arguments; True if its signature is not known."""
     code = getattr(function, "__code__", None)
     if code is None or hasattr(function, "__wrapped__"):
         return True
@@ -140,7 +140,7 @@ class AsyncHooks:
         return await call.context._reach().in_thread(function)
 
     async def _mend(self, call: CallInfo, error: BaseException) -> Any:
-        """Ask the hooks for errors, until one has a result. Raises the error that is left."""
+        """Call the hooks for errors, until one returns a result. Raises the remaining error."""
         call.name = self.name
         for hook in self.on_error:
             try:

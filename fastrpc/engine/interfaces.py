@@ -1,6 +1,6 @@
 """What the parts of the engine need of one another, as interfaces, so that none imports its user.
 
-For type checkers alone: no module imports this when it runs.
+For type checkers only: not imported at run time.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The life of a server: an async context manager that is entered before the first call, left at the end.
+"""The lifespan of a server: an async context manager that is entered before the first call, left at the end.
 
-One task enters it, waits, and leaves it, as task groups and pools demand. No call runs before it has been
-entered: calls wait here, in order; lists and handshakes do not. If entering fails every call is told so,
-and the log says why. It is left when the transport ends, or the last client in memory, and may be entered
-again after that. A server without a lifespan imports nothing of this.
+One task enters it, waits, and leaves it, as task groups and pools require. No call runs before it has been
+entered: calls wait here, in order; lists and handshakes do not. If entering fails, every call fails, and the
+traceback is logged. It is left when the transport ends, or the last in-memory client, and may be entered
+again after that. A server without a lifespan does not import this.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Lifespan:
         return self._task is not None
 
     def hold(self, call: Call) -> None:
-        """Keep a call until the lifespan has been entered, which the first call asks for."""
+        """Defer a call until the lifespan has been entered; the first call causes that."""
         self._held.append(call)
         if not self._asked:
             self._asked = True
@@ -91,7 +91,7 @@ class Lifespan:
         """It has been entered: begin the calls that have waited."""
         self.entered = True
         self._runtime.state = value
-        self._tell()
+        self._notify_watchers()
         held, self._held = self._held, []
         for call in held:
             runtime = call.dispatcher.runtime
@@ -105,9 +105,9 @@ class Lifespan:
         self.entered = self._asked = False
         self._task = None
         self._runtime.state = None
-        self._tell()
+        self._notify_watchers()
 
-    def _tell(self) -> None:
+    def _notify_watchers(self) -> None:
         self._runtime.forget_plans()
         watchers, self.watchers = self.watchers, set()
         for watcher in watchers:

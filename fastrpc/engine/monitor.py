@@ -1,10 +1,9 @@
-"""Functions that look from time to time whether something outside has changed: a folder, a file, a clock.
+"""Functions that poll for changes outside of the server: of a folder, a file, a clock.
 
-Each is called when the event loop begins to run and every few seconds from then on, always on the thread
-that serves a connection; never while no client is there. A list that is asked for meanwhile does not call
-them: it is as old as their last call. Only a list that comes before there is a loop calls them itself. One
-that fails is logged, once until it works again, and called on. A server that watches nothing does not
-import this.
+Each is called when the event loop starts and every few seconds from then on, always on the thread that serves
+a connection, and never without a client. A list request does not call them, except before there is a loop. A
+failure is logged, once until the function works again, and the function is called again. A server that
+watches nothing does not import this.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Monitor:
         self.loop: AbstractEventLoop | None = None
         """The loop that calls them, if one does."""
         self.looked = False
-        """Whether somebody has had to call them for want of a loop."""
+        """Whether they were called without a loop."""
 
     @property
     def needed(self) -> bool:
@@ -41,7 +40,7 @@ class Monitor:
             self._tick(function)
 
     def remove(self, function: Callable[[], object]) -> None:
-        """Take a function out, if it is there."""
+        """Remove a function, if it is there."""
         self._every.pop(function, None)
         timer = self._timers.pop(function, None)
         if timer is not None:

@@ -33,7 +33,7 @@ class OutboundMessages:
         self.runtime = runtime
         self.connection = connection
         self.thread = get_ident()
-        """The thread that serves the connection: nobody else may write to it."""
+        """The thread that serves the connection: no other one may write to it."""
         self.loop: AbstractEventLoop | None = None
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
@@ -58,13 +58,13 @@ class OutboundMessages:
         if get_ident() == self.thread:
             function()
         elif self.loop is None:
-            if self.connection.call_in_loop is None:  # there is no transport, and so no client to hear of it
+            if self.connection.call_in_loop is None:  # there is no transport, and so no client
                 return
             self.connection.call_in_loop(lambda: self.post(function))  # the loop may have begun meanwhile
         else:
             try:
                 self.loop.call_soon_threadsafe(function)
-            except RuntimeError:  # the loop is closed: nobody is left to hear it
+            except RuntimeError:  # the loop is closed: no client is connected
                 pass
 
     def loop_runs(self, loop: AbstractEventLoop) -> None:
@@ -74,8 +74,8 @@ class OutboundMessages:
         self.watch()
 
     def watch(self) -> None:
-        """If a loop serves the connection, have it call what watches for changes; else forget lists that are
-        ready, so that the next one does. From whatever thread.
+        """If a loop serves the connection, have it call the watching functions; else forget the prepared
+        lists, so that the next list request does. Thread-safe.
         """
         loop = self.loop
         if loop is not None:
@@ -84,7 +84,7 @@ class OutboundMessages:
             self.connection.forget_lists()
 
     def begin_loop(self) -> None:
-        """Ask for the event loop, if the transport has not begun it: something is to happen by itself."""
+        """Have the transport start the event loop, if it has not: something must happen without a message."""
         if self.loop is None and self.connection.call_in_loop is not None:
             self.connection.call_in_loop(lambda: None)
 

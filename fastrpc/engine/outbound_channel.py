@@ -28,11 +28,11 @@ BURST = 5
 """A call's first few progress reports go at once, then there is room between them: with these two at most
 20 in any second. The last one is always sent."""
 
-_bookkeeping = RLock()  # of all links: held for a few instructions
+_bookkeeping = RLock()  # of all channels: held for a few instructions
 
 
 class RequestChannel:
-    """The way from one call to its client."""
+    """The outbound channel of one call: see `fastrpc.engine.ports.OutboundChannel`."""
 
     __slots__ = ("_due", "_held", "_paid_until", "_reached", "_told", "request", "server", "token")
 
@@ -119,13 +119,13 @@ class RequestChannel:
         params = {"progressToken": self.token, **report}
         line = notification("notifications/progress", params)
 
-        def tell() -> None:
+        def notify() -> None:
             # Two threads may have come here in either order, and progress must grow on the wire.
             if self._told is None or report["progress"] > self._told:
                 self._told = report["progress"]
                 self._write(line)
 
-        self.request.dispatcher.post(tell)
+        self.request.dispatcher.post(notify)
 
     # --- messages of the call -------------------------------------------------------------------------
 
@@ -180,12 +180,12 @@ class RequestChannel:
         return self.request.dispatcher.runtime.features
 
     def log(self, level: str, data: Any, logger: str | None) -> None:
-        """Send a log message, if the client wants to hear of its level."""
+        """Send a log message, if the client has asked for its level."""
         self._features.log(self, level, data, logger)
 
-    def ask(self, questions: dict[str, Any]) -> Awaitable[dict[str, Any]]:
+    def ask(self, input_requests: dict[str, Any]) -> Awaitable[dict[str, Any]]:
         """Ask the client; return what it answers, by key. See `fastrpc.client_requests`."""
-        return self._features.ask(self, questions)
+        return self._features.ask(self, input_requests)
 
     def once(self, key: str, function: Callable[[], Any]) -> Any:
         """Call `function` the first time that the call comes here; see `Context.once`."""
@@ -209,8 +209,8 @@ def context_of(request: Request) -> Context:
 
 
 def fill(context: Context, request: Request) -> None:
-    """Say that a context is that of a request, and make the way to its client."""
-    request.link = channel = RequestChannel(request)
+    """Fill in the context of a request, with a new channel to its client."""
+    request.channel = channel = RequestChannel(request)
     context.fill(id_value(request.id), request.version, request.client_info, channel)
 
 

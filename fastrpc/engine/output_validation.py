@@ -49,14 +49,14 @@ _PLAIN = (dict, list, tuple, int, float, bool)
 
 
 class OutputMismatch(UnencodableResult):
-    """A tool returned something else than its output schema says. The message names the member."""
+    """A tool returned a value that does not conform to its output schema. The message names the member."""
 
 
 def conforming(signature: Signature, value: Any) -> Any:
     """Return a result as a JSON value that conforms to the output schema. Raises OutputMismatch."""
     converter = signature.result_converter
     try:
-        if hasattr(converter, "adapter"):  # pydantic's: it mends what it can, and instances are made already
+        if hasattr(converter, "adapter"):  # pydantic's: it coerces, and instances are validated already
             return converter.to_json(converter.accept(value, False))
         if _validates_itself(converter, value):
             return converter.to_json(value)
@@ -90,7 +90,7 @@ def _validates_itself(converter: Converter, value: Any) -> bool:
 
 
 def plain_check(converter: Converter) -> Callable[[Any], bool]:
-    """Return a function that tells whether a value plainly conforms to the schema; it never raises."""
+    """Return a function that returns whether a value conforms to the schema as it is; it never raises."""
     check = _CHECKS.get(type(converter))
 
     def conforms(value: Any) -> bool:

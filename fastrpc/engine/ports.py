@@ -1,7 +1,7 @@
-"""What the engine is handed by those above it, and hands to those below, as interfaces.
+"""The engine's ports: the interfaces of what is passed to it, and of what it passes to others.
 
-A handler's `Context` reaches its client by an `OutboundChannel`. What a server can do comes as `Features`,
-with a `ResultEncoder` for each kind of handler. For type checkers alone: no module imports this when it runs.
+A handler's `Context` reaches its client through an `OutboundChannel`. The methods of MCP are passed in as
+`Features`, with a `ResultEncoder` for each kind of handler. For type checkers only: not imported at run time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 
 class OutboundChannel(Protocol):
-    """The way from one call to its client, as `fastrpc.Context` uses it."""
+    """The channel from one call to its client, as `fastrpc.Context` uses it."""
 
     @property
     def request(self) -> ClientRequest: ...
@@ -29,14 +29,14 @@ class OutboundChannel(Protocol):
     def flush(self) -> None: ...
     def log(self, level: str, data: Any, logger: str | None) -> None: ...
     def pause(self) -> None: ...
-    def ask(self, questions: dict[str, Any]) -> Awaitable[dict[str, Any]]: ...
+    def ask(self, input_requests: dict[str, Any]) -> Awaitable[dict[str, Any]]: ...
     def once(self, key: str, function: Callable[[], Any]) -> Any: ...
     def read_resource(self, uri: str) -> Awaitable[Any]: ...
     def in_thread(self, function: Callable[[], Any]) -> Awaitable[Any]: ...
 
 
 class ClientRequest(Protocol):
-    """The request that a call serves, as what belongs to it sees it."""
+    """The client's request that a call serves."""
 
     @property
     def version(self) -> str: ...
@@ -50,28 +50,28 @@ class ClientRequest(Protocol):
 
     @property
     def known_roots(self) -> Any:
-        """The roots that the client has named in this session and would say if they changed, or None."""
+        """The stored roots of this session, if the client notifies changes of them; else None."""
 
     def keep_roots(self, roots: list[dict[str, Any]]) -> None: ...
     def notify_client(self, method: str, params: dict[str, Any]) -> None: ...
 
 
 class ResultEncoder(Protocol):
-    """Makes the JSON of a handler's result: handed to each call by the method that begins it."""
+    """Makes the JSON of a handler's result. The method that begins a call passes it in."""
 
     @property
     def is_text(self) -> bool:
         """Whether a `str` is one text block, which the connection may write by itself."""
 
     def encode(self, request: Any, handler: Any, value: Any) -> bytes:
-        """Return the result that a value makes. Raises UnencodableResult, and ProtocolError."""
+        """Return the result for a value. Raises UnencodableResult, and ProtocolError."""
 
     def failure(self, request: Any, handler: Any, error: BaseException) -> bytes:
-        """Return the result that tells of an error. Raises the ProtocolError to answer with instead."""
+        """Return the result for an error. Raises the ProtocolError to answer with instead."""
 
 
 class Method(Protocol):
-    """A request method: the versions that have it, what a server must have for it, what serves it."""
+    """A request method: the versions that have it, what the server needs for it, and its function."""
 
     @property
     def versions(self) -> tuple[str, ...]: ...
@@ -89,7 +89,7 @@ class PendingRequests(Protocol):
 
 
 class Features(Protocol):
-    """The methods of MCP, and what calls and changes need of them. `fastrpc.methods` is one."""
+    """The methods of MCP, and what calls and notifications need of them. `fastrpc.methods` implements it."""
 
     @property
     def METHODS(self) -> Mapping[str, Method]: ...
@@ -100,14 +100,14 @@ class Features(Protocol):
 
     # for a handler, by its channel
     def log(self, channel: Any, level: str, data: Any, logger: str | None) -> None: ...
-    def ask(self, channel: Any, questions: dict[str, Any]) -> Awaitable[dict[str, Any]]: ...
+    def ask(self, channel: Any, input_requests: dict[str, Any]) -> Awaitable[dict[str, Any]]: ...
     def once(self, channel: Any, key: str, function: Callable[[], Any]) -> Any: ...
     def read_resource(self, channel: Any, uri: str) -> Awaitable[Any]: ...
 
     # for requests to the client
     def pending_requests(self) -> PendingRequests: ...
     def take_request_state(self, request: Any) -> None: ...
-    def input_required(self, request: Any, questions: dict[str, dict[str, Any]]) -> bytes: ...
+    def input_required(self, request: Any, input_requests: dict[str, dict[str, Any]]) -> bytes: ...
 
     # for changes
     def list_changed(self, dispatcher: Any, kind: str) -> None: ...

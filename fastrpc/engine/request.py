@@ -37,10 +37,10 @@ class Request:
         "began",
         "bound",
         "call",
+        "channel",
         "dispatcher",
         "id",
         "key",
-        "link",
         "method",
         "outcome",
         "params",
@@ -60,7 +60,7 @@ class Request:
         self.batch = batch
         self.version = ""
         self.call: Call | None = None
-        self.link: OutboundChannel | None = None
+        self.channel: OutboundChannel | None = None
         self.asking: Any = None
         self.quota: Quota | None = None
         self.outcome = ""
@@ -89,7 +89,7 @@ class Request:
 
     @property
     def client_capabilities(self) -> dict[str, Any]:
-        """What the client can do: said with the request from 2026-07-28 on, in the handshake before."""
+        """The ClientCapabilities: of the request from 2026-07-28 on, of the handshake before."""
         if self.version == MODERN:
             found: dict[str, Any] = self.meta.get(CAPABILITIES_KEY) or {}
             return found
@@ -102,17 +102,17 @@ class Request:
             return found
         return self.dispatcher.session.client_info
 
-    # --- for questions to the client --------------------------------------------------------------------
+    # --- for requests to the client ---------------------------------------------------------------------
 
     @property
     def known_roots(self) -> list[dict[str, Any]] | None:
-        """The roots that the client has named in this session, if it would say when they change."""
+        """The stored roots of this session, if the client notifies changes of them; else None."""
         return self.dispatcher.session.roots
 
     def keep_roots(self, roots: list[dict[str, Any]]) -> None:
-        """Note what the client has named; from whatever thread."""
+        """Store the client's roots. Thread-safe."""
         self.dispatcher.post(lambda: self.dispatcher.session.take_roots(roots))
 
     def notify_client(self, method: str, params: dict[str, Any]) -> None:
-        """Send a notification; from whatever thread."""
+        """Send a notification. Thread-safe."""
         self.dispatcher.post(lambda: self.dispatcher.notify(method, params))

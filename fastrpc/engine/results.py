@@ -1,6 +1,6 @@
 """Makes the JSON of a tool's result: content blocks, structured content, errors; each version's own form.
 
-`str` is the likely result and mostly never comes here: the connection escapes it straight into the
+The most common result, `str`, is usually not handled here: the connection escapes it directly into the
 output. The JSON of all other values is written by `fastrpc.engine.json_encoding`. Whether a value conforms to
 its tool's output schema is checked by `fastrpc.engine.output_validation`, imported by the first that has one.
 """
@@ -31,24 +31,24 @@ __all__ = [
 
 WRAP_MARK = {"fastmcp": {"wrap_result": True}}
 SIGNATURE_MEMBERS = ("name", "version", "title")
-"""What every 2026-07-28 result says of its server; the rest of it is told by server/discover, once."""
+"""The members of `serverInfo` in every 2026-07-28 result; server/discover returns all of them."""
 GLANCED_AT = {"object": dict, "array": list, "int": int, "float": float, "bool": bool}
-"""Kinds of converters whose values the connection writes at a glance, if they are of exactly that type."""
+"""Kinds of converters whose values the connection writes without a check, if they have exactly this type."""
 
 
 class Results:
-    """Encodes results; knows what a 2026-07-28 result says of the server that gave it."""
+    """Encodes results, in 2026-07-28 with the server's `serverInfo`."""
 
     def __init__(self, server_info: dict[str, Any]) -> None:
-        said = {name: server_info[name] for name in SIGNATURE_MEMBERS if name in server_info}
-        self._server_meta = {SERVER_KEY: said}
+        signature = {name: server_info[name] for name in SIGNATURE_MEMBERS if name in server_info}
+        self._server_meta = {SERVER_KEY: signature}
         self._modern_ending = b',"resultType":"complete","_meta":' + dumps(self._server_meta) + b"}"
         self._tails: dict[str, tuple[bytes, ...]] = {}
         self.notes: Sequence[Callable[[], list[str]]] = ()
-        """Called with each result: the texts that they give follow its content (`Server.set_note`)."""
+        """Called for each result; the returned texts are appended to its content (`Server.set_note`)."""
 
     def tails(self, version: str) -> tuple[bytes, ...]:
-        """Return what follows a plain value's text, the text's own end included, by the result's form."""
+        """Return what follows a plain value's text, the text's own end included, for each form of result."""
         tails = self._tails.get(version)
         if tails is None:
             usual = b'"}]' + self.tail(version)
@@ -76,7 +76,7 @@ class Results:
         return b',"_meta":' + to_json(meta) + b"}" if meta else b"}"
 
     def failure(self, message: str, version: str) -> bytes:
-        """Return a result that tells the model what went wrong."""
+        """Return an error result, with a message for the model."""
         encoded = quoted(message.encode("utf-8", "backslashreplace").decode())
         result = b'{"content":[{"type":"text","text":' + encoded + b"}]" + self.tail(version, is_error=True)
         return self._noted(result) if self.notes else result
@@ -90,7 +90,7 @@ class Results:
         return self._noted(result) if self.notes else result
 
     def _noted(self, result: bytes) -> bytes:
-        """Return a result with the texts behind its content that somebody wants to add."""
+        """Return a result with the texts of `notes` appended to its content."""
         texts = [text for note in self.notes for text in note()]
         if not texts:
             return result
@@ -147,7 +147,7 @@ class Results:
         return result if result is not None else self._rare_value(value, form, version)
 
     def _rare_value(self, value: Any, form: int, version: str) -> bytes:
-        """The same for what the compiled writer has refused."""
+        """The same for values that the compiled writer does not support."""
         encoded = to_json(value)
         text = b'{"content":[{"type":"text","text":' + quoted(encoded.decode())[:-1]
         end = self.tails(version)[form]
@@ -159,14 +159,14 @@ class Results:
 
 
 def form_of(signature: Signature) -> int:
-    """Return what a tool's values become where structured content is known: a text, and what beside it."""
+    """Return the form of a tool's results in versions with structured content: a text, and what beside it."""
     if signature.output_schema is None:
         return TEXT_FORM
     return WRAPPED_FORM if signature.wraps_result else OBJECT_FORM
 
 
 def keeps_plain_values(signature: Signature) -> bool:
-    """Say whether `Signature.to_json` returns every plain value as it is, so that it need not be called.
+    """Return whether `Signature.to_json` returns every plain value unchanged, so that it need not be called.
 
     Plain converters return whatever they get; msgspec changes only what is not plain; pydantic may have a
     serializer for anything.
@@ -180,7 +180,7 @@ def exact_type_of(signature: Signature) -> type | None:
 
 
 def plain_check_of(signature: Signature) -> Callable[[Any], bool] | None:
-    """Return what tells whether a plain value conforms to the output schema; None where its type tells."""
+    """Return a function that checks a plain value against the output schema; None if its type decides."""
     if signature.output_schema is None or signature.result_converter.kind in GLANCED_AT:
         return None
     from fastrpc.engine.output_validation import plain_check

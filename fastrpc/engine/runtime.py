@@ -1,8 +1,8 @@
-"""What all connections of one server share: its registries and the call plans made from them, lists that are
-ready to send, the worker threads, and the bound on calls in flight.
+"""What all connections of one server share: its registries and the call plans made from them, encoded lists,
+the worker threads, and the bound on calls in flight.
 
-Plans and lists are made at the first request that needs them and again after a registry has changed;
-every client that may know of a change is told of it.
+Plans and lists are made at the first request that needs them and again after a registry has changed; clients
+are notified of the change.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Runtime:
         self.guards = guards
         """Functions that decide about each call of a tool, a resource or a prompt (`Server.guard`)."""
         self.recorder: Recorder | None = None
-        """What gets a record of each call, if somebody observes some of them: see `_recorder_of`."""
+        """Receives a record of each call, if there are observers of some: see `_recorder_of`."""
         self.is_observed = False
         """Whether this server has observers of its own (`Server.observe`)."""
         self.secret: bytes | None = None
@@ -100,7 +100,7 @@ class Runtime:
         self.threads: int = server.threads
         self.dispatchers: set[Dispatcher] = set()
         self.share_update: Callable[[str], object] | None = None
-        """Tells the other processes that serve the same clients that a resource has changed."""
+        """Notifies the other processes that serve the same clients that a resource has changed."""
         self._running: dict[Handler, int] = {}  # calls of one with a `max_running`
         self._queues: dict[Handler, list[Call]] = {}  # and those that wait for a place
         self._load: Callable[[], object] | None = server.load_tools
@@ -162,9 +162,9 @@ class Runtime:
 
     def place(self, call: Call) -> None:
         """Begin a call that is admitted, or have it wait for what it needs."""
-        awaited = self.pending_lifespan(call.plan.tool)
-        if awaited is not None:
-            awaited.hold(call)
+        lifespan = self.pending_lifespan(call.plan.tool)
+        if lifespan is not None:
+            lifespan.hold(call)
             return
         limit = call.plan.tool.max_running
         if limit is not None:
@@ -222,26 +222,26 @@ class Runtime:
 
     @property
     def has_upstreams(self) -> bool:
-        """Whether there may be servers behind this one that have to be asked what they offer."""
+        """Whether there may be upstream servers whose features have to be listed."""
         return self.upstream is not None or bool(self.mounts)
 
     def defers(self, dispatcher: Dispatcher, request: Request) -> bool:
-        """Have a request wait until the servers behind this one have said what they offer; False if it
-        need not. Raises ProtocolError."""
+        """Defer a request until the features of the upstream servers are known; False if it need not wait.
+        Raises ProtocolError."""
         if self.upstream is not None and self.upstream.defers(dispatcher, request):
             return True
         return any(server.runtime.defers(dispatcher, request) for server in self.mounts)
 
     def watch(self, uri: str) -> None:
-        """A client wants to hear when a resource changes: so do we, if it is of a server behind this one."""
+        """A client has subscribed to a resource: subscribe to it upstream too, if it is forwarded."""
         if self.upstream is not None:
             self.upstream.watch(uri)
         for server in self.mounts:
             server.runtime.watch(uri)
 
     async def leave(self) -> None:
-        """If the last connection is over: leave what was entered for its calls, and have the log tell of
-        failures that were only counted. Bounded in time."""
+        """If the last connection has closed: leave the lifespans, and log the failures that were only
+        counted. Bounded in time."""
         live = list(self._live())
         if live:
             import asyncio
@@ -255,7 +255,7 @@ class Runtime:
             diagnostics.finish()
 
     def _live(self) -> Iterator[Any]:
-        """The lifespans and upstream servers, of mounted servers too, that nobody needs any longer."""
+        """The lifespans and upstream servers, of mounted servers too, that can be left."""
         if not self.dispatchers:
             for thing in (self.lifespan, self.upstream):
                 if thing is not None and thing.live:
@@ -386,7 +386,7 @@ class Runtime:
         return known("ServerCapabilities", found, version)
 
     def server_info_of(self, version: str) -> dict[str, Any]:
-        """Return what this server says of itself, in the form of a version."""
+        """Return the `serverInfo` (MCP: Implementation), in the form of a version."""
         return known("Implementation", self.server_info, version)
 
     @property
@@ -544,13 +544,13 @@ class Runtime:
             self.watch_soon()
 
     def resource_updated(self, uri: str) -> None:
-        """Tell every client that wants to know that a resource has changed, of other processes too."""
-        self.tell_of_update(uri)
+        """Notify every subscribed client that a resource has changed, those of other processes too."""
+        self.notify_resource_updated(uri)
         if self.share_update is not None:
             self.share_update(uri)
 
-    def tell_of_update(self, uri: str) -> None:
-        """Tell every client of this process that wants to know."""
+    def notify_resource_updated(self, uri: str) -> None:
+        """Notify every subscribed client of this process."""
         for dispatcher in list(self.dispatchers):
             dispatcher.resource_updated(uri)
 

@@ -2,8 +2,8 @@
 
 A thread is started when a call finds none idle, up to a limit; beyond it calls wait in order. The
 threads are daemons, so a tool that never returns cannot hold the process back: at exit it is left
-behind. Results are handed to the event loop's thread. Costs about 25 µs a call, a thread more than
-the first time. Who may run here, and when a tool has earned the loop's own thread, is decided above.
+behind. Results are passed to the event loop's thread. Costs about 25 µs a call, and a thread the first time.
+Which tools run here, and when one may run on the loop's own thread, is decided by the caller.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ThreadPool:
             try:
                 file.flush()
             except (OSError, ValueError):
-                pass  # closed, or nobody reads it: nothing can be said about it either
+                pass  # closed, or not read: this cannot be reported either
         os._exit(0)
 
     def _work(self) -> None:
@@ -89,6 +89,6 @@ class ThreadPool:
                 self._idle += 1
             try:
                 loop.call_soon_threadsafe(done, result, failure, took)
-            except RuntimeError:  # the loop is closed: the server is gone, and nobody waits for the result
+            except RuntimeError:  # the loop is closed: no call waits for the result
                 return
             del loop, function, done, result, failure

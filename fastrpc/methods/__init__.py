@@ -1,9 +1,9 @@
-"""The methods a client may call, one file a feature, and the table that names them all.
+"""The methods that a client may call, one file a feature, and the table of all.
 
 A feature's file has a function for each of its methods. A new feature is a new file and its lines here. The
-module itself is what the engine is handed (`fastrpc.engine.ports.Features`): beside the table it has the
-functions by which handlers reach their client, and changes of lists theirs. Each feature but the tools is
-imported by the first request that wants it.
+module itself is passed to the engine (`fastrpc.engine.ports.Features`): besides the table it has the
+functions by which handlers and changed lists reach the client. Each feature but the tools is imported by the
+first request that needs it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ NOTIFICATIONS: dict[str, Callable[[Dispatcher, dict[str, Any]], object]] = {
     "notifications/cancelled": lifecycle.cancelled,
     "notifications/roots/list_changed": lifecycle.roots_changed,
 }
-"""Notifications that mean something here. All others are silently taken."""
+"""Notifications that are handled. All others are ignored."""
 
 
 # --- what a handler does with its client, by its `fastrpc.Context` -----------------------------------------
@@ -89,11 +89,11 @@ def log(channel: RequestChannel, level: str, data: Any, logger: str | None) -> N
     logging.log(channel, level, data, logger)
 
 
-def ask(channel: RequestChannel, questions: dict[str, Any]) -> Awaitable[dict[str, Any]]:
-    """Ask the client; return what it answers, by key. See `fastrpc.client_requests`."""
+def ask(channel: RequestChannel, input_requests: dict[str, Any]) -> Awaitable[dict[str, Any]]:
+    """Send requests to the client; return its answers by key. See `fastrpc.client_requests`."""
     from fastrpc.client_requests import pending
 
-    return pending.ask(channel, questions)
+    return pending.ask(channel, input_requests)
 
 
 def once(channel: RequestChannel, key: str, function: Callable[[], Any]) -> Any:
@@ -127,25 +127,25 @@ def take_request_state(request: Request) -> None:
     memory_of(request)
 
 
-def input_required(request: Request, questions: dict[str, dict[str, Any]]) -> bytes:
-    """Return the result that tells the client what to answer (MCP 2026-07-28: InputRequiredResult)."""
+def input_required(request: Request, input_requests: dict[str, dict[str, Any]]) -> bytes:
+    """Return the result that carries input requests (MCP 2026-07-28: InputRequiredResult)."""
     from fastrpc.client_requests import pending
 
-    return pending.input_required(request, questions)
+    return pending.input_required(request, input_requests)
 
 
 # --- changes ------------------------------------------------------------------------------------------------
 
 
 def list_changed(dispatcher: Dispatcher, kind: str) -> None:
-    """Tell the client that the list of a kind of entries is another now."""
+    """Notify the client that the list of a kind of entries has changed."""
     from fastrpc.methods import subscriptions
 
     subscriptions.list_changed(dispatcher, kind)
 
 
 def resource_updated(dispatcher: Dispatcher, uri: str) -> None:
-    """Tell the client that a resource has changed, if it wants to hear of this one."""
+    """Notify the client that a resource has changed, if it has subscribed to it."""
     from fastrpc.methods import subscriptions
 
     subscriptions.resource_updated(dispatcher, uri)

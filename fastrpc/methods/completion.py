@@ -1,7 +1,7 @@
 """completion/complete (MCP, utilities: completion).
 
-An argument is completed by the function that ``@app.complete`` has put there, else by the choices of its
-type, else by nothing. At most 100 values are sent.
+An argument is completed by the function of ``@app.complete``, else by the choices of its type, else not at
+all. At most 100 values are sent.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def complete(dispatcher: Dispatcher, request: Request) -> bytes | None:
 
 
 def _referred(dispatcher: Dispatcher, params: dict[str, Any]) -> Any:
-    """Return the prompt or template that is spoken of. Raises InvalidParams if there is none, or none that
-    the principal sees in a list: no guard is asked about completions."""
+    """Return the prompt or template that ``ref`` names. Raises InvalidParams if there is none, or none that
+    the principal sees in a list: no guard is called for completions."""
     reference = _object(params, "ref")
     kind = reference.get("type")
     runtime, principal = dispatcher.runtime, dispatcher.principal
@@ -90,7 +90,7 @@ def _parameter(entry: Any, name: str) -> Parameter:
 
 
 class CompletionEncoder:
-    """What becomes of a completion's value, and of its failure."""
+    """Encodes the value of a completion, or its failure."""
 
     is_text = False
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def initialize(dispatcher: Dispatcher, request: Request) -> bytes:
-    """Agree on a version; from here on requests without an envelope are welcome."""
+    """Negotiate the version; from here on requests without an envelope are accepted."""
     version = dispatcher.session.agree(request.params)
     connection = dispatcher.connection
     connection.open = True
@@ -37,7 +37,7 @@ def initialized(dispatcher: Dispatcher, params: dict[str, Any]) -> None:
 
 
 def roots_changed(dispatcher: Dispatcher, params: dict[str, Any]) -> None:
-    """The client's folders are others now: what was asked about them before counts no longer."""
+    """The client's roots have changed: forget the stored ones."""
     dispatcher.session.take_roots(None)
 
 
@@ -46,10 +46,7 @@ def ping(dispatcher: Dispatcher, request: Request) -> bytes:
 
 
 def discover(dispatcher: Dispatcher, request: Request) -> bytes:
-    """What the server is and can do, without a handshake (MCP 2026-07-28).
-
-    Here it says all of itself; its other results give no more than a name.
-    """
+    """Return the server's capabilities and complete `serverInfo` without a handshake (MCP 2026-07-28)."""
     runtime = dispatcher.runtime
     result: dict[str, Any] = {
         "supportedVersions": [MODERN],
@@ -64,7 +61,7 @@ def discover(dispatcher: Dispatcher, request: Request) -> bytes:
 
 
 def cancelled(dispatcher: Dispatcher, params: dict[str, Any]) -> None:
-    """Stop a request; an id that is unknown, ended or no id at all is ignored."""
+    """Cancel a request; an unknown, ended or invalid id is ignored."""
     id = params.get("requestId")
     if type(id) in (str, int):
         dispatcher.cancel(dumps(id))

@@ -1,8 +1,8 @@
 """logging/setLevel and notifications/message (MCP, utilities: logging).
 
-Up to 2025-11-25 the client sets a level for its session, and hears of ``info`` and above until it does. In
-2026-07-28 each request says what it wants to hear of; without a word it hears nothing. Messages belong to
-the call that writes them: none comes behind its answer.
+Up to 2025-11-25 the client sets a level for its session, which is ``info`` until then. In 2026-07-28 each
+request has a level; without one no messages are sent. Messages belong to the call that writes them: none is
+sent after its response.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DEFAULT_LEVEL = "info"
 
 
 def set_level(dispatcher: Dispatcher, request: Request) -> bytes:
-    """Note from which level on the session's client wants to hear."""
+    """Set the level of the session."""
     level = request.params.get("level")
     if not isinstance(level, str) or level not in LOG_LEVELS:
         raise InvalidParams(f"level: expected one of {', '.join(LOG_LEVELS)}")
@@ -37,15 +37,15 @@ def set_level(dispatcher: Dispatcher, request: Request) -> bytes:
 def log(channel: RequestChannel, level: str, data: Any, logger: str | None) -> None:
     """Send a message that a call writes, if its client wants it. Raises ValueError for an unknown level.
 
-    `data` is taken as it is now: what the call does with it later does not show. What JSON cannot hold is
-    sent as its `repr`.
+    `data` is encoded at once: later changes to it have no effect. Values that JSON cannot express are sent as
+    their `repr`.
     """
     if _wanted(level, least_level(channel.request)):
         channel.send_line(_message(level, data, logger))
 
 
 def log_to_session(dispatcher: Dispatcher, level: str, data: Any, logger: str | None) -> bool:
-    """Send a message that belongs to no call, if the client has asked for its level; say whether."""
+    """Send a message that belongs to no call, and return True, if the client has asked for its level."""
     if not _wanted(level, dispatcher.session.log_level):
         return False
     line = _message(level, data, logger)
@@ -68,7 +68,7 @@ def _message(level: str, data: Any, logger: str | None) -> bytes:
 
 
 def least_level(request: Request) -> str | None:
-    """Return the least level that a request's client wants to hear of, None for none at all."""
+    """Return the least level that the client of a request has asked for, None if no messages are sent."""
     if request.version == MODERN:
         wanted: str | None = request.meta.get(LOG_KEY)
         return wanted

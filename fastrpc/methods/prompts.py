@@ -1,7 +1,7 @@
 """prompts/list and prompts/get (MCP: prompts).
 
 A prompt's function may return a text, a `Message`, a content helper or block, a dict with ``role`` and
-``content``, or a list of these; what says no role is the user's.
+``content``, or a list of these; the default role is ``user``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def list_prompts(dispatcher: Dispatcher, request: Request) -> bytes:
 
 
 def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
-    """Call a prompt's function with the arguments that came."""
+    """Call a prompt's function with the arguments of the request."""
     params = request.params
     name = text_member(params, "name", "name")
     arguments = texts_member(params, "arguments", "arguments")
@@ -85,7 +85,7 @@ def texts_member(holder: dict[str, Any], name: str, path: str) -> dict[str, str]
 
 
 def messages_of(value: Any, version: str) -> list[dict[str, Any]]:
-    """Return the messages that a prompt's return value makes. Raises UnencodableResult."""
+    """Return the messages for a prompt's return value. Raises UnencodableResult."""
     if isinstance(value, (list, tuple)):
         return [message_of(part, version) for part in value]
     return [message_of(value, version)]
@@ -114,7 +114,7 @@ def content_of(content: Any, version: str) -> dict[str, Any]:
 
 
 class PromptEncoder:
-    """What becomes of a prompt's value, and of its failure."""
+    """Encodes the value of a prompt, or its failure."""
 
     is_text = False
 
@@ -145,8 +145,8 @@ def encoded(request: Request, result: dict[str, Any]) -> bytes:
 
 
 def refusal(handler: Handler, error: BaseException) -> ProtocolError:
-    """Return the error that tells of a handler's failure: in its own words where it chose them, else the
-    log has them, for they may hold what is no client's business."""
+    """Return the error for a handler's failure: with the message of a ToolError; that of any other exception
+    is only logged, since it may contain what clients must not see."""
     if isinstance(error, (ArgumentError, ToolError)):
         return InternalError(str(error))
     if isinstance(error, UnencodableResult):

@@ -1,8 +1,8 @@
 """resources/list, templates/list, read, subscribe and unsubscribe (MCP: resources).
 
-A URI is served by the resource at it, else by the most specific template that it fits, else by a provider.
-The list has the resources first and then what each provider lists, page by page; a cursor says how far
-the client has come in either.
+A URI is served by the resource with that URI, else by the most specific template that matches, else by a
+provider. The list has the resources first and then the pages of each provider; a cursor holds the position
+in either.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MARK = "\0"
 
 
 def list_resources(dispatcher: Dispatcher, request: Request) -> bytes | None:
-    """Return a page of the resources that the principal sees, those of the providers behind all others."""
+    """Return a page of the resources that the principal sees; those of the providers come last."""
     runtime, principal = dispatcher.runtime, dispatcher.principal
     cursor = cursor_of(request.params)
     registries = runtime.registries
@@ -89,7 +89,7 @@ def _list_result(request: Request, entries: Sequence[Any], following: str | None
 
 
 class PageEncoder:
-    """What becomes of a page that a provider has listed."""
+    """Encodes a page that a provider has listed, or its failure."""
 
     is_text = False
 
@@ -147,14 +147,14 @@ def _uri_of(params: dict[str, Any]) -> str:
 
 
 def _check_length(uri: str) -> None:
-    """Raise InvalidParams for a URI that is too long to be looked for: before anything is done with it."""
+    """Raise InvalidParams for a URI that is too long, before it is matched."""
     if len(uri) > LONGEST:
         raise InvalidParams(f"uri: expected at most {LONGEST} characters, got {len(uri)}")
 
 
 def _reader_of(request: Request, uri: str) -> tuple[Reader, list[Any]]:
-    """Return what serves a URI, and the arguments to call it with. Raises ResourceNotFound, and InvalidParams
-    if some template fits but for a value."""
+    """Return the handler of a URI, and the arguments to call it with. Raises ResourceNotFound, and
+    InvalidParams if some template matches but for a value."""
     runtime = request.dispatcher.runtime
     found = _bound_at(runtime.registries, uri)
     if found is None:
@@ -164,11 +164,11 @@ def _reader_of(request: Request, uri: str) -> tuple[Reader, list[Any]]:
 
 
 def _bound_at(registries: Registries, uri: str) -> tuple[Reader, list[Any]] | None:
-    """Return what serves a URI, and the arguments to call it with; None: there is nothing.
+    """Return the handler of a URI, and the arguments to call it with; None if there is none.
 
-    Of templates that fit equally well the one that has the most variables in the URI is meant, then the
-    first. One whose parameters cannot take the values is passed over. Raises InvalidParams if some template
-    fits but for a value.
+    Of equally specific templates the one with the most variables in the URI is chosen, then the first. One
+    whose parameters do not accept the values is skipped. Raises InvalidParams if some template matches but
+    for a value.
     """
     meant = normal(uri)
     resource = registries.resources.get(meant)
@@ -232,7 +232,7 @@ def handler_at(registries: Registries, uri: str) -> Reader | None:
 
 
 class ContentsEncoder:
-    """What becomes of what was read, and of a failure: an error, since this result cannot tell of one."""
+    """Encodes the contents that were read. A failure is a JSON-RPC error: this result has no form for it."""
 
     is_text = False
 
@@ -265,7 +265,7 @@ CONTENTS_ENCODER = ContentsEncoder()
 
 
 def contents_of(value: Any, uri: str, mime_type: str | None) -> list[Contents]:
-    """Return what a function read as contents, each with its URI and MIME type. Raises UnencodableResult."""
+    """Return a function's value as contents, each with its URI and MIME type. Raises UnencodableResult."""
     uri = normal(uri)
     several = isinstance(value, (list, tuple)) and any(isinstance(part, Contents) for part in value)
     return [_contents(part, uri, mime_type) for part in (value if several else (value,))]
@@ -291,7 +291,7 @@ def _contents(value: Any, uri: str, mime_type: str | None) -> Contents:
 
 
 def _of_block(block: Content) -> Contents:
-    """Return what a tool's content helper holds: a text, a picture, a sound or another resource's content."""
+    """Return the contents of a content helper: a text, an image, audio or an embedded resource."""
     content = getattr(block, "text", None)
     if content is None:
         content = getattr(block, "data", None)
@@ -302,7 +302,7 @@ def _of_block(block: Content) -> Contents:
 
 
 def _block(part: Contents, version: str) -> dict[str, Any]:
-    """Return contents as they go over the wire (MCP: TextResourceContents, BlobResourceContents)."""
+    """Return contents in their wire format (MCP: TextResourceContents, BlobResourceContents)."""
     block = {"uri": part.uri, "mimeType": part.mime_type, "_meta": part.meta or None}
     if isinstance(part.content, str):
         block["text"] = part.content
@@ -334,7 +334,7 @@ async def read_inside(channel: RequestChannel, uri: str) -> list[Contents]:
 
 
 async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: list[Any]) -> Any:
-    """Call a reader's function where it would run for a client, for as long as it may, if it may."""
+    """Call a reader's function as for a client: inline or on a thread, with its guard and time limit."""
     import asyncio
 
     from fastrpc._core.call_info import CallInfo
@@ -370,7 +370,7 @@ async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: 
 
 
 async def _allowed(guard: Any, call: CallInfo) -> None:
-    """Ask the guard about a call that a handler makes. Raises what it refuses with."""
+    """Call the guard for a call that a handler makes. Raises the guard's exception."""
     from fastrpc.engine.guards import check_awaitable, check_decision
 
     decision = guard(call)
@@ -395,7 +395,7 @@ def _channel_for(channel: RequestChannel, reader: Reader) -> RequestChannel:
 
 
 def subscribe(dispatcher: Dispatcher, request: Request) -> bytes:
-    """Tell the client from now on when a resource changes. Raises ResourceNotFound for what there is not."""
+    """Subscribe the client to a resource. Raises ResourceNotFound if there is none at the URI."""
     uri = _uri_of(request.params)
     _reader_of(request, uri)
     dispatcher.session.subscribe(normal(uri))
@@ -404,6 +404,6 @@ def subscribe(dispatcher: Dispatcher, request: Request) -> bytes:
 
 
 def unsubscribe(dispatcher: Dispatcher, request: Request) -> bytes:
-    """Tell the client no more; one that has not subscribed hears nothing anyway."""
+    """Unsubscribe the client; without a subscription this does nothing."""
     dispatcher.session.unsubscribe(normal(_uri_of(request.params)))
     return b"{}"

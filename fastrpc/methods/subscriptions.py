@@ -1,11 +1,11 @@
-"""Changes of what the server offers, and those who hear of them (MCP: list changes, subscriptions).
+"""Notifications of changed lists and resources, and subscriptions to them (MCP: list changes, subscriptions).
 
-Up to 2025-11-25 a session is told of changed lists once it is ready, and of the resources to which it has
-subscribed. In 2026-07-28 only streams are told: requests that are held open (`Dispatcher.listening`), each
-with a filter that says of what. Whatever is sent on a stream carries its id.
+Up to 2025-11-25 a session is notified of changed lists once it is ready, and of the resources to which it has
+subscribed. In 2026-07-28 only streams are: requests that are held open (`Dispatcher.listening`), each with a
+filter. Every message on a stream carries its id.
 
-Changes of lists in one turn of the event loop are told once. Nothing here runs before the first change or
-the first stream. All functions are to be called on the connection's own thread.
+Several changes of a list in one turn of the event loop cause one notification. Nothing here runs before the
+first change or the first stream. All functions are to be called on the connection's own thread.
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ STREAM_BYTES = 4096
 
 
 def list_changed(dispatcher: Dispatcher, kind: str) -> None:
-    """Tell the client, once this turn of the loop is over, that a list is another now."""
+    """Notify the client, after this turn of the loop, that a list has changed."""
     name = LISTS.get(kind)
     if name is None:
         return
-    due = bool(dispatcher.untold)
-    dispatcher.untold[name] = None
+    due = bool(dispatcher.changed_lists)
+    dispatcher.changed_lists[name] = None
     if due:
         return
     if dispatcher.loop is not None:
-        dispatcher.loop.call_soon(tell, dispatcher)
+        dispatcher.loop.call_soon(send_changes, dispatcher)
     else:
-        dispatcher.connection.call_in_loop(lambda: tell(dispatcher))
+        dispatcher.connection.call_in_loop(lambda: send_changes(dispatcher))
 
 
-def tell(dispatcher: Dispatcher) -> None:
-    """Tell of the changes that have not been told yet."""
-    names, dispatcher.untold = dispatcher.untold, {}
+def send_changes(dispatcher: Dispatcher) -> None:
+    """Send the notifications of changed lists that are due."""
+    names, dispatcher.changed_lists = dispatcher.changed_lists, {}
     session = dispatcher.session
     for name in names:
         method = f"notifications/{name}/list_changed"
@@ -72,7 +72,7 @@ def tell(dispatcher: Dispatcher) -> None:
 
 
 def resource_updated(dispatcher: Dispatcher, uri: str) -> None:
-    """Tell the client that a resource has changed, if it wants to hear of this one."""
+    """Notify the client that a resource has changed, if it has subscribed to it."""
     session = dispatcher.session
     if session.state == READY and uri in session.subscriptions:
         dispatcher.notify(UPDATED, {"uri": uri})
@@ -101,7 +101,7 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
     if len(dispatcher.listening) >= dispatcher.runtime.calls.limit:
         raise Overloaded(f"Server busy: {len(dispatcher.listening)} streams are open")
     quota = _quota_for(dispatcher, request, uris)
-    tell(dispatcher)  # what has changed before is no news for this stream
+    send_changes(dispatcher)  # earlier changes do not concern this stream
     honoured = _honoured(dispatcher.runtime, wanted)
     request.quota = quota
     request.params = {
@@ -118,21 +118,21 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
     dispatcher.listening[request.key] = request
     for uri in honoured.get("resourceSubscriptions", ()):
         dispatcher.runtime.watch(uri)
-    # Changes may come from any thread, while the client is silent: only the loop hears of them in time.
+    # Changes may come from any thread while no message arrives: only a loop sends them in time.
     dispatcher.connection.call_in_loop(_wake)
 
 
 def end(dispatcher: Dispatcher, request: Request) -> None:
-    """End a stream from our side: tell what is still to be told, then answer its request."""
-    tell(dispatcher)
+    """End a stream from the server's side: send the notifications that are due, then answer its request."""
+    send_changes(dispatcher)
     dispatcher.stop_listening(request.key)
     ending = dispatcher.runtime.results.ending(MODERN, {SUBSCRIPTION_KEY: id_value(request.id)})
     dispatcher.answer(request, b"{" + ending[1:])
 
 
 def _quota_for(dispatcher: Dispatcher, request: Request, uris: frozenset[str]) -> Quota:
-    """Count what a stream keeps: its URIs and its id. Raises InvalidParams for too much, Overloaded for too
-    much of all streams and sessions together."""
+    """Count the memory of a stream: its URIs and its id. Raises InvalidParams if it is too much, Overloaded
+    if all streams and sessions together have too much."""
     quota = Quota(SESSION_BYTES, dispatcher.runtime.quotas.of(dispatcher.principal))
     size = sum(map(bytes_of_uri, uris)) + STREAM_BYTES + 2 * len(request.id)
     if not quota.take(size):
@@ -145,11 +145,11 @@ def _quota_for(dispatcher: Dispatcher, request: Request, uris: frozenset[str]) -
 
 
 def _wake() -> None:
-    """What the loop is asked for when it is wanted for itself."""
+    """Do nothing: `call_in_loop` starts the loop."""
 
 
 def _filter_of(params: dict[str, Any]) -> dict[str, Any]:
-    """Return what a stream shall tell of (MCP: SubscriptionFilter). Raises InvalidParams."""
+    """Return the filter of a stream (MCP: SubscriptionFilter). Raises InvalidParams."""
     wanted = params.get("notifications")
     if not isinstance(wanted, dict):
         raise InvalidParams(
@@ -167,7 +167,7 @@ def _filter_of(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _honoured(runtime: Runtime, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a filter for which this server has anything."""
+    """Return the part of a filter that this server supports."""
     offered = runtime.capabilities(MODERN)
     found: dict[str, Any] = {
         f"{name}ListChanged": True

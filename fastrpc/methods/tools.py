@@ -45,12 +45,12 @@ def call_tool(dispatcher: Dispatcher, request: Request) -> bytes | None:
         if plan.around is None or plan.guard is not None:
             request.outcome = error.outcome
             return dispatcher.runtime.results.failure(str(error), request.version)
-        bound = arguments  # a hook may mend them; where there is a guard, it would not have seen how
+        bound = arguments  # a hook may correct them; not behind a guard, which would not see the result
     return dispatcher.begin(request, plan, bound)
 
 
 class ToolResultEncoder:
-    """What becomes of a tool's value, and of its failure: a result, either way."""
+    """Encodes the value of a tool, or its failure: both are results."""
 
     is_text = True
 

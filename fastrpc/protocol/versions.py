@@ -32,7 +32,7 @@ ANY_STRUCTURED = (MODERN,)
 ELICITATION = ("2025-06-18", "2025-11-25", MODERN)
 """Versions with elicitation by a form."""
 
-RICH_QUESTIONS = ("2025-11-25", MODERN)
+RICH_INPUT_REQUESTS = ("2025-11-25", MODERN)
 """Versions with elicitation by URL, multiple choice, titled choices, and sampling with tools."""
 
 ENVELOPE = "io.modelcontextprotocol/"

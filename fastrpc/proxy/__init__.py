@@ -20,10 +20,10 @@ from fastrpc.definitions.prompt import Prompt
 from fastrpc.errors import DefinitionError, FastrpcError, InternalError, ToolError
 from fastrpc.protocol.versions import MODERN
 from fastrpc.proxy.entries import (
-    QUESTIONS,
+    INPUT_REQUESTS,
     PassedCompletion,
+    PassedInputRequest,
     PassedPrompt,
-    PassedQuestion,
     PassedResource,
     PassedTemplate,
     PassedTool,
@@ -332,16 +332,16 @@ class UpstreamServer:
         A later round may reuse a key, so the client receives a key that includes the round's number.
         """
         requests: dict[str, dict[str, Any]] = found.get("inputRequests") or {}
-        questions, names = {}, {}
+        input_requests, names = {}, {}
         for key, request in requests.items():
-            if request["method"] not in QUESTIONS:
+            if request["method"] not in INPUT_REQUESTS:
                 raise ToolError(f"{request['method']}: the proxy does not know this question")
             name = key if number == 0 and key != "self" else f"{number}:{key}"
-            questions[name] = PassedQuestion(request["method"], request.get("params") or {})
+            input_requests[name] = PassedInputRequest(request["method"], request.get("params") or {})
             names[name] = key
         following: dict[str, Any] = {}
-        if questions:
-            answers = await context.ask(**questions)
+        if input_requests:
+            answers = await context.ask(**input_requests)
             following["inputResponses"] = {
                 names[name]: answer for name, answer in answers.items() if answer is not None
             }

@@ -8,7 +8,7 @@ Each entry's function forwards the arguments, and converts the result into what 
 
 from __future__ import annotations
 
-from fastrpc.client_requests.base import BadAnswer, Question
+from fastrpc.client_requests.base import InputRequest, InvalidClientResult
 from fastrpc.content import KINDS_OF_CONTENT, Block, Contents, ToolResult
 from fastrpc.definitions.completion import Completion, Completions, key_of
 from fastrpc.definitions.handler import Handler
@@ -223,11 +223,11 @@ class PassedCompletion(Completion):
         return _PassedSignature(_named(["value", "others"]), {})
 
 
-QUESTIONS = ("elicitation/create", "sampling/createMessage", "roots/list")
+INPUT_REQUESTS = ("elicitation/create", "sampling/createMessage", "roots/list")
 """Methods of the client requests that the upstream may send."""
 
 
-class PassedQuestion(Question["dict[str, Any]"]):
+class PassedInputRequest(InputRequest["dict[str, Any]"]):
     """A client request of the upstream: its params and the client's result are forwarded unchanged."""
 
     def __init__(self, method: str, params: dict[str, Any]) -> None:
@@ -244,9 +244,9 @@ class PassedQuestion(Question["dict[str, Any]"]):
             return self._params
         return {name: value for name, value in self._params.items() if name != "elicitationId"}
 
-    def read(self, result: Any, link: Any) -> dict[str, Any]:
+    def read(self, result: Any, request: Any) -> dict[str, Any]:
         if not isinstance(result, dict):
-            raise BadAnswer("expected an object")
+            raise InvalidClientResult("expected an object")
         return result
 
 
@@ -255,9 +255,9 @@ async def ask(context: Context, method: str, params: dict[str, Any]) -> dict[str
 
     Raises ToolError and ProtocolError.
     """
-    if method not in QUESTIONS:
+    if method not in INPUT_REQUESTS:
         raise ToolError(f"{method}: the proxy does not know this question")
-    found: dict[str, Any] = (await context.ask(**{"": PassedQuestion(method, params)}))[""]
+    found: dict[str, Any] = (await context.ask(**{"": PassedInputRequest(method, params)}))[""]
     return found
 
 

@@ -90,7 +90,7 @@ class Signature:
     )
 
     binds_whole = False
-    """Whether arguments are judged all together: none may be bound without the others."""
+    """Whether arguments are validated together: none may be bound without the others."""
 
     def __init__(self, facts: FunctionFacts, parameters: list[Parameter], input_schema: Schema) -> None:
         self.parameters = tuple(parameters)

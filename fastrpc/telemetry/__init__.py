@@ -1,2 +1,2 @@
-"""What watches calls: it drains the recorder, off the path of calls. Nothing here is imported until somebody
-observes."""
+"""Observers, statistics and the access log: they drain the recorder, off the path of calls. Nothing here is
+imported until one of them is used."""

@@ -1,11 +1,10 @@
 """The access log: a line for each request over HTTP, in a file or on standard error.
 
-Requests leave records in a buffer of fixed size (`fastrpc._core.access_buffer`); a thread of its own makes
-lines of them and writes these, at most 50 ms later, so no answer waits for a disk or a reader. What does not
-fit into the buffer, or cannot be written, is counted, and the count stands in the log. A batch of lines is
-one write to a file that is open for appending: several processes may share it. A file that has been moved
-(logrotate) is made anew. Who notes requests is `fastrpc.transports.http.access`; nothing is imported until
-there is an access log.
+Records go into a buffer of fixed size (`fastrpc._core.access_buffer`); a thread formats and writes them, at
+most 50 ms later, so no response waits for a disk or a reader. Records that do not fit, and lines that cannot
+be written, are counted, and the count is logged. A batch of lines is one write to a file that is open for
+appending: several processes may share it. A file that has been moved (logrotate) is created again. Records
+come from `fastrpc.transports.http.access`; nothing is imported without an access log.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ if TYPE_CHECKING:
 
 STDERR = "-"
 CAPACITY = 1024 * 1024
-"""Bytes of each of the two rooms for records: about 9,000 requests."""
+"""Bytes of each of the two buffers: about 9,000 records."""
 WRITE_SECONDS = 1.0
-"""How long standard error may accept nothing before lines are left out."""
+"""Seconds for which standard error may accept nothing before lines are dropped."""
 
 
 class AccessLog:
@@ -40,9 +39,9 @@ class AccessLog:
         self._path = None if path == STDERR else os.path.abspath(path)
         self._as_json = as_json
         self._lost = 0
-        """Lines that could not be written, and records that did not fit, which the log does not tell yet."""
+        """Lines that could not be written, and records that did not fit, not yet reported in the log."""
         self._dropped = 0
-        """Those of the buffer that are counted in `_lost` already."""
+        """The dropped records of the buffer that `_lost` includes."""
         self._file = -1 if self._path is None else self._open(self._path)
         self._writing = Lock()
         self._generation = forks.generation
@@ -53,7 +52,7 @@ class AccessLog:
         return open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def write(self) -> None:
-        """Write the lines of all requests that have been answered by now, from whatever thread."""
+        """Write the lines of all requests answered so far. Thread-safe."""
         if self._generation != forks.generation:  # a child of a handler: the records are its parent's
             return
         if not self._writing.acquire(timeout=2 * WRITE_SECONDS):
@@ -82,7 +81,7 @@ class AccessLog:
         try:
             left = self._to_stderr(text) if self._path is None else self._to_file(self._path, text)
         except (OSError, ValueError) as error:  # ValueError: standard error is closed
-            if not self._lost:  # else it has been said
+            if not self._lost:  # else it has been logged
                 diagnostics.write("error", f"the access log cannot be written: {error}")
             left = text
         if len(left) < len(text):
@@ -91,7 +90,7 @@ class AccessLog:
             self._lost += lines.count(b"\n")
 
     def _note_of(self, lost: int) -> bytes:
-        """Return the line that says how many are missing before the lines that follow."""
+        """Return the line that reports the number of lost lines."""
         from datetime import datetime, timezone
 
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -100,7 +99,7 @@ class AccessLog:
         return b"# %b %d requests are missing here: there was no room for them\n" % (now.encode(), lost)
 
     def _to_file(self, path: str, lines: bytes) -> bytes:
-        """Append lines to the file; return what is left of them, which is nothing. Raises OSError."""
+        """Append lines to the file; return the rest, which is empty. Raises OSError."""
         if self._is_moved(path):
             os.close(self._file)
             self._file = -1
@@ -122,7 +121,7 @@ class AccessLog:
         return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
 
     def _to_stderr(self, lines: bytes) -> bytes:
-        """Write lines to standard error; return what nobody has accepted. Raises OSError, ValueError."""
+        """Write lines to standard error; return what was not accepted. Raises OSError, ValueError."""
         if sys.stderr is None:
             return lines
         descriptor = sys.stderr.fileno()
@@ -137,7 +136,7 @@ class AccessLog:
 
 
 def pieces(lines: bytes) -> Iterator[bytes]:
-    """Return whole lines, so many together as a pipe takes without others' between them (POSIX: PIPE_BUF)."""
+    """Yield groups of whole lines that a pipe accepts in one atomic write (POSIX: PIPE_BUF)."""
     from select import PIPE_BUF
 
     begin = 0

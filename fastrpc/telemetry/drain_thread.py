@@ -1,7 +1,7 @@
-"""A thread that drains a ring of records, off the path of what fills it.
+"""A thread that drains a ring buffer of records.
 
-It sleeps while nothing comes and looks every 50 ms otherwise: what is drained is at most that old, and much
-of it at once. It begins with the first record, and anew in a forked child.
+It sleeps while there are none and drains every 50 ms otherwise: records are at most that old, and drained in
+batches. It is started by the first record, and again in a forked child.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class DrainThread:
         self._generation = forks.generation
 
     def wake(self) -> None:
-        """There is a record, after there was none; on the thread that has left it."""
+        """Called when there is a record after there was none, on the thread that has added it."""
         if self._thread is None or self._generation != forks.generation:
             self._generation = forks.generation
             self._thread = Thread(target=self._watch, name=self._name, daemon=True)
@@ -43,5 +43,5 @@ class DrainThread:
         while True:
             self._something.wait()
             self._something.clear()
-            sleep(PAUSE_SECONDS)  # let more come: each batch costs a turn of the thread
+            sleep(PAUSE_SECONDS)  # collect more: each batch costs a thread switch
             self._drain()

@@ -1,9 +1,9 @@
-"""Hands the records of calls to the functions that observe them, in batches, on a thread of its own.
+"""Passes the records of calls to the observers, in batches, on a thread of its own.
 
-An observer sees a call at most 50 ms later, and many at once (`DrainThread`). A function that fails is
-logged, once for each kind of failure, and goes on being called. Records that did not fit into the ring while
-an observer was slow are counted. Records of calls of what is mounted go on to the observers of the server
-that it was mounted from; whose they are, and by which names, is left to `fastrpc.mounting`.
+An observer receives a record at most 50 ms later, and many at once (`DrainThread`). If it fails, that is
+logged, once for each kind of failure, and it is called again. Records that do not fit into the ring buffer
+while an observer is slow are counted. Records of calls of mounted handlers are passed on to the observers of
+the server that they are mounted from; which these are, and by which names, is left to `fastrpc.mounting`.
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ class Observers:
             pass
 
     def drain(self) -> None:
-        """Hand over the records that there are now, from whatever thread; those that come meanwhile are left
-        to the thread of the observers. Where an observer hangs there, wait `DRAIN_SECONDS` for it."""
+        """Pass on the current records, from any thread; later ones are left to the observers' thread. If an
+        observer hangs there, wait `DRAIN_SECONDS` for it."""
         until = monotonic() + DRAIN_SECONDS
         for _ in range(0, CAPACITY, BATCH):
             if not self._hand_over(max(0.0, until - monotonic())):
                 break
 
     def _hand_over(self, seconds: float = -1) -> bool:
-        """Hand over one batch, after waiting so long for the one that another thread hands over (-1: as long
-        as it takes); False if there was none, or it took too long."""
+        """Pass on one batch, after waiting `seconds` (-1: without limit) for another thread's batch; False if
+        there was none, or the wait timed out."""
         if not self._draining.acquire(timeout=seconds):
             return False
         try:

@@ -3,8 +3,8 @@ standard error on SIGUSR1 and at the end of serving (`fastrpc serve --stats`).
 
 Durations are kept in histograms of a fixed size, so a quantile costs 5 KB and is at most 3.2 % off. At most
 `MOST_NAMES` names have a row of their own; the calls of further ones are counted together, and so are those
-of names that nothing has. Costs about a microsecond a call, on the thread of the observers; nothing is
-imported until it is asked for. When serving begins and ends is left to `Server.print_statistics`.
+of unknown names. Costs about a microsecond a call, on the thread of the observers; imported on demand. When
+serving begins and ends is left to `Server.print_statistics`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ STEPS = 16
 
 MOST_NAMES = 200
 MOST_UNPROVEN = 32
-"""So many names may have a row before a call of theirs was seen to reach its function or the guard."""
+"""The number of names that may have a row before a call has reached their function or guard."""
 LONGEST_NAME = 48
 PROVES_NOTHING = frozenset(("unknown", "invalid", "protocol_error"))
-"""Outcomes that a call may have whatever its name is: who calls could make up one for each."""
+"""Outcomes that do not prove that a name exists: a caller could invent any number of names."""
 NO_ERRORS = frozenset(("ok", "input_required"))
 KINDS = ("tool", "resource", "prompt", "completion")
 UNKNOWN = "(unknown)"
@@ -72,8 +72,8 @@ class Histogram:
             self.highest = duration_us
 
     def quantile(self, share: float) -> float:
-        """Return the shortest duration that so large a share (0 to 1) of all does not exceed, 0 if there is
-        none: the middle of its bucket, but nothing beyond the shortest and the longest that there were."""
+        """Return the duration that a `share` (0 to 1) of all does not exceed, 0 if there is none: the middle
+        of its bucket, within the shortest and the longest duration."""
         if self.count == 0:
             return 0.0
         left = max(1, ceil(share * self.count))
@@ -102,7 +102,7 @@ class Row:
 
 
 class Statistics:
-    """Counts the records of calls, as an observer, and shows them as a table. From whatever thread."""
+    """Counts the records of calls, as an observer, and shows them as a table. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -121,7 +121,7 @@ class Statistics:
                 row.durations.add(record.total_us)
 
     def _row_of(self, kind: str, name: str, outcome: str) -> Row:
-        """Return the row of a name that has none yet, or is proven to exist by this call."""
+        """Return the row of a name that has none yet, or that this call proves to exist."""
         row = self._rows.get((kind, name))
         if row is not None:
             row.proven = True
@@ -138,7 +138,7 @@ class Statistics:
         return row
 
     def _shared_row(self, kind: str, name: str) -> Row:
-        """Return a row that many names share: one of few, which no bound counts as long as it matters."""
+        """Return a row that many names share."""
         row = self._rows.get((kind, name))
         if row is None:
             row = self._rows[kind, name] = Row()
@@ -229,7 +229,7 @@ class Report:
             self.write("calls so far")
 
     def write(self, title: str) -> None:
-        """Count what is on its way in, and print. Bounded in time."""
+        """Drain the observers, and print. Bounded in time."""
         self._observers.drain()
         dropped = self._observers.recorder.dropped
         text = f"fastrpc: {title}: {self._statistics.calls:,} (process {os.getpid()})"
@@ -239,7 +239,7 @@ class Report:
         diagnostics.write_text(f"{text}\n{table}\n" if table else f"{text}\n")
 
     def end(self) -> None:
-        """The server has ended: print a last time, and take the signal as before."""
+        """The server has ended: print a last time, and restore the signal's handler."""
         if self._over or self._generation != forks.generation:
             return
         self._over = True

@@ -1,1 +1,1 @@
-"""Ways in and out: each moves bytes between a peer and the connection that it is handed."""
+"""Transports: each carries bytes between a client and the connection that it is given."""

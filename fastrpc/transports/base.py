@@ -1,32 +1,32 @@
-"""The contract of a transport: what carries messages between clients and a server, and what it is handed.
+"""The contract of a transport, which carries messages between clients and a server.
 
-A transport moves bytes and knows nothing of MCP. The server hands it `Connections`; it opens one for each
-client, feeds it what comes, and sends what the connection writes. As with h11 nothing here does I/O. One
-transport is one file: see ``examples/unix_socket.py``, `fastrpc.transports.memory` (the smallest one), and
+A transport carries bytes and is independent of MCP. The server passes it `Connections`; it opens one for each
+client, feeds it the received bytes, and sends what the connection writes. As with h11 nothing here does I/O.
+A transport is one file: see ``examples/unix_socket.py``, `fastrpc.transports.memory` (the smallest one), and
 `fastrpc.transports.stdio`.
 
-**Life.** ``Server.serve(transport)`` awaits `Transport.start`, which begins to take clients, and then waits
-until `Transport.wait_closed` returns, a signal comes (``Server.run(transport=…)``), or it is cancelled. The
-end is written once, in `fastrpc.transports.shutdown`: `stop_accepting`; calls in flight have `drain_seconds`
-and their answers go out (`drain`); what is left is cancelled; `close`; lifespans are left and the programs of
-tools are ended. A second signal skips the wait, and so does a cancellation from the beginning.
+**Life.** ``Server.serve(transport)`` awaits `Transport.start`, which begins to accept clients, and then waits
+until `Transport.wait_closed` returns, a signal arrives (``Server.run(transport=…)``), or it is cancelled. The
+shutdown is the same for all, in `fastrpc.transports.shutdown`: `stop_accepting`; calls in flight have
+`drain_seconds` and their responses are sent (`drain`); the rest is cancelled; `close`; lifespans are left and
+the programs of tools are ended. A second signal, or the cancellation of `Server.serve`, skips the wait.
 
 **Messages.** A message is one line of JSON in UTF-8. `ClientConnection.feed_data` takes any part of a stream
-of lines; `receive` one whole message, for what has frames of its own (WebSocket). Answers, notifications and
-requests come as calls of `write(data)`: one or more whole lines, each with its newline, on the thread of the
-loop.
+of lines; `receive` one complete message, for transports with frames of their own (WebSocket). Responses,
+notifications and requests are passed to `write(data)`: one or more complete lines, each with its newline, on
+the thread of the loop.
 
-**Back-pressure.** `write` must not block: what the client does not read waits in the transport. Feed a
-connection no more until that has drained, as ``await writer.drain()`` does between two reads; calls that are
-still running are bounded by the server's `max_in_flight`.
+**Back-pressure.** `write` must not block: the transport buffers what the client does not read. Stop feeding
+the connection until the buffer has drained, as ``await writer.drain()`` does between two reads; running calls
+are bounded by the server's `max_in_flight`.
 
-**Errors.** What is wrong with a message is answered, never raised. An OSError of `write` means that the
-client is gone: the connection is closed. When the transport notices that by itself it calls `close`: calls in
-flight are cancelled and nothing is written any more. What `start` and `wait_closed` raise, `Server.serve`
-raises, after an end without a wait.
+**Errors.** An invalid message is answered with an error, never raised. An OSError of `write` means that the
+client has disconnected: the connection is closed. When the transport itself notices that, it calls `close`:
+calls in flight are cancelled and nothing is written any more. Exceptions of `start` and `wait_closed` are
+raised by `Server.serve`, after a shutdown without a wait.
 
 **Threads and forks.** Everything is called, and is to be called, on the thread of the event loop. A child
-process that a tool forks ends when it comes back from the call; `let_go` is called in it at once.
+process that a tool forks ends when it returns from the call; `let_go` is called in it at once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from fastrpc.transports.interfaces import Dispatcher
 
     Trace = Callable[[bytes, bytes], object]
-    """Is called with ``b"<"`` and a line that came, or ``b">"`` and bytes that went."""
+    """Is called with ``b"<"`` and a received line, or ``b">"`` and sent bytes."""
 else:
     Protocol = object
 
@@ -55,49 +55,49 @@ MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 
 
 class Transport(Protocol):
-    """What `Server.serve` is handed. Only `start` has to be written; the rest does nothing by default."""
+    """The argument of `Server.serve`. Only `start` must be implemented; the rest does nothing by default."""
 
     remote: bool = True
-    """Whether clients may be on other machines. Tools then fetch nothing that only this one can reach
+    """Whether clients may be on other machines. Tools then fetch nothing that only this machine can reach
     (`Server.over_http`)."""
 
     @abstractmethod
     async def start(self, connections: Connections) -> None:
-        """Begin to take clients: open a connection for each, and feed it. Returns when clients can come.
+        """Begin to accept clients: open a connection for each, and feed it. Returns when clients can connect.
 
         Whatever it raises, an OSError for an address that is taken, ends `Server.serve`.
         """
         raise NotImplementedError
 
     async def wait_closed(self) -> None:
-        """Return when no message can come any more, because the only client has sent its last one.
+        """Return when no more messages can arrive, because the only client has sent its last one.
 
-        A transport that listens for clients never returns. Is cancelled when the end begins otherwise.
+        A transport that listens for clients never returns. Is cancelled when the shutdown begins otherwise.
         """
         await asyncio.get_running_loop().create_future()
 
     async def stop_accepting(self) -> None:
-        """Take no new clients. Those that there are may still be read: to answer a request of a tool's."""
+        """Accept no new clients. Connected ones may still be read: to answer the server's own requests."""
         return
 
     async def drain(self) -> None:
-        """Return when all that was written has gone out. Called when all calls have been answered; cancelled
-        when `drain_seconds` are over."""
+        """Return when everything that was written has been sent. Called when all calls have been answered;
+        cancelled after `drain_seconds`."""
         return
 
     async def close(self) -> None:
-        """Close what is open. All connections have been closed; it may take some seconds, then it is
+        """Close the sockets. All connections have been closed; this may take some seconds, then it is
         cancelled."""
         return
 
     def let_go(self) -> None:
-        """Close what belongs to clients, in a child process that a tool has forked: sockets, descriptors.
-        Must not touch the event loop, which is the parent's."""
+        """Close the sockets and descriptors of clients, in a child process that a tool has forked.
+        Must not use the event loop, which is the parent's."""
         return
 
 
 class Connections:
-    """The connections of one server over one transport: `Transport.start` is handed them, to `open` more.
+    """The connections of one server over one transport: the argument of `Transport.start`, to `open` more.
 
     `make` returns a new compiled connection with its dispatcher.
     """
@@ -116,8 +116,8 @@ class Connections:
         max_message_bytes: int = MAX_MESSAGE_BYTES,
         at_once: bool = False,
     ) -> ClientConnection:
-        """Return the connection of a new client. `write` is called with bytes for it, whole lines: for each
-        message where `at_once` says so, else for all that is written in one turn of the loop.
+        """Return the connection of a new client. `write` is called with bytes for it, complete lines: with
+        `at_once` for each message, else once for all messages of one turn of the loop.
 
         `principal` is the authenticated principal (`Context.principal`), "" if there is none. A message of
         more than `max_message_bytes` is answered with an error. Raises ConnectionAbortedError when the server
@@ -132,23 +132,23 @@ class Connections:
         return opened
 
     def adopt(self, connection: Connection) -> None:
-        """Have a connection that something else feeds end with the others (`fastrpc.transports.stdio`)."""
+        """Add a connection that something else feeds, to be closed with the others (`transports.stdio`)."""
         self._opened[ServedConnection(connection, self._opened)] = None
 
     def end_listening(self) -> None:
-        """Tell all clients that listen for changes that there will be none (MCP 2026-07-28)."""
+        """End the subscription streams of all clients (MCP 2026-07-28: subscriptions/listen)."""
         for connection in list(self._opened):
             connection.end_listening()
 
     async def wait_idle(self) -> None:
-        """Return when no call is in flight on any connection, and all answers are handed to `write`."""
+        """Return when no call is in flight on any connection, and all responses are passed to `write`."""
         while busy := [connection for connection in self._opened if connection.busy]:
             await busy[0].wait_idle()
         for connection in list(self._opened):
             connection.flush()
 
     def close(self) -> None:
-        """Close all connections, after what they have written is handed to `write`, and open no more."""
+        """Flush and close all connections, and open no more."""
         self._closed = True
         for connection in list(self._opened):
             connection.flush()
@@ -183,14 +183,14 @@ class ServedConnection:
             await self._idle.wait()
 
     def end_listening(self) -> None:
-        """Tell a client that listens for changes that there will be none (MCP 2026-07-28)."""
+        """End the client's subscription streams (MCP 2026-07-28: subscriptions/listen)."""
         self._dispatcher.end_listening()
 
     def flush(self) -> None:
-        """Hand on what has been written. Does nothing here: the connection's stream does it by itself."""
+        """Pass on what has been written. Does nothing here: the connection's stream does it by itself."""
 
     def close(self) -> None:
-        """The client is gone: cancel its calls; nothing is written to it any more. May be called twice."""
+        """The client has disconnected: cancel its calls, and write nothing any more. May be called twice."""
         if not self.closed:
             self.closed = True
             self._among.pop(self, None)
@@ -202,8 +202,8 @@ class ServedConnection:
 class ClientConnection(ServedConnection):
     """One client's connection, as a transport feeds it. Made by `Connections.open`.
 
-    Costs one call of `write` for all that one `feed_data` or `receive` is answered with at once, and one for
-    all that is written in a turn of the loop.
+    Costs one call of `write` for all immediate responses to one `feed_data` or `receive`, and one for
+    everything written in a turn of the loop.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class ClientConnection(ServedConnection):
         self._flush_is_due = False
 
     def feed_data(self, data: bytes) -> None:
-        """Take bytes of a stream of lines, as they come: any part of one, or many."""
+        """Handle bytes of a stream of lines: any part of a line, or many."""
         lines = self._framer.feed(data)
         self._receiving = True
         try:
@@ -237,7 +237,7 @@ class ClientConnection(ServedConnection):
         self.flush()
 
     def receive(self, message: bytes) -> None:
-        """Take one whole message: JSON text, of any length, without a newline at its end."""
+        """Handle one complete message: JSON text, of any length, without a final newline."""
         self._receiving = True
         try:
             self._take(message)
@@ -246,8 +246,8 @@ class ClientConnection(ServedConnection):
         self.flush()
 
     async def end(self, drain_seconds: float = 1.0) -> None:
-        """The client has sent its last byte: take a last line without a newline, let calls in flight end and
-        be answered for so long, and close. What then is still in flight is cancelled."""
+        """The client has sent its last byte: handle a last line without a newline, wait `drain_seconds` for
+        calls in flight and their responses, cancel the rest, and close."""
         for line in self._framer.finish():
             self.receive(line)
         await drained(self.wait_idle(), drain_seconds)
@@ -272,7 +272,7 @@ class ClientConnection(ServedConnection):
             forks.leave()
 
     def _flush_soon(self) -> None:
-        """The connection has written something, of which more may come in this turn of the loop."""
+        """The connection has written: flush after this turn of the loop, in which it may write more."""
         if self._loop is None:
             self.flush()
         elif not self._receiving and not self._flush_is_due:
@@ -280,7 +280,7 @@ class ClientConnection(ServedConnection):
             self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
-        """Hand what has been written to `write` now."""
+        """Pass what has been written to `write` now."""
         self._flush_is_due = False
         data = self._connection.output.take()
         if not data or self.closed:
@@ -296,8 +296,8 @@ class ClientConnection(ServedConnection):
 async def drained(
     idle: Awaitable[object], seconds: float | None, hurried: Awaitable[object] | None = None
 ) -> None:
-    """Wait until `idle` has ended, for at most so long (None: as long as it takes), or until `hurried` has
-    ended. Raises what `idle` raises, but for an OSError: nobody is there to wait for."""
+    """Wait until `idle` has ended, for at most `seconds` (None: without limit), or until `hurried` has ended.
+    Raises what `idle` raises, except an OSError: the client has disconnected."""
     waiting = [asyncio.ensure_future(each) for each in (idle, hurried) if each is not None]
     try:
         await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

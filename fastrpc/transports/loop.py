@@ -1,8 +1,8 @@
-"""The event loop of a server: uvloop's where there is one, and run so that only its own work ends it.
+"""The event loop of a server: uvloop's where it is installed; only the serving coroutine ends it.
 
-asyncio lets SystemExit and KeyboardInterrupt of any task or callback out of the loop, and so would end the
-server with whatever a tool has left there. Such a loop is sound, and is entered again: a task that has raised
-has ended with its error, and nothing else has happened. Costs nothing while nothing is raised.
+asyncio raises SystemExit and KeyboardInterrupt of any task or callback out of the loop: those of a tool's
+task would end the server. The loop is intact afterwards, and is run again: the task has ended with its
+exception, with no other effect. Costs nothing while nothing is raised.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def new_loop() -> AbstractEventLoop:
-    """Return a new event loop: uvloop's where there is one."""
+    """Return a new event loop: uvloop's where it is installed."""
     try:
         import uvloop
     except ImportError:
@@ -31,7 +31,7 @@ def new_loop() -> AbstractEventLoop:
 def run(serving: Coroutine[Any, Any, None], is_signal: Callable[[], bool]) -> None:
     """Run a coroutine to its end, in a loop of its own.
 
-    `is_signal` says whether a KeyboardInterrupt that is raised now may be a signal's; it is raised then.
+    `is_signal` returns whether a KeyboardInterrupt raised now may come from a signal; it is raised then.
     """
     import asyncio
 
@@ -61,7 +61,7 @@ def run(serving: Coroutine[Any, Any, None], is_signal: Callable[[], bool]) -> No
 
 
 def _run_on(loop: AbstractEventLoop) -> BaseException | None:
-    """Run the loop until it is stopped, or lets SystemExit or KeyboardInterrupt out; return that."""
+    """Run the loop until it is stopped, or raises SystemExit or KeyboardInterrupt, which is returned."""
     try:
         loop.run_forever()
     except (SystemExit, KeyboardInterrupt) as error:

@@ -1,7 +1,7 @@
-"""Serves one client in memory, in the event loop that already runs. For tests; no descriptors, no pipes.
+"""Serves one client in memory, in the running event loop. For tests; no descriptors, no pipes.
 
-Messages take the same way through parser, plans and encoder as over stdio. They arrive one at a time
-with `send`; what the server says is handed, line by line, to `on_line`. The smallest transport there is.
+Messages are parsed, planned and encoded as over stdio. They arrive one at a time by `send`; the server's
+messages are passed, line by line, to `on_line`. The smallest transport.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class MemoryTransport(Transport):
         self._gone = asyncio.Event()
 
     def connect(self, connections: Connections) -> None:
-        """Be connected, with an event loop or without: inline calls need none."""
+        """Open the connection, with an event loop or without: inline calls need none."""
         self._connection = connections.open(self._write, at_once=True)
 
     async def start(self, connections: Connections) -> None:
@@ -37,11 +37,11 @@ class MemoryTransport(Transport):
         await self._gone.wait()
 
     def send(self, line: bytes) -> None:
-        """Hand a message, without its newline, to the server."""
+        """Send a message, without its newline, to the server."""
         self._connection.receive(line)
 
     def disconnect(self) -> None:
-        """The client goes: its calls in flight are cancelled."""
+        """The client disconnects: its calls in flight are cancelled."""
         self._connection.close()
         self._gone.set()
 

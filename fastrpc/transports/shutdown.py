@@ -1,11 +1,11 @@
-"""The end of a server, whatever carries its messages: written once, in one order, bounded in time.
+"""The shutdown of a server, for all transports: in one order, bounded in time.
 
-Nothing new is let in, and those who listen for changes are told; calls in flight have `drain_seconds`, and
-their answers go out; what is left is cancelled; the transport closes; lifespans are left, and the programs
+No new clients are accepted, and subscription streams are ended; calls in flight have `drain_seconds`, and
+their responses are sent; the rest is cancelled; the transport closes; lifespans are left, and the programs
 that tools have started are ended. A signal begins it, or the end of the input; a second signal, or an output
-that nobody reads, hurries it: the wait is over. How a transport does its part is said in `base`.
+that is no longer read, hurries it, which skips the wait. The part of a transport is described in `base`.
 
-Costs nothing while a server runs but one task that waits. Imported when there is an event loop.
+Costs one waiting task while a server runs. Imported when there is an event loop.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from fastrpc.transports.trace import Trace as TraceFile
 
 UNWIND_SECONDS = 0.5
-"""How long what has been cancelled may take to clean up."""
+"""Seconds that cancelled tasks may take to clean up."""
 PROGRAM_GRACE_SECONDS = 0.3
-"""Between SIGTERM and SIGKILL for the programs of tools, at the end."""
+"""Seconds between SIGTERM and SIGKILL for the programs of tools."""
 CLOSE_SECONDS = 5.0
-"""How long a transport may take to close."""
+"""Seconds that a transport may take to close."""
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""The signals that mean the end; SIGHUP does not where it is ignored, for ``nohup`` means it."""
+"""The signals that end a server; SIGHUP only if it is not ignored, as it is below ``nohup``."""
 
 _served = 0
-"""How many transports are being served in this process."""
+"""The number of transports being served in this process."""
 
 
 class Shutdown:
-    """Says when the end of a server begins, and whether it waits for calls in flight.
+    """The state of a shutdown: whether it has begun, and whether it waits for calls in flight.
 
-    They have `drain_seconds`; None: all the time they need. To be made and used in the event loop.
+    They have `drain_seconds`; None: no limit. To be created and used in the event loop.
     """
 
     def __init__(self, drain_seconds: float | None) -> None:
@@ -52,7 +52,7 @@ class Shutdown:
 
     @property
     def begun(self) -> bool:
-        """Whether the end has begun."""
+        """Whether the shutdown has begun."""
         return self._begun.is_set()
 
     @property
@@ -61,16 +61,16 @@ class Shutdown:
         return self._hurried.is_set()
 
     def begin(self) -> None:
-        """Begin the end, if it has not begun."""
+        """Begin the shutdown, if it has not begun."""
         self._begun.set()
 
     def hurry(self) -> None:
-        """End now: calls in flight are not waited for any more."""
+        """Begin the shutdown, or go on with it, without waiting for calls in flight."""
         self._begun.set()
         self._hurried.set()
 
     async def wait_begun(self) -> None:
-        """Return when the end begins."""
+        """Return when the shutdown begins."""
         await self._begun.wait()
 
     async def wait_hurried(self) -> None:
@@ -81,11 +81,10 @@ class Shutdown:
 async def serve(
     transport: Transport, connections: Connections, shutdown: Shutdown, runtime: Runtime, *, owns_loop: bool
 ) -> None:
-    """Serve over a transport, from its start through its end. `runtime` is the server's shared half.
+    """Serve over a transport, from its start to the end of the shutdown. `runtime` is the server's.
 
-    With `owns_loop` all that still runs in the event loop at the end is cancelled; otherwise the calls of
-    this transport are, and the rest is somebody else's. Raises what the transport raises; when it is
-    cancelled, the end is a hurried one.
+    With `owns_loop` all tasks of the event loop are cancelled at the end, otherwise only the calls of this
+    transport. Raises what the transport raises; if this is cancelled, the shutdown is hurried.
     """
     global _served
     forks.in_child(transport.let_go)
@@ -110,7 +109,7 @@ async def serve(
 
 
 async def _wait(transport: Transport, shutdown: Shutdown) -> None:
-    """Wait until the transport is closed or the end has begun. Raises what the transport raises."""
+    """Wait until the transport is closed or the shutdown begins. Raises what the transport raises."""
     closed = asyncio.ensure_future(transport.wait_closed())
     begun = asyncio.ensure_future(shutdown.wait_begun())
     try:
@@ -124,7 +123,7 @@ async def _wait(transport: Transport, shutdown: Shutdown) -> None:
 
 
 async def end(transport: Transport, connections: Connections, shutdown: Shutdown) -> None:
-    """End what comes by a transport, in order: see the module's text."""
+    """Shut a transport down: see the module's docstring."""
     try:
         await transport.stop_accepting()
         connections.end_listening()
@@ -137,17 +136,17 @@ async def end(transport: Transport, connections: Connections, shutdown: Shutdown
 
 
 async def _all_answered(transport: Transport, connections: Connections) -> None:
-    """Wait until all calls have ended and their answers have gone out."""
+    """Wait until all calls have ended and their responses are sent."""
     await connections.wait_idle()
     await transport.drain()
 
 
 async def _unwind(owns_loop: bool) -> None:
-    """Wait for what has been cancelled, and end programs; what cannot be stopped is left behind."""
+    """Wait for cancelled tasks, and end programs; what cannot be stopped is left behind."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     if owns_loop:
         for task in tasks:
-            if not _is_cancelling(task):  # twice would interrupt what cleans up
+            if not _is_cancelling(task):  # a second cancellation would interrupt the clean-up
                 task.cancel()
         waiting: set[asyncio.Future[Any]] = {*tasks}
     else:
@@ -162,12 +161,12 @@ async def _unwind(owns_loop: bool) -> None:
 
 
 def _is_cancelling(task: asyncio.Task[Any]) -> bool:
-    """Whether a task has been asked to end. Tasks of Python 3.10 do not know; those of calls always do."""
+    """Whether a task has been cancelled. Tasks of Python 3.10 do not tell; those of calls always do."""
     cancelling = getattr(task, "cancelling", None)
     return cancelling is not None and cancelling() > 0
 
 
-# --- a server over a transport of its author's ----------------------------------------------------------
+# --- a server over a user's transport -------------------------------------------------------------------
 
 
 async def serve_in_loop(
@@ -192,9 +191,9 @@ async def serve_in_loop(
 
 
 def run(server: Server, transport: Transport, drain_seconds: float, trace: Trace | None) -> None:
-    """Serve a `fastrpc.Server` in an event loop of its own, until the transport is closed or a signal comes.
+    """Serve a `fastrpc.Server` in a new event loop, until the transport is closed or a signal arrives.
 
-    The first signal begins the end, the second hurries it. Raises what the transport raises.
+    The first signal begins the shutdown, the second hurries it. Raises what the transport raises.
     """
     from fastrpc.transports import loop
 
@@ -215,16 +214,16 @@ def _connections_of(server: Server, trace: Trace | None) -> Connections:
 
 
 class Signals:
-    """Has the signals that mean the end begin it, within `with`: in the running loop, on the main thread.
+    """Handles the signals that begin the shutdown, within `with`: in the running loop, on the main thread.
 
-    The second one hurries it, and the third is the system's own way. With `led` another process says when it
-    is enough: signals then begin the end and do no more. One to the whole group, as terminals and systemd
-    send them, comes here and there, and is one signal.
+    The second signal hurries it, and the third has the system's default action. With `supervised` the parent
+    process hurries it, and further signals are ignored: a signal to the whole process group, as terminals and
+    systemd send it, reaches parent and child, and counts once.
     """
 
-    def __init__(self, shutdown: Shutdown, *, led: bool = False) -> None:
+    def __init__(self, shutdown: Shutdown, *, supervised: bool = False) -> None:
         self._shutdown = shutdown
-        self._led = led
+        self._supervised = supervised
         self._handled: list[signal.Signals] = []
 
     def __enter__(self) -> Signals:
@@ -232,7 +231,7 @@ class Signals:
 
         self._loop: AbstractEventLoop = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():
-            self._handled = heeded()
+            self._handled = ending_signals()
             forks.in_child(let_go)
         for number in self._handled:
             self._loop.add_signal_handler(number, self._take)
@@ -243,7 +242,7 @@ class Signals:
         self._release()
 
     def _take(self) -> None:
-        if self._shutdown.begun and not self._led:
+        if self._shutdown.begun and not self._supervised:
             self._shutdown.hurry()
             self._release()
         self._shutdown.begin()
@@ -254,8 +253,8 @@ class Signals:
             self._loop.remove_signal_handler(number)
 
 
-def heeded() -> list[signal.Signals]:
-    """Return the signals that mean the end of this process."""
+def ending_signals() -> list[signal.Signals]:
+    """Return the signals that end this process."""
     return [
         number
         for number in ENDING_SIGNALS
@@ -264,13 +263,12 @@ def heeded() -> list[signal.Signals]:
 
 
 def may_be_interrupted() -> bool:
-    """Whether a KeyboardInterrupt that is raised now may be that of a signal: nobody else takes SIGINT."""
+    """Whether a KeyboardInterrupt raised now may come from SIGINT: no other handler is installed."""
     return signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def let_go() -> None:
-    """Take signals as a new program does, in a child process: those that come here are no longer the
-    server's."""
+    """Restore the default signal handlers, in a forked child: its signals are not the server's."""
     signal.set_wakeup_fd(-1)
     for number in ENDING_SIGNALS:
         if signal.getsignal(number) not in (signal.SIG_DFL, signal.SIG_IGN):

@@ -1,14 +1,14 @@
-"""Serves one peer over standard input and output (MCP: transports, stdio).
+"""Serves one client over standard input and output (MCP: transports, stdio).
 
-The protocol owns descriptor 1 alone: both standard descriptors are moved away at the start, 0 then
+Only the protocol writes to the client: both standard descriptors are moved away at the start, 0 then
 reads from /dev/null and 1 points to standard error, so that no `print`, no C library and no child can
-break the stream or eat of it. Non-blocking mode is set on descriptions of our own where the system can
-reopen them, and put back at the end where it cannot.
+break the stream or read from it. Non-blocking mode is set on open file descriptions of our own where the
+system can reopen them, and reset at the end where it cannot.
 
 The first messages are answered without an event loop; asyncio and uvloop are imported when a call
 needs them. At the end of input calls in flight have `drain_seconds` to end, with a regular file as
-input all the time they need; then the rest is cancelled. SIGTERM, SIGINT and SIGHUP end at once. The order
-of the end is that of `fastrpc.transports.shutdown`.
+input without limit; then the rest is cancelled. SIGTERM, SIGINT and SIGHUP end at once. The shutdown is
+that of `fastrpc.transports.shutdown`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LAST_WORDS_MS = 300  # how long a reader that stalls can hold up the end
 
 
 class Descriptors:
-    """Standard input and output, taken over; `give_back` puts everything as it was."""
+    """Standard input and output, taken over; `give_back` restores them."""
 
     def __init__(self) -> None:
         closed = _fill_closed()
@@ -53,20 +53,20 @@ class Descriptors:
         os.dup2(2, 1)
 
     def _own(self, descriptor: int, access: int) -> int:
-        """Return a non-blocking descriptor for the same thing, on a description that nobody shares."""
+        """Return a non-blocking descriptor of the same file, on an open file description of its own."""
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISFIFO(mode) or os.isatty(descriptor):
             try:
                 return os.open(f"/proc/self/fd/{descriptor}", access | os.O_NONBLOCK | os.O_NOCTTY)
             except OSError:
-                pass  # another user's pipe, no /proc, or nobody at the other end
+                pass  # another user's pipe, no /proc, or no other end
         if not stat.S_ISREG(mode) and os.get_blocking(descriptor):
             os.set_blocking(descriptor, False)
             self._blocking.append(descriptor)
         return descriptor
 
     def let_go(self) -> None:
-        """Keep nothing of what the client reads and writes, in a child process."""
+        """Close the client's descriptors, in a child process."""
         forks.replace({self.input, self.output, *self._kept})
 
     def give_back(self) -> None:
@@ -83,9 +83,9 @@ _prepared: Descriptors | None = None
 
 
 def prepare() -> None:
-    """Take the standard descriptors over now, before somebody else's code is imported that may print.
+    """Take the standard descriptors over now, before code is imported that may print.
 
-    `serve` does it otherwise. Raises UsageError if standard input or output is closed.
+    Otherwise `serve` does it. Raises UsageError if standard input or output is closed.
     """
     global _prepared
     if _prepared is None:
@@ -109,7 +109,7 @@ def _give_back() -> None:
 
 
 def _fill_closed() -> set[int]:
-    """Put /dev/null where a standard descriptor is closed, lest a file of ours gets its number."""
+    """Open /dev/null where a standard descriptor is closed, so that no other file gets its number."""
     closed = set()
     for number in (0, 1, 2):
         try:
@@ -132,7 +132,7 @@ def serve(
     trace: Callable[[bytes, bytes], object] | None = None,
     max_line: int = MAX_LINE,
 ) -> None:
-    """Serve until the client is gone or a signal comes. Raises UsageError for closed descriptors."""
+    """Serve until the client disconnects or a signal arrives. Raises UsageError for closed descriptors."""
     prepare()
     descriptors = _prepared
     assert descriptors is not None
@@ -157,7 +157,7 @@ def serve(
 
 
 def _serve_in_loop(stream: Stream, connection: Connection, signals: int, drain_seconds: float | None) -> None:
-    """Go on in an event loop, to the end. A signal is never a KeyboardInterrupt here: see `serve`."""
+    """Continue in an event loop, to the end. A signal never raises KeyboardInterrupt here: see `serve`."""
     from fastrpc.transports import shutdown as ending
     from fastrpc.transports.base import Connections
     from fastrpc.transports.loop import run
@@ -174,8 +174,8 @@ def _serve_in_loop(stream: Stream, connection: Connection, signals: int, drain_s
 class StdioTransport:
     """The loop phase of standard input and output, by the contract of `fastrpc.transports.base`.
 
-    The stream feeds the connection by itself. A signal hurries the end, and so does an output that nobody
-    reads; `signals` is the descriptor that tells of one.
+    The stream feeds the connection by itself. A signal hurries the shutdown, and so does an output that is no
+    longer read; `signals` is the descriptor that becomes readable by a signal.
     """
 
     remote = False
@@ -207,7 +207,7 @@ class StdioTransport:
         await self._shutdown.wait_begun()
 
     async def stop_accepting(self) -> None:
-        """Does nothing: either the input is over, or a signal has ended all."""
+        """Does nothing: either the input has ended, or a signal ends the server."""
 
     async def drain(self) -> None:
         import asyncio
@@ -217,8 +217,8 @@ class StdioTransport:
             await asyncio.sleep(0.005)
 
     async def close(self) -> None:
-        """What is still unsent goes without a loop: see `serve`."""
+        """The rest is sent without a loop: see `serve`."""
         self._loop.remove_reader(self._signals)
 
     def let_go(self) -> None:
-        """Does nothing: `serve` has seen to that, before there was a loop."""
+        """Does nothing: `serve` has done that, before there was a loop."""

@@ -1,8 +1,7 @@
-"""Writes what goes over the wire to a file, one message a line, secrets masked. For finding faults.
+"""Writes all messages of the wire to a file, one a line, with secrets masked. For debugging.
 
-Each line is ``<`` (from the client) or ``>`` (to it), the seconds since the start, and the message. The
-file is made readable for its owner only. Costs a `write` a message; without ``--trace`` this module is
-not imported.
+Each line is ``<`` (from the client) or ``>`` (to it), the seconds since the start, and the message. Only the
+owner can read the file. Costs a `write` a message; without ``--trace`` this module is not imported.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Trace:
         self._unfinished = b""
 
     def __call__(self, direction: bytes, data: bytes) -> None:
-        """Note a line that came, or bytes that went: these may be any part of the output."""
+        """Record a received line, or sent bytes, which may be any part of the output."""
         if direction == b">":
             *lines, self._unfinished = (self._unfinished + data).split(b"\n")
         else:

@@ -296,7 +296,7 @@ def judge_bodies(messages: list[bytes], chance: random.Random) -> None:
 
 
 def judge_named(messages: list[bytes], chance: random.Random) -> None:
-    """As the straight way of HTTP does, whose head says what is in the body."""
+    """As the fast path of HTTP does, whose head says what is in the body."""
     recorder = Recorder()
     for data in messages:
         verdict = verdict_of(data)

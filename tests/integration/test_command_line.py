@@ -493,7 +493,7 @@ def test_the_demo_waits_for_a_log_message_whatever_else_the_server_tells_of_befo
         request=lambda method, params: SimpleNamespace(error=None, result={}, seconds=0.0),
         listen=lambda seconds: told.pop(0),
     )
-    Conversation(lambda: client, "/").hear("look at the build", seconds=10)
+    Conversation(lambda: client, "/").wait_for_log("look at the build", seconds=10)
     assert not told
     assert "look at the build" in capsys.readouterr().out
 

@@ -317,7 +317,7 @@ def test_over_http_calls_that_came_with_the_one_that_forks_run_once(served: Serv
             ]
         )
         connection = served.connection()
-        for _ in range(2):  # the first makes the head known: the second goes the straight way
+        for _ in range(2):  # the first makes the head known: the second goes the fast path
             connection.connect()
             connection.sock.sendall(requests)
             data = b""

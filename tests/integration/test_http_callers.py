@@ -280,7 +280,7 @@ def test_a_token_file_is_read_again_when_it_changes(tmp_path: Any) -> None:
     with GuardedServer(token_file=str(path)) as server:
         failed = server.call("fail", arguments=json.dumps({"text": f"it failed for {TOKEN}"}))
         assert "it failed for ****" in failed.text
-        for _ in range(3):  # the straight way knows the head by now
+        for _ in range(3):  # the fast path knows the head by now
             assert server.call("count", f"Authorization: Bearer {TOKEN}").status == 200
         assert server.call("count", f"Authorization: Bearer {OTHER}").status == 401
         path.write_text(f"{OTHER}\n")
@@ -295,7 +295,7 @@ def test_a_token_file_is_read_again_when_it_changes(tmp_path: Any) -> None:
 def test_a_token_file_that_can_be_used_no_more_lets_nobody_in_until_it_is_right_again(
     tmp_path: Path, how: str
 ) -> None:
-    """On both ways: a head that the straight way knows is judged anew."""
+    """On both ways: a head that the fast path knows is judged anew."""
     path = tmp_path / "tokens"
     path.write_text(f"{TOKEN}\n")
     path.chmod(0o600)

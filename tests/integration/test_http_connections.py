@@ -139,7 +139,7 @@ def test_connections_that_were_refused_hold_no_place(server: Server, crowd: list
 
 
 def test_one_that_waits_between_two_requests_gives_way_the_longest_idle_first() -> None:
-    with Server(connections=16, give_way_seconds=0.0, idle_seconds=6.0) as server:
+    with Server(connections=16, eviction_seconds=0.0, idle_seconds=6.0) as server:
         idle = [server.socket() for _ in range(16)]
         for each in idle:
             served(each)
@@ -217,7 +217,7 @@ def test_places_and_refusals_fit_the_limit_of_open_files(crowd: list[Socket]) ->
         assert soft == resource.RLIM_INFINITY or soft >= min(
             10_000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         )
-    with Server(connections=10_000, files=160, give_way_seconds=0.0) as server, server.socket() as kept:
+    with Server(connections=10_000, files=160, eviction_seconds=0.0) as server, server.socket() as kept:
         served(kept)
         for number in range(400):
             crowd.append(server.socket())
@@ -233,12 +233,19 @@ def test_places_and_refusals_fit_the_limit_of_open_files(crowd: list[Socket]) ->
 class Fake:
     """A connection that waits for its client."""
 
-    def __init__(self, address: str, standing: int | None, *, whole: bool = True, since: float = 0.0) -> None:
-        self.address, self.standing, self.has_sent_request, self.since = address, standing, whole, since
+    def __init__(
+        self, address: str, eviction_class: int | None, *, whole: bool = True, since: float = 0.0
+    ) -> None:
+        self.address, self.eviction_class, self.has_sent_request, self.since = (
+            address,
+            eviction_class,
+            whole,
+            since,
+        )
         self.looks = 0
         self.ended = False
 
-    def give_way(self) -> None:
+    def evict(self) -> None:
         self.ended = True
 
 
@@ -272,12 +279,12 @@ def test_a_flood_of_connections_is_refused_without_a_look_at_all_for_each() -> N
 
     class Busy(Fake):
         @property
-        def standing(self) -> None:
+        def eviction_class(self) -> None:
             nonlocal looks
             looks += 1
 
-        @standing.setter
-        def standing(self, value: None) -> None: ...
+        @eviction_class.setter
+        def eviction_class(self, value: None) -> None: ...
 
     looks = 0
     for number in range(1000):

@@ -1,6 +1,6 @@
-"""The straight way in front of the HTTP application: which requests take it, and that nobody can tell.
+"""The fast path in front of the HTTP application: which requests take it, and that nobody can tell.
 
-Two real servers, one with the straight way and one without, are sent the same bytes; their answers must be
+Two real servers, one with the fast path and one without, are sent the same bytes; their answers must be
 the same, byte for byte but for Date.
 """
 
@@ -20,10 +20,16 @@ from support.raw_http import TOKEN, Server, Socket, call, call_body, head_of, he
 
 from fastrpc import Context
 from fastrpc import Server as App
-from fastrpc.transports.http.begun import Begun
 from fastrpc.transports.http.guard import Admission
-from fastrpc.transports.http.heads import HEADS_BYTES, LONG_WAY, MEANINGFUL, MEANINGS_KEPT, OTHERS_KEPT
+from fastrpc.transports.http.heads import (
+    HEADS_BYTES,
+    MEANINGFUL,
+    MEANINGS_KEPT,
+    OTHERS_KEPT,
+    REGULAR_PATH_ONLY,
+)
 from fastrpc.transports.http.hot_path import HotPath
+from fastrpc.transports.http.pending_response import PendingResponse
 from fastrpc.transports.http.request import Request
 
 DATE = [(b"date", b"Sat, 21 Nov 2026 12:00:00 GMT")]
@@ -588,7 +594,7 @@ def test_every_header_that_decides_whether_a_request_is_let_in_is_part_of_its_me
         assert request.accepts("application/json", "text/event-stream")
         guard.admit(asked)
         assert asked.names >= {b"host", b"origin", b"authorization"}
-        assert asked.names <= MEANINGFUL | LONG_WAY
+        assert asked.names <= MEANINGFUL | REGULAR_PATH_ONLY
 
     with_path(check)
 
@@ -662,9 +668,9 @@ def test_a_tool_that_is_not_for_all_callers_gets_a_connection_of_its_own(name: s
             assert known is not None
             answer = path.answer(known, call_body(name, {}), DATE)
             if name in ("later", "thread"):
-                assert isinstance(answer, Begun)
+                assert isinstance(answer, PendingResponse)
                 woken = asyncio.Event()
-                answer.on_said(woken.set)
+                answer.on_message(woken.set)
                 await asyncio.wait_for(woken.wait(), 10)
                 found = answer.answer()
                 assert found is not None

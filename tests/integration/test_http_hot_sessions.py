@@ -1,6 +1,6 @@
-"""The straight way for requests in sessions, and for calls that wait: nobody can tell that it is taken.
+"""The fast path for requests in sessions, and for calls that wait: nobody can tell that it is taken.
 
-Two real servers, one with the straight way and one without, are sent the same; their answers must be the
+Two real servers, one with the fast path and one without, are sent the same; their answers must be the
 same, byte for byte but for Date.
 """
 
@@ -32,9 +32,9 @@ from support.waiting import eventually as until
 
 from fastrpc import Context
 from fastrpc import Server as App
-from fastrpc.transports.http.begun import Begun
 from fastrpc.transports.http.guard import Admission
 from fastrpc.transports.http.hot_path import HotPath
+from fastrpc.transports.http.pending_response import PendingResponse
 from fastrpc.transports.http.sessions import Session as Kept
 
 CHANCE = re.compile(rb"(mcp-session-id: |\"requestState\":)[^,\r}]+")
@@ -243,7 +243,7 @@ def test_answers_of_calls_that_wait_keep_their_order(hot: Server, cold: Server, 
 
 
 def both(scene: Callable[[Server], T], **options: Any) -> T:
-    """Return what comes of a scene with the straight way, which must be what comes of it without."""
+    """Return what comes of a scene with the fast path, which must be what comes of it without."""
     found = []
     for is_hot in (True, False):
         with Server(hot=is_hot, **options) as server:
@@ -394,7 +394,7 @@ def test_a_call_that_waits_when_the_server_ends_is_answered(kind: str, ends: str
 
 
 class Straight:
-    """A straight way in a loop of this process, with a session of the caller of `TOKEN`."""
+    """A fast path in a loop of this process, with a session of the caller of `TOKEN`."""
 
     def __init__(self, path: HotPath, application: Any, principal: str, version: str = "2025-11-25") -> None:
         self.path = path
@@ -408,8 +408,8 @@ class Straight:
             exchange.receive(json.dumps(body).encode())
             self.session.put_back(exchange)
 
-    def take(self, body: Any, **headers: Any) -> bytes | Begun | None:
-        """Have the straight way take a request."""
+    def take(self, body: Any, **headers: Any) -> bytes | PendingResponse | None:
+        """Have the fast path take a request."""
         usual = {"mcp_session_id": self.session.id, "mcp_protocol_version": "2025-11-25"}
         head, _, content = http(body=body, **{**usual, **headers}).partition(b"\r\n\r\n")
         known = self.path.head(head)
@@ -482,13 +482,13 @@ def test_an_answer_is_of_the_version_of_its_session() -> None:
 def test_a_call_that_waits_is_begun_straight_and_answered_when_it_has_ended() -> None:
     async def scene(way: Straight) -> None:
         for _ in range(3):
-            begun = way.take(calling("later"))
-            assert isinstance(begun, Begun)
-            assert begun.waits
+            pending = way.take(calling("later"))
+            assert isinstance(pending, PendingResponse)
+            assert pending.waits
             woken = asyncio.Event()
-            begun.on_said(woken.set)
+            pending.on_message(woken.set)
             await asyncio.wait_for(woken.wait(), 10)
-            found = begun.answer()
+            found = pending.answer()
             assert found is not None
             assert found[0] == 200
             assert text_of(json.loads(found[1])) == "later"
@@ -531,10 +531,10 @@ def test_another_callers_session_goes_the_long_way() -> None:
 
 def test_an_id_that_is_in_flight_is_not_for_the_connection_that_sessions_share() -> None:
     async def scene(way: Straight) -> None:
-        begun = way.take(calling("later", 7))
-        assert isinstance(begun, Begun)
+        pending = way.take(calling("later", 7))
+        assert isinstance(pending, PendingResponse)
         woken = asyncio.Event()
-        begun.on_said(woken.set)
+        pending.on_message(woken.set)
         way.session.alone = 0
         refused = way.take(calling("echo", 7, text="x"))
         assert isinstance(refused, bytes)
@@ -544,7 +544,7 @@ def test_an_id_that_is_in_flight_is_not_for_the_connection_that_sessions_share()
         assert isinstance(other, bytes)
         assert b"result" in other
         await asyncio.wait_for(woken.wait(), 10)
-        assert begun.answer() is not None
+        assert pending.answer() is not None
 
     straight(scene)
 

@@ -28,7 +28,7 @@ def quick() -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["straight", "long way"])
+@pytest.fixture(scope="module", params=[True, False], ids=["straight", "regular path"])
 def both(request: pytest.FixtureRequest) -> Iterator[Server]:
     with Server(hot=request.param, **SHORT) as server:
         yield server

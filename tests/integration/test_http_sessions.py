@@ -186,7 +186,7 @@ def test_a_session_that_is_not_used_ends_by_itself(hasty: Server) -> None:
     session = Session(hasty)
     until(lambda: hasty.counts()["sessions"] == 0, 20)
     refused(session.call("echo", text="hi"), 404, -32001)
-    assert hasty.counts()["dispatchers"] <= 2  # of the straight way, and of what asks here
+    assert hasty.counts()["dispatchers"] <= 2  # of the fast path, and of what asks here
 
 
 @pytest.mark.alone

@@ -348,7 +348,7 @@ def test_what_a_session_keeps_is_bounded_by_size_and_by_what_all_keep() -> None:
 
 
 def test_what_nobody_listens_to_is_bounded() -> None:
-    with Server(patch={"transports.http.sessions.UNASKED_EVENTS": 5}) as server:
+    with Server(patch={"transports.http.sessions.STANDALONE_EVENTS": 5}) as server:
         session = Session(server)
         for number in range(20):
             session.post(message("resources/subscribe", {"uri": f"docs://{number}"}, 1))

@@ -190,7 +190,7 @@ def test_a_token_that_has_expired_opens_no_more_though_its_head_is_known(
     with GuardedServer(auth_servers=[issuing.issuer], resource=RESOURCE, patch=patch) as server:
         assert call(server, issuing.token()).status == 200
         life, answers = 0.8, [401]
-        while answers != [200] * 3:  # the straight way has it then
+        while answers != [200] * 3:  # the fast path has it then
             life *= 2  # a busy machine may not get through within the first
             assert life < 60
             expires = time.time() + life

@@ -1,7 +1,7 @@
 """Every way in which a call can end, over HTTP and over standard input and output: one record and one line of
 the access log, and both say what the client saw.
 
-Real processes, loopback only. Requests of 2026-07-28 and in a session of 2025-11-25, the straight way and the
+Real processes, loopback only. Requests of 2026-07-28 and in a session of 2025-11-25, the fast path and the
 application's (which an Origin takes), answers in one body and as events.
 """
 

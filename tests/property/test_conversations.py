@@ -449,7 +449,7 @@ class Conversation:
         self.dispatcher.end_listening()
         if self.streams:
             self.problems.append(f"never ended: {list(self.streams)}")
-        for table in (self.dispatcher.in_flight, self.dispatcher.listening, self.dispatcher.untold):
+        for table in (self.dispatcher.in_flight, self.dispatcher.listening, self.dispatcher.changed_lists):
             if table:
                 self.problems.append(f"left over: {table}")
         self.transport.disconnect()

@@ -1,7 +1,7 @@
-"""Whatever bytes arrive, the straight way answers as the application alone would: byte for byte but for Date.
+"""Whatever bytes arrive, the fast path answers as the application alone would: byte for byte but for Date.
 
 Requests are made from a right one by changing its line, headers and body, put one behind the other and cut
-into packets anywhere. A real server with the straight way and one without are sent the same; all that comes
+into packets anywhere. A real server with the fast path and one without are sent the same; all that comes
 back until they close must be the same. FASTRPC_REQUESTS says how many are tried, FASTRPC_SEED which.
 """
 

@@ -1,4 +1,4 @@
-"""Names whose addresses change while they are looked up, against the checking proxy and a real resolver.
+"""Names whose addresses change while they are looked up, against the egress proxy and a real resolver.
 
     unshare --map-root-user --net --mount --pid --fork python tests/soak/attack_names.py [rounds]
 
@@ -20,7 +20,7 @@ import tempfile
 from base64 import b64encode
 from collections import Counter
 
-from fastrpc.egress_proxy import CheckingProxy
+from fastrpc.egress_proxy import EgressProxy
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
 OUTSIDE = "127.0.0.2"
@@ -86,7 +86,7 @@ class Names(asyncio.DatagramProtocol):
         }[how]
 
 
-async def ask(proxy: CheckingProxy, line: str) -> int:
+async def ask(proxy: EgressProxy, line: str) -> int:
     reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
     credentials = b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
     writer.write(f"{line} HTTP/1.1\r\nhost: x\r\nproxy-authorization: Basic {credentials}\r\n\r\n".encode())
@@ -108,7 +108,7 @@ async def main() -> None:
     servers = [await asyncio.start_server(serve, OUTSIDE, 8000)]
     for host in ("127.0.0.1", "127.0.0.3", "::1"):
         servers.append(await asyncio.start_server(serve, host, 8000))
-    async with CheckingProxy(allow=[OUTSIDE]) as proxy:
+    async with EgressProxy(allow=[OUTSIDE]) as proxy:
         for how in ("turns", "random", "mixed", "inside", "six", "alias"):
             came: Counter[int] = Counter()
             for number in range(ROUNDS):

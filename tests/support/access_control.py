@@ -83,7 +83,7 @@ class Caller:
         return int(json.loads(self.call("count").body)["result"]["content"][0]["text"])
 
     def call(self, tool: str, *headers: str, arguments: str = "{}", more: str = "", **options: Any) -> Answer:
-        """Call a tool in 2026-07-28: a request that the straight way answers, where it is let in."""
+        """Call a tool in 2026-07-28: a request that the fast path answers, where it is let in."""
         given = headers or (f"Authorization: Bearer {TOKEN}",)
         body = CALL.replace(b"TOOL", tool.encode()).replace(b"ARGUMENTS", arguments.encode() + more.encode())
         return self.ask("POST", "/mcp", *given, *MODERN, f"Mcp-Name: {tool}", body=body, **options)

@@ -190,7 +190,7 @@ def tool_server(
 ) -> tuple[str, ...]:
     """Return the command of a server whose tools are a Python source that makes `app`, a `fastrpc.Server`.
 
-    `hot` False sends every request the long way, through the ASGI application. `limits` are those of
+    `hot` False sends every request on the regular path, through the ASGI application. `limits` are those of
     connections, `patch` sets names in modules of fastrpc (``{"transports.http.streams.SESSION_EVENTS": 1}``),
     `options` are those of `Server.asgi`. The source finds all of this in `given`, with `more` that is its
     own, and may make a `front`, an ASGI application that stands before the server's.

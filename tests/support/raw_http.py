@@ -153,7 +153,7 @@ def odd() -> str:
 
 
 class Server(HttpProcess):
-    """A server process, from `with` to its end. Without `hot` every request takes the long way.
+    """A server process, from `with` to its end. Without `hot` every request takes the regular path.
 
     `files` is how many it may open. At the end it must not have said that anything failed but a tool.
     """

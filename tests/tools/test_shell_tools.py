@@ -325,8 +325,8 @@ def test_a_cancelled_call_ends_its_processes_and_keeps_no_file(state: str, tmp_p
     run(cancel())
 
 
-class ProgressLink:
-    """As much of a call's link as a tool's progress needs."""
+class ProgressChannel:
+    """As much of a call's outbound channel as a tool's progress needs."""
 
     token = "progress"
 
@@ -336,8 +336,8 @@ class ProgressLink:
 
 def progress_context(on_report: Callable[[], object] = list) -> tuple[Context, list[dict[str, Any]]]:
     reports: list[dict[str, Any]] = []
-    link: Any = ProgressLink(lambda report: (reports.append(report), on_report()))
-    return Context(link=link), reports
+    channel: Any = ProgressChannel(lambda report: (reports.append(report), on_report()))
+    return Context(outbound_channel=channel), reports
 
 
 def test_output_is_sent_as_progress_while_the_command_runs(

@@ -13,7 +13,7 @@ SAID = b"fastrpc: something is amiss\n"
 
 @pytest.mark.parametrize(("closed", "heard"), [(False, SAID), (True, b"")])
 def test_a_line_for_stderr_never_goes_to_stdout_even_where_stderr_is_closed(closed, heard):
-    program = "from fastrpc.tools.agent._stderr import say; say('something is amiss')"
+    program = "from fastrpc.tools.agent._stderr import write_line; write_line('something is amiss')"
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,

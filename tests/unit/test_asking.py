@@ -18,7 +18,7 @@ from fastrpc.client_requests import ElicitResult, Form, Roots, Sample, Sampling,
 from fastrpc.content import Audio
 from fastrpc.definitions.prompt import Message
 from fastrpc.errors import MissingRequiredClientCapability, ProtocolError
-from fastrpc.protocol.versions import ELICITATION, LEGACY_VERSIONS, MODERN, RICH_QUESTIONS, VERSIONS
+from fastrpc.protocol.versions import ELICITATION, LEGACY_VERSIONS, MODERN, RICH_INPUT_REQUESTS, VERSIONS
 from fastrpc.testing import Client, RemoteError
 
 # --- one await, both eras -----------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def test_a_person_may_decline_or_go_away(version: str, given: Any, shown: str) -
     )
 
 
-@pytest.mark.parametrize("version", RICH_QUESTIONS)
+@pytest.mark.parametrize("version", RICH_INPUT_REQUESTS)
 def test_a_web_page_is_visited_and_its_end_told_where_that_has_a_word(version: str) -> None:
     app = Server("t")
 
@@ -111,7 +111,7 @@ TOOL = {"name": "weather", "inputSchema": {"type": "object"}}
 USE = {"type": "tool_use", "id": "1", "name": "weather", "input": {}}
 
 
-@pytest.mark.parametrize("version", RICH_QUESTIONS)
+@pytest.mark.parametrize("version", RICH_INPUT_REQUESTS)
 def test_the_clients_model_may_use_tools_over_several_turns(version: str) -> None:
     app = Server("t")
 
@@ -143,7 +143,7 @@ def test_a_message_of_several_blocks_is_several_messages_where_content_is_no_lis
     async def conversation(client: Client) -> None:
         await client.call("ask")
         messages = client.questions[0]["params"]["messages"]
-        assert len(messages) == (2 if version in RICH_QUESTIONS else 3)
+        assert len(messages) == (2 if version in RICH_INPUT_REQUESTS else 3)
 
     with_client(app, conversation, version=version, on_sample="hi")
 
@@ -243,7 +243,7 @@ def test_questions_one_after_another_and_in_tasks(version: str) -> None:
     ],
 )
 def test_a_client_is_asked_what_it_has_declared(question: Any, capabilities: Any, able: bool) -> None:
-    for version in RICH_QUESTIONS:
+    for version in RICH_INPUT_REQUESTS:
         assert (question.obstacle(version, capabilities) is None) == able
 
 
@@ -262,9 +262,9 @@ def test_a_client_that_cannot_be_asked_fails_the_tool_in_words(version: str) -> 
     ("ask", "versions"),
     [
         (lambda ctx: ctx.elicit("x"), ELICITATION),
-        (lambda ctx: ctx.elicit("x", list[Literal["a"]]), RICH_QUESTIONS),
-        (lambda ctx: ctx.elicit_url("x", "https://x"), RICH_QUESTIONS),
-        (lambda ctx: ctx.sample("x", tools=[TOOL]), RICH_QUESTIONS),
+        (lambda ctx: ctx.elicit("x", list[Literal["a"]]), RICH_INPUT_REQUESTS),
+        (lambda ctx: ctx.elicit_url("x", "https://x"), RICH_INPUT_REQUESTS),
+        (lambda ctx: ctx.sample("x", tools=[TOOL]), RICH_INPUT_REQUESTS),
     ],
     ids=["form", "several", "url", "tools"],
 )

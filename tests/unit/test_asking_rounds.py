@@ -26,7 +26,7 @@ from support.server_requests import (
 from fastrpc import Context, Server, ToolError
 from fastrpc.client_requests import Form, Sampling, pending
 from fastrpc.client_requests import request_state as asking_state
-from fastrpc.protocol.versions import ELICITATION, MODERN, RICH_QUESTIONS, SERVER_KEY
+from fastrpc.protocol.versions import ELICITATION, MODERN, RICH_INPUT_REQUESTS, SERVER_KEY
 from fastrpc.testing import Client, RemoteError
 
 BOTH = "{'a': ElicitResult('accept', 'A'), 'b': ElicitResult('accept', 'B')}"
@@ -91,7 +91,7 @@ def test_an_answer_that_is_none_fails_the_tool_in_words(members: Any, complaint:
         (lambda ctx: ctx.elicit_url("x", "https://x"), {"action": "maybe"}),
     ],
 )
-@pytest.mark.parametrize("version", RICH_QUESTIONS)
+@pytest.mark.parametrize("version", RICH_INPUT_REQUESTS)
 def test_a_wrongly_typed_answer_fails_in_the_old_era_and_is_asked_for_again_in_the_new(
     ask: Any, result: Any, version: str
 ) -> None:

@@ -262,3 +262,11 @@ def test_a_context_that_waits_for_the_next_call_does_not_keep_the_connection_of_
         assert dispatcher() is None
 
     in_loop(run)
+
+
+def test_a_context_made_by_hand_takes_its_channel_by_the_former_name_too() -> None:
+    channel: Any = type("Channel", (), {"principal": "ada"})()
+    assert Context(outbound_channel=channel).principal == "ada"
+    with pytest.warns(DeprecationWarning, match="link= is called outbound_channel= now") as warned:
+        assert Context(link=channel).principal == "ada"
+    assert warned[0].filename == __file__

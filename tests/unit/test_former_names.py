@@ -1,4 +1,4 @@
-"""Public modules that have been renamed: their former names give the same module, and a warning."""
+"""Public modules and classes that have been renamed: their former names give the same one, and a warning."""
 
 from __future__ import annotations
 
@@ -9,6 +9,13 @@ import sys
 import pytest
 
 from fastrpc.former_names import FORMER_NAMES
+
+FORMER_MEMBERS = [
+    ("fastrpc.client_requests", "Answer", "ElicitResult"),
+    ("fastrpc.client_requests", "Question", "InputRequest"),
+    ("fastrpc.egress_proxy", "CheckingProxy", "EgressProxy"),
+]
+"""Classes of public modules: module, former name, name."""
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +32,21 @@ def test_a_module_is_found_by_its_former_name(former: str, name: str) -> None:
         module = importlib.import_module(former)
     assert module is importlib.import_module(name)
     assert len(warned) == 1
+
+
+@pytest.mark.parametrize(("module", "former", "name"), FORMER_MEMBERS)
+def test_a_class_is_found_by_its_former_name(module: str, former: str, name: str) -> None:
+    home = importlib.import_module(module)
+    with pytest.warns(DeprecationWarning, match=f"{former} is called {name} now") as warned:
+        found = getattr(home, former)
+    assert found is getattr(home, name)
+    assert [each.filename for each in warned] == [__file__]
+
+
+@pytest.mark.parametrize("module", sorted({module for module, _, _ in FORMER_MEMBERS}))
+def test_a_name_that_a_module_never_had_is_not_found(module: str) -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'nothing_like_it'"):
+        _ = importlib.import_module(module).nothing_like_it
 
 
 def test_the_warning_names_the_line_that_imports() -> None:

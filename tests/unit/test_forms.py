@@ -14,7 +14,7 @@ import pytest
 
 from fastrpc import DefinitionError, Meta
 from fastrpc.client_requests.forms import fields_of
-from fastrpc.protocol.versions import ELICITATION, RICH_QUESTIONS
+from fastrpc.protocol.versions import ELICITATION, RICH_INPUT_REQUESTS
 from fastrpc.schema.converters import Mismatch
 
 
@@ -130,7 +130,7 @@ def test_a_schema_of_ones_own_goes_out_untouched_and_titled_choices_lose_nothing
     }
     schema = {"type": "object", "properties": {"choice": titled}, "required": ["choice"], "x-own": 1}
     fields = fields_of(schema)
-    for version in RICH_QUESTIONS:
+    for version in RICH_INPUT_REQUESTS:
         assert fields.schema_in(version) == schema
     older = fields.schema_in(ELICITATION[0])
     assert older["properties"]["choice"] == {

@@ -154,7 +154,7 @@ PUBLIC = {
         *("Audio", "Content", "Contents", "EmbeddedResource", "Image", "ResourceLink", "Text", "ToolResult"),
     },
     "errors.py": {"ProtocolError", "ResourceNotFound", "ToolError"},
-    "client_requests/base.py": {"Question"},
+    "client_requests/base.py": {"InputRequest"},
     "client_requests/elicitation.py": {"ElicitResult", "Form", "Visit"},
     "client_requests/roots.py": {"Roots"},
     "client_requests/sampling.py": {"Sample", "Sampling"},

@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary, proxy
 from fastrpc import ToolError
 
 from . import _instances, _project, _starting, _state, _text
-from ._stderr import say
+from ._stderr import write_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class Callbacks:
             if callback.undelivered:
                 self._undelivered.append(callback)
             if callback.left:
-                if wait <= 0:  # the client may still be about to say that it wants to hear of it
+                if wait <= 0:  # the client may still be about to write_line that it wants to hear of it
                     callback.listener_looks = LISTENER_LOOKS
                 self.active[callback.slot] = callback
                 self._arm(callback)
@@ -279,7 +279,7 @@ class Callbacks:
             try:
                 _save(rows, BESIDE_SECONDS)
             except Exception as error:
-                say(f"the callbacks cannot be kept: {error}")
+                write_line(f"the callbacks cannot be kept: {error}")
 
         self._thread().submit(save)
 

@@ -1,7 +1,7 @@
 """Reads pages by plain HTTP, where there is no browser, and decodes what came as bytes.
 
 Scripts do not run. Redirects are followed to http and https only, at most twenty; a body is read up to a
-limit while it comes. A call that may not reach everything (`_reach`) goes through a checking proxy of its
+limit while it comes. A call that may not reach everything (`_reach`) goes through an egress proxy of its
 own. httpx is imported by the first fetch.
 """
 
@@ -45,9 +45,9 @@ async def load(
     """
     if networks is None:
         return await _load(address, deadline, limit, None)
-    from fastrpc.egress_proxy import CheckingProxy
+    from fastrpc.egress_proxy import EgressProxy
 
-    async with CheckingProxy(allow=networks, connections=CONNECTIONS) as proxy:
+    async with EgressProxy(allow=networks, connections=CONNECTIONS) as proxy:
         try:
             return await _load(address, deadline, limit, proxy.url_with_password)
         except ToolError:

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
     """Call a function on a thread of its own and return its value. When the waiting is cancelled, the
-    function goes on and nobody hears of it."""
+    function goes on and its result is dropped."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
-    def tell(value: Any, error: BaseException | None) -> None:
+    def resolve(value: Any, error: BaseException | None) -> None:
         if future.done():
             return
         if error is not None:
@@ -35,7 +35,7 @@ async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
         except BaseException as error:
             failure = RuntimeError("StopIteration") if isinstance(error, StopIteration) else error
         try:
-            loop.call_soon_threadsafe(tell, value, failure)
+            loop.call_soon_threadsafe(resolve, value, failure)
         except RuntimeError:
             return  # the loop is closed: the server is gone
 

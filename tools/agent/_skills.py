@@ -71,7 +71,7 @@ class Skill:
         return os.path.join(self.folder, FILE)
 
 
-class Catalogue:
+class SkillRegistry:
     """The skills that were found: `skills` by their folded name, and those that cannot be used."""
 
     __slots__ = ("broken", "skills")
@@ -142,10 +142,10 @@ _known: dict[tuple[str, str | None], Skill] = {}
 """The skills of the last look, by path and where they may not lead out of."""
 
 
-def look() -> Catalogue:
+def look() -> SkillRegistry:
     """Return the skills that are there now."""
     global _known
-    catalogue = Catalogue()
+    catalogue = SkillRegistry()
     seen: dict[tuple[str, str | None], Skill] = {}
     for place in places():
         for folder in _folders(place):
@@ -341,7 +341,7 @@ def shorten(text: str, most: int) -> str:
     return (cut[:gap] if gap > 0 else cut).rstrip(" ,;:.") + "…"
 
 
-def as_text(catalogue: Catalogue) -> str:
+def as_text(catalogue: SkillRegistry) -> str:
     """Return the catalogue as lines ``- name: description``, sorted; bounded, for it stands in every list
     of tools: first the descriptions are cut, then names are left out, and the last line says how many."""
     skills = sorted(catalogue.skills.values(), key=lambda skill: skill.name)

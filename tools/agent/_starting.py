@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from . import _instances
-from ._stderr import say
+from ._stderr import write_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def complain(what: str) -> Callable[[Future[Any]], None]:
 
     def said(start: Future[Any]) -> None:
         if failed(start):
-            say(f"{what} not taken over: {start.exception()}")
+            write_line(f"{what} not taken over: {start.exception()}")
 
     return said
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 
 
-def say(what: str) -> None:
+def write_line(what: str) -> None:
     """Write a line to stderr, if there is one."""
     if sys.stderr is not None:
         print(f"fastrpc: {what}", file=sys.stderr, flush=True)

@@ -50,8 +50,8 @@ def invoke_skill(
     return result("\n".join(lines), facts)
 
 
-def _unknown(name: str, catalogue: _skills.Catalogue) -> str:
-    """Say that there is no such skill, and what is nearest."""
+def _unknown(name: str, catalogue: _skills.SkillRegistry) -> str:
+    """Return the message for an unknown skill, with similar names."""
     shown = _skills.shorten(_skills.one_line(name[:200]), 60)
     broken = catalogue.broken.get(_skills.folded(name[:200]))
     if broken is not None:

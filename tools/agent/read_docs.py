@@ -95,7 +95,7 @@ async def _read(address: str, format: str, wait_ms: int | None, reach: Reach, ct
     deadline = time.monotonic() + _seconds()
     if wait_ms is not None:
         wait_ms = min(wait_ms, _longest_wait_ms())
-    _tell(ctx, 1, "reading " + _web_address.shorten(_web_address.shown(address), 200))
+    _report(ctx, 1, "reading " + _web_address.shorten(_web_address.shown(address), 200))
     notes = []
     try:
         facts, data = await _browser.load(
@@ -103,21 +103,21 @@ async def _read(address: str, format: str, wait_ms: int | None, reach: Reach, ct
             deadline,
             wait_ms=wait_ms,
             reach=reach,
-            on_start=lambda: _tell(ctx, 2, "starting the browser"),
+            on_start=lambda: _report(ctx, 2, "starting the browser"),
         )
         facts["via"] = "browser"
     except _browser.NoBrowser as error:
-        _tell(ctx, 3, "reading without a browser")
+        _report(ctx, 3, "reading without a browser")
         facts, data = await _fetch.load(address, deadline, networks=reach.networks)
         facts["via"] = "http"
         notes.append(f"[read by plain HTTP, scripts did not run: {error}]")
     facts["format"] = format
     facts["url"] = _web_address.shown(facts["url"])
-    _tell(ctx, 4, "converting the page")
+    _report(ctx, 4, "converting the page")
     return await _convert(facts, data, notes, deadline)
 
 
-def _tell(ctx: Context, step: int, message: str) -> None:
+def _report(ctx: Context, step: int, message: str) -> None:
     if ctx.wants_progress:
         ctx.progress(step, total=5, message=message)
 

@@ -206,15 +206,15 @@ def _answer(
     tasks: list[Task], notes: list[str], *, action: str = "list", about: dict[str, Any] | None = None
 ) -> ToolResult:
     """Return the check list of tasks, as much as fits, and the same as data. `about`: what was changed."""
-    room = _Room()
+    budget = _Budget()
     shown: list[dict[str, Any]] = []
     lines: list[str] = []
     for task in tasks:
-        if not room.takes(task["name"]):
+        if not budget.take(task["name"]):
             break
         steps = []
         for step in task["steps"]:
-            if not room.takes(step["text"]):
+            if not budget.take(step["text"]):
                 break
             steps.append(step)
         shown.append({name: task[name] for name in ("id", "name", "current", "done")} | {"steps": steps})
@@ -244,14 +244,14 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-class _Room:
-    """What is left of a result. A task and a step take what they need in the data."""
+class _Budget:
+    """The characters and tokens that a result may still use."""
 
     def __init__(self) -> None:
         self._characters, self._tokens = _text.limits()
 
-    def takes(self, text: str) -> bool:
-        """Whether a text still fits, and then count it."""
+    def take(self, text: str) -> bool:
+        """Count a text; return whether it still fits."""
         escapes = text.count('"') + text.count("\\")
         if not text.isprintable():
             escapes += 5 * sum(character < " " for character in text)

@@ -1,4 +1,4 @@
-"""MCP over HTTP. `app` is the ASGI application and its routes, `server` serves it with uvicorn on sockets,
-`run` from settings to the end of the process; the other files hold one part of these each. Imported by
-nothing that serves over standard input and output.
+"""MCP over HTTP. `app` is the ASGI application with its routes, `server` serves it with uvicorn on sockets,
+`run` starts it from its settings; the other files are parts of these. Not imported by a server over standard
+input and output.
 """

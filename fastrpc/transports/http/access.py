@@ -1,11 +1,11 @@
-"""Notes each request over HTTP for the access log, whichever way it takes: once, when it is over.
+"""Records each request over HTTP for the access log, on both paths: once, when it is over.
 
-Each class here takes the place of the one that it extends while there is an access log (`Access.attach`, and
-`HttpServer`); without one nothing of this is imported. On the straight way it costs some 0.2 µs a request.
-Lines, files and the thread that writes are `fastrpc.telemetry.access_log`'s.
+With an access log each class here replaces the one that it extends (`Access.attach`, and `HttpServer`);
+without one this is not imported. On the fast path it costs some 0.2 µs a request. Lines, files and the thread
+that writes are in `fastrpc.telemetry.access_log`.
 
-A request is noted with the method and the name of its message; where none was read, with HTTP's own method
-and path. Secrets in names are masked; what follows ``?`` or ``#`` in a URI is left out: tokens stand there.
+A record has the method and the name of the message, or the HTTP method and path if no message was read.
+Secrets in names are masked; the part of a URI after ``?`` or ``#``, which may hold tokens, is omitted.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from __future__ import annotations
 from fastrpc._core.access_buffer import NotedAnswers, call_of, prepare, take_outcome, ticks
 from fastrpc.errors import InvalidRequest
 from fastrpc.redaction import masked
-from fastrpc.transports.http.begun import Begun
 from fastrpc.transports.http.exchange import DROPPED, ENDS, STOPPED, Exchange
 from fastrpc.transports.http.hot_path import HotPath
+from fastrpc.transports.http.pending_response import PendingResponse
 from fastrpc.transports.http.protocol import Protocol
 from fastrpc.transports.http.request import Request, error_line
 
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
     from fastrpc.transports.interfaces import Dispatcher
 
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""The member of the params that names what a method calls."""
+"""The member of the params with the name of what a method calls."""
 NO_MESSAGE = b'{"jsonrpc":"2.0","id":null,"error":{"code":'
 RESPONSE, ERROR = b'{"jsonrpc":"2.0","id":', b',"error":{"code":'
 NOTED_KEY = "fastrpc.noted"
-"""Stands in the scope of a request that its connection has answered, and noted, by itself."""
+"""In the scope of a request that its connection has refused, and recorded, by itself."""
 LONGEST_NAME = 256
 
 
 class Entry:
-    """What is known of a request for its line."""
+    """The record of a request, while it is being collected."""
 
     __slots__ = (
         "began",
@@ -67,24 +67,23 @@ class Entry:
         self.method = self.name = ""
         self.id = b""
         self.is_message = False
-        """Whether a message of MCP has been read."""
+        """Whether an MCP message has been read."""
         self.status = 0
         self.outcome: str | None = None
         self.bytes_in = self.bytes_out = 0
 
 
 class Access:
-    """Where the requests of one application are noted: in `buffer`."""
+    """Records the requests of one application in `buffer`."""
 
     def __init__(self, buffer: AccessBuffer) -> None:
         self.buffer = buffer
         self.answers: Any = None
-        """The `NotedAnswers` of the straight way. What has just served a request is set behind its call,
-        since a tool may run the loop, and with it other requests: the `Entry` that an exchange has made, or
-        a connection that sessions share."""
+        """The `NotedAnswers` of the fast path. Its `served`, the `Entry` of an exchange or the connection
+        that sessions share, is set after each call: a tool may run the loop, and with it other requests."""
 
     def attach(self, app: HttpApp) -> None:
-        """Have all requests of an application noted that come to it from now on."""
+        """Record all requests to an application from now on."""
 
         def make_request(scope: Mapped, receive: Receive, send: Send) -> Request:
             return NotedRequest(self, scope, receive, send)
@@ -110,11 +109,11 @@ class Access:
         )
 
 
-# --- the straight way ---------------------------------------------------------------------------------------
+# --- the fast path ---------------------------------------------------------------------------------------
 
 
 class NotedHotPath(HotPath):
-    """Notes what is answered the straight way."""
+    """Records the requests that the fast path answers."""
 
     def __init__(self, app: HttpApp, loop: AbstractEventLoop, access: Access) -> None:
         super().__init__(app, loop)
@@ -122,17 +121,23 @@ class NotedHotPath(HotPath):
         noted = NotedAnswers(access.buffer, super().answer, self._shared.connection, self._note_alone)
         access.answers = noted
         self.answer = noted.answer  # type: ignore[method-assign]
-        self.make_begun = lambda *values: NotedBegun(access, *values)
+        self.make_pending = lambda *values: NotedPendingResponse(access, *values)
 
     def _note_alone(
-        self, entry: Entry, began: int, head: Head, body: bytes, client: Client, answer: bytes | Begun
+        self,
+        entry: Entry,
+        began: int,
+        head: Head,
+        body: bytes,
+        client: Client,
+        answer: bytes | PendingResponse,
     ) -> None:
-        """Note what a connection of its own has answered, or will."""
+        """Record a request with a connection of its own, now or when its response is sent."""
         entry.began = began
         entry.client = client
         entry.principal = head.principal
         entry.bytes_in = len(body)
-        if isinstance(answer, NotedBegun):
+        if isinstance(answer, NotedPendingResponse):
             answer.entry = entry
             return
         assert isinstance(answer, bytes)
@@ -144,7 +149,7 @@ class NotedHotPath(HotPath):
 
     def _answer_in_session(
         self, head: Head, session: Session, body: bytes, headers: Headers
-    ) -> bytes | Begun | None:
+    ) -> bytes | PendingResponse | None:
         shared = self._shared_in_sessions.get(session.version) or self._share(session)
         if not shared.busy:
             prepare(shared.connection)
@@ -154,8 +159,8 @@ class NotedHotPath(HotPath):
         return answer
 
 
-class NotedBegun(Begun):
-    """Notes a request that was begun the straight way when it is over."""
+class NotedPendingResponse(PendingResponse):
+    """Records a request that the fast path has begun, when it is over."""
 
     __slots__ = ("_access", "entry")
 
@@ -165,7 +170,7 @@ class NotedBegun(Begun):
         self.entry: Any = None
 
     def answer(self) -> tuple[int, bytes] | None:
-        found = Begun.answer(self)
+        found = PendingResponse.answer(self)
         if found is not None:
             self.entry.status = found[0]
             self.entry.bytes_out = len(found[1].rstrip(b"\n"))
@@ -173,21 +178,21 @@ class NotedBegun(Begun):
         return found
 
     def client_gone(self) -> None:
-        Begun.client_gone(self)
+        PendingResponse.client_gone(self)
         self.entry.outcome = "cancelled"
         self._access.note(self.entry)
 
     async def serve(self, request: Request) -> None:
         assert isinstance(request, NotedRequest)
         request.entry = self.entry
-        await Begun.serve(self, request)
+        await PendingResponse.serve(self, request)
 
 
-# --- all ways -----------------------------------------------------------------------------------------------
+# --- both paths ---------------------------------------------------------------------------------------------
 
 
 class NotedExchange(Exchange):
-    """Finds out what has become of the request that it serves."""
+    """Determines the outcome of its request."""
 
     def __init__(self, access: Access, dispatcher: Dispatcher, loop: AbstractEventLoop) -> None:
         super().__init__(dispatcher, loop)
@@ -215,7 +220,7 @@ class NotedExchange(Exchange):
         prepare(self.connection)
 
     def _take_call(self, entry: Entry) -> None:
-        """Note what the message calls."""
+        """Store the method, id and name of the message in its entry."""
         method, name, id = call_of(self.connection)
         entry.is_message = True
         entry.method = method or ""
@@ -252,22 +257,22 @@ class NotedExchange(Exchange):
         entry.outcome = outcome
 
     def _outcome_in(self, line: bytes) -> str:
-        """Return the outcome of what was answered without one: well, or an error of the protocol."""
-        if line.startswith(b"["):  # a batch, of which the dispatcher says the rest
+        """Return the outcome by the response itself: success, or a protocol error."""
+        if line.startswith(b"["):  # a batch; the dispatcher sets other outcomes
             return "protocol_error" if NO_MESSAGE in line else "ok"
         error = line.find(ERROR, 0, 512)
         if error < 0 or not line.startswith(RESPONSE):
             return "ok"
-        told = line[error + len(b',"error":') :].rstrip(b"\n")
-        known = any(told == text + b"}" for text in self.connection.unknown.values())
+        error_text = line[error + len(b',"error":') :].rstrip(b"\n")
+        known = any(error_text == text + b"}" for text in self.connection.unknown.values())
         return "unknown" if known else "protocol_error"
 
 
-# --- the application's way ----------------------------------------------------------------------------------
+# --- the regular path ---------------------------------------------------------------------------------------
 
 
 class NotedRequest(Request):
-    """A request that notes itself when it is over."""
+    """A request that records itself when it is over."""
 
     entry: Entry
 
@@ -335,7 +340,7 @@ class NotedRequest(Request):
 
 
 class NotedProtocol(Protocol):
-    """Notes what a connection refuses by itself. `access` is set on a subclass, by the server."""
+    """Records the requests that a connection refuses by itself. `access` is set on a subclass."""
 
     access: Access
 
@@ -354,11 +359,11 @@ class NotedProtocol(Protocol):
         super()._write_refusal(status, message)
 
 
-# --- what stands in a line ----------------------------------------------------------------------------------
+# --- the fields of a record ---------------------------------------------------------------------------------
 
 
 def shown(name: str) -> str:
-    """Return a name that a client has given: without what follows ``?`` or ``#``, secrets masked."""
+    """Return a name from a request, without the part after ``?`` or ``#``, and with secrets masked."""
     for separator in "?#":
         name, found, _ = name.partition(separator)
         if found:
@@ -368,7 +373,7 @@ def shown(name: str) -> str:
 
 
 def shown_id(id: bytes | None) -> bytes:
-    """Return the JSON text of an id, none for one that holds a secret."""
+    """Return the JSON text of an id, b"" if it contains a secret."""
     if id is None:
         return b""
     if not id.startswith(b'"'):
@@ -378,5 +383,5 @@ def shown_id(id: bytes | None) -> bytes:
 
 
 def encodable(text: str) -> str:
-    """Return a text that has a form in UTF-8: lone surrogates are replaced."""
+    """Return a text that UTF-8 can encode: lone surrogates are replaced."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -1,9 +1,9 @@
-"""Serves MCP over HTTP as an ASGI application (MCP: Streamable HTTP in both eras, and the older HTTP+SSE).
+"""Serves MCP over HTTP as an ASGI application (MCP: Streamable HTTP of all versions, and the older HTTP+SSE).
 
-A request is let in by the guard, read once, and goes to the era that it speaks: one with the envelope of
-2026-07-28 is served by itself, all others belong to a session, or to none where none is needed. The answer is
-one JSON body when nothing else is to be said, else a stream of events. Errors of HTTP have a JSON-RPC body
-too, never HTML. What runs below (uvicorn or another server) reads sockets and bounds headers.
+The guard admits a request, its body is parsed once, and decides which wire it belongs to: a request with the
+envelope of 2026-07-28 is stateless, any other belongs to a session, or to none if none is needed. The
+response is one JSON body, or an event stream if messages precede it. HTTP errors have a JSON-RPC body, never
+HTML. The server below (uvicorn or another one) reads sockets and bounds headers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fastrpc.transports.http.headers import (
     check_parameters,
     parameter_headers,
 )
-from fastrpc.transports.http.request import BEGUN_KEY, Request, modern_status
+from fastrpc.transports.http.request import PENDING_KEY, Request, stateless_status
 from fastrpc.transports.http.sessions import Session, Sessions
 from fastrpc.transports.http.sse import SseEndpoint
 from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
@@ -58,7 +58,7 @@ ASSUMED = "2025-03-26"
 """The version of a client that names none and has no session (MCP 2025-06-18, MCP-Protocol-Version)."""
 
 SIGN_IN = ("/authorize", "/register", "/token")
-"""Where clients that find no metadata look for an authorization server (MCP 2025-03-26, authorization)."""
+"""Paths at which clients without metadata expect an authorization server (MCP 2025-03-26, authorization)."""
 
 NEED_A_SESSION = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
@@ -91,9 +91,9 @@ class HttpApp:
         self.keep_alive_seconds = keep_alive_seconds
         self.stopping = False
         self.at_end: list[Callable[[], object]] = []
-        """Called when nothing new is let in any more."""
+        """Called when new requests are refused because the server shuts down."""
         self.make_request: Callable[..., Request] = Request
-        """Makes a request of a scope, `receive` and `send`; another one notes it (`access`)."""
+        """Makes a request of a scope, `receive` and `send`; the access log replaces it (`access`)."""
         self.make_exchange: Callable[..., Exchange] = Exchange
         self.running: set[Exchange] = set()
         """Exchanges whose request is in flight."""
@@ -118,7 +118,7 @@ class HttpApp:
             WELL_KNOWN: self._resource_metadata,
             f"{WELL_KNOWN}/mcp": self._resource_metadata,
         }
-        """Those that need no token. The guard looks at Host and Origin before every route."""
+        """Routes that need no token. The guard checks Host and Origin before every route."""
         place = guard.authenticator.metadata_path if guard.authenticator is not None else None
         if place is not None:
             self.open_routes[place] = self._resource_metadata
@@ -130,9 +130,9 @@ class HttpApp:
     async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
         kind = scope["type"]
         if kind == "http":
-            begun = scope.get(BEGUN_KEY)
+            pending = scope.get(PENDING_KEY)
             request = self.make_request(scope, receive, send)
-            await request.serve(self._route if begun is None else begun.serve)
+            await request.serve(self._route if pending is None else pending.serve)
         elif kind == "lifespan":
             await self._live(receive, send)
         elif kind == "websocket":
@@ -152,10 +152,10 @@ class HttpApp:
                 return
 
     async def stop(self, grace_seconds: float | None = GRACE_SECONDS) -> None:
-        """End in order: let nothing new in, tell those who listen, give calls in flight time (None: all that
-        they need), stop the rest.
+        """Shut down: refuse new requests, end the streams of listeners, wait for calls in flight (None:
+        without a limit), and cancel the rest.
 
-        To be called before the server waits for its connections to end: this ends them.
+        To be called before the server waits for its connections to close: this closes them.
         """
         self.stopping = True
         while self.at_end:
@@ -199,21 +199,21 @@ class HttpApp:
             await serve(request)
             return
         serve = self.routes.get(request.path)
-        if serve is None:  # whoever looks for a way to sign in would take 401 for an answer about that
+        if serve is None:  # clients that look for authorization endpoints would misunderstand a 401
             raise self._nothing_at(request.path)
         request.principal = await self.guard.authenticate(request.headers)
         self.check_open()
         await serve(request)
 
     def _nothing_at(self, path: str) -> Refused:
-        """Return the refusal of a path; where clients look for a way to sign in, it says what is needed."""
+        """Return the refusal of an unknown path; at authorization endpoints it says what token is needed."""
         message = f"There is nothing at {path:.200}"
         if path in SIGN_IN or "/.well-known/" in path:
             message += f": this server {self.guard.needs}"
         return Refused(404, message)
 
     def check_open(self) -> None:
-        """Raise Refused if the server is ending."""
+        """Raise Refused if the server is shutting down."""
         if self.stopping:
             raise Refused(503, "The server is ending", headers=[(b"retry-after", b"5")])
 
@@ -227,13 +227,13 @@ class HttpApp:
             await request.answer(200, b'{"status":"ok"}')
 
     async def _resource_metadata(self, request: Request) -> None:
-        """Say which authorization servers issue tokens for this one (RFC 9728)."""
+        """Respond with the protected resource's metadata (RFC 9728)."""
         authenticator = self.guard.authenticator
         metadata = None if authenticator is None else authenticator.metadata
         if metadata is None:
             raise self._nothing_at(request.path)
         headers = [(b"cache-control", b"max-age=3600")]
-        if request.origin is None:  # a cache must not give this answer to a page, which could not read it
+        if request.origin is None:  # a page could not read a cached response, which has no CORS headers
             headers.append((b"vary", b"Origin"))
         await request.answer(200, dumps(metadata), headers)
 
@@ -250,7 +250,7 @@ class HttpApp:
             allow = (b"allow", b"GET, POST, DELETE")
             raise Refused(405, f"{request.method:.40}: not served here", headers=[allow])
 
-    # --- POST: which era? ---------------------------------------------------------------------------------
+    # --- POST: which wire? --------------------------------------------------------------------------------
 
     async def _post(self, request: Request) -> None:
         request.check_form()
@@ -267,26 +267,26 @@ class HttpApp:
             twice = HeaderMismatch("MCP-Protocol-Version: the header stands there twice")
             await request.refuse(400, twice, id)
             return
-        modern_header = (request.header(b"mcp-protocol-version") or "") >= MODERN
+        stateless_header = (request.header(b"mcp-protocol-version") or "") >= MODERN
         if kind == "invalid":
             await self._post_invalid(request, body)
         elif kind == "batch":
-            await self._check_batch(message, modern_header)
+            await self._check_batch(message, stateless_header)
             self.check_open()
-            await self._post_legacy(request, body, kind, "")
+            await self._post_session_wire(request, body, kind, "")
         elif kind == "response":
-            if modern_header:
+            if stateless_header:
                 raise InvalidRequest(f"a response: {MODERN} has no requests of the server's to answer")
-            await self._post_legacy(request, body, kind, "")
+            await self._post_session_wire(request, body, kind, "")
         elif kind in ("notification", "ignored"):
-            if modern_header or message.envelope is not None:
+            if stateless_header or message.envelope is not None:
                 await request.answer(202)
             else:
-                await self._post_legacy(request, body, kind, method)
+                await self._post_session_wire(request, body, kind, method)
         elif message.envelope is not None or method == "server/discover":
-            await self._post_modern(request, body, message)
-        elif not modern_header:
-            await self._post_legacy(request, body, kind, method)
+            await self._post_stateless(request, body, message)
+        elif not stateless_header:
+            await self._post_session_wire(request, body, kind, method)
         elif method == "initialize":
             error = HeaderMismatch(f"MCP-Protocol-Version: {MODERN} has no initialize")
             await request.refuse(400, error, id)
@@ -294,35 +294,35 @@ class HttpApp:
             await request.refuse(400, InvalidParams(f"_meta: {VERSION_KEY} is missing"), id)
 
     def read(self, body: bytes) -> Message:
-        """Read a message; valid until the next one is read."""
+        """Parse a message; the result is valid until the next call."""
         message = self._message
         message.read(body)
-        if len(body) > MAX_BODY // 64:  # it would keep the room for ever
+        if len(body) > MAX_BODY // 64:  # do not keep a large buffer
             self._message = Message()
         return message
 
-    async def _check_batch(self, message: Message, modern_header: bool) -> None:
-        """Raise InvalidRequest for a batch that is too large or speaks 2026-07-28, which has none."""
+    async def _check_batch(self, message: Message, stateless_header: bool) -> None:
+        """Raise InvalidRequest for a batch that is too large, or of 2026-07-28, which has no batches."""
         if message.batch_size > self.max_batch:
             raise BatchTooLarge(message.batch_size, self.max_batch)
         element = Message()
         for text in message.elements():
             element.read(text)
-            if modern_header or element.envelope is not None:
+            if stateless_header or element.envelope is not None:
                 raise InvalidRequest(f"Invalid request: {MODERN} has no batches")
             if len(text) > LONG_ELEMENT:
                 await asyncio.sleep(0)  # others have their turn
 
     async def _post_invalid(self, request: Request, body: bytes) -> None:
-        """JSON, but no message: the dispatcher says what is wrong with it."""
+        """Respond to JSON that is not a message: the dispatcher makes the error."""
         exchange = self.exchange(request.principal)
         answer = exchange.receive(body, request.entry)
         self.put_back(exchange)
         await request.answer(400, answer or b"")
 
-    # --- 2026-07-28 ---------------------------------------------------------------------------------------
+    # --- stateless wire: 2026-07-28 -----------------------------------------------------------------------
 
-    async def _post_modern(self, request: Request, body: bytes, message: Message) -> None:
+    async def _post_stateless(self, request: Request, body: bytes, message: Message) -> None:
         id = message.id or b"null"
         try:
             self._check_headers(request, message)
@@ -333,25 +333,25 @@ class HttpApp:
         answer = exchange.receive(body, request.entry)
         if answer is not None:
             self.put_back(exchange)
-            await request.answer(modern_status(answer, id), answer)
+            await request.answer(stateless_status(answer, id), answer)
             return
-        await self.say_modern(request, exchange, id)
+        await self.send_stateless(request, exchange, id)
 
-    async def say_modern(
+    async def send_stateless(
         self, request: Request, exchange: Exchange, id: bytes, seconds: float | None = None
     ) -> None:
-        """Send what a request of 2026-07-28 comes to, beginning within so many seconds."""
-        await self._say(
+        """Send the messages and the response of a stateless request; for `seconds` see `_send_response`."""
+        await self._send_response(
             request,
             exchange,
-            lambda kind, line: 503 if kind == STOPPED else modern_status(line, id),
+            lambda kind, line: 503 if kind == STOPPED else stateless_status(line, id),
             seconds=seconds,
         )
 
     def _check_headers(self, request: Request, message: Message) -> None:
-        """Hold the headers against the body, of which only what they name is made into Python objects.
+        """Compare the headers with the body, of which only the values that they name become Python objects.
 
-        The dispatcher refuses an incomplete envelope.
+        An incomplete envelope is left to the dispatcher. Raises HeaderMismatch.
         """
         version, method = message.envelope, message.method or ""
         if not isinstance(version, str) or not isinstance(message.meta.get(CAPABILITIES_KEY), dict):
@@ -364,7 +364,7 @@ class HttpApp:
                 arguments = message.param("arguments")
                 check_parameters(request.headers, schema, arguments if isinstance(arguments, dict) else {})
 
-    async def _say(
+    async def _send_response(
         self,
         request: Request,
         exchange: Exchange,
@@ -373,16 +373,16 @@ class HttpApp:
         cancel: bool = True,
         seconds: float | None = None,
     ) -> None:
-        """Send what a request comes to. A client that goes away has cancelled it if `cancel` says so.
+        """Send the messages and the response of a request. With `cancel` a disconnect cancels the request.
 
-        `status_of` is given the answer's kind and line. `seconds` is how long the client has nothing to hear
-        at first; None: as long as later (`keep_alive_seconds`).
+        `status_of` receives the kind and the line of the response. `seconds` is the time until the first
+        keep-alive comment; None: `keep_alive_seconds`.
         """
         self.begin(exchange, None)
         over = False
-        request.watch(exchange.bell.ring)
+        request.watch(exchange.waiter.wake)
         try:
-            over = await self._tell(request, exchange, status_of, seconds)
+            over = await self._send_messages(request, exchange, status_of, seconds)
         finally:
             if over:
                 self.running.discard(exchange)
@@ -391,30 +391,30 @@ class HttpApp:
                 self.running.discard(exchange)
                 exchange.close()
             else:
-                exchange.hand_over(lambda kind, line: self._over_unheard(exchange, kind))
+                exchange.hand_over(lambda kind, line: self._ended_without_client(exchange, kind))
 
-    def _over_unheard(self, exchange: Exchange, kind: str) -> None:
-        """A call goes on whose client has gone; at its end nobody is told."""
+    def _ended_without_client(self, exchange: Exchange, kind: str) -> None:
+        """Handle an item of a call whose client has disconnected: it is dropped."""
         if kind in ENDS:
             self.running.discard(exchange)
             self.put_back(exchange)
 
-    async def _tell(
+    async def _send_messages(
         self,
         request: Request,
         exchange: Exchange,
         status_of: Callable[[str, bytes], int],
         seconds: float | None,
     ) -> bool:
-        """Send what is said, the answer last; False if the client has gone."""
+        """Send the items of an exchange up to the response; False if the client has disconnected."""
         while True:
-            if request.gone:  # the caller decides what becomes of the items, the answer included
+            if request.gone:  # the caller decides about the remaining items, the response included
                 return False
             item = exchange.next()
             if item is None:
-                rung = await exchange.bell.wait(self.keep_alive_seconds if seconds is None else seconds)
+                woken = await exchange.waiter.wait(self.keep_alive_seconds if seconds is None else seconds)
                 seconds = None
-                if not rung:
+                if not woken:
                     if not request.begun:
                         await request.begin()
                     await request.more(KEEP_ALIVE)
@@ -435,17 +435,17 @@ class HttpApp:
                 return True
 
     def begin(self, exchange: Exchange, session: Session | None) -> None:
-        """A request is in flight: a server that ends waits for it."""
+        """Note that a request is in flight: the shutdown waits for it."""
         if session is None:
             self.running.add(exchange)
             return
         session.begin(exchange)
-        if exchange.owes:  # a call that has ended already may still have items to send
+        if exchange.in_flight:  # a call that has ended already may still have items to send
             self.running.add(exchange)
             exchange.on_end = self.running.discard
 
     def exchange(self, principal: str, version: str | None = None) -> Exchange:
-        """Return a connection for one request that stands by itself; `version` if it is an older one."""
+        """Return an exchange for one request without a session; `version` if it is not of 2026-07-28."""
         idle = self._idle.get(version)
         exchange = idle.pop() if idle else self.new_exchange()
         if version is not None and exchange.dispatcher.session.version is None:
@@ -454,7 +454,7 @@ class HttpApp:
         return exchange
 
     def put_back(self, exchange: Exchange) -> None:
-        """Such a request is over: its connection may serve another one."""
+        """Reuse the exchange of such a request, which is over."""
         idle = self._idle.get(exchange.dispatcher.session.version)
         if idle is None:
             idle = self._idle[exchange.dispatcher.session.version] = []
@@ -464,9 +464,9 @@ class HttpApp:
         else:
             exchange.close()
 
-    # --- up to 2025-11-25 ---------------------------------------------------------------------------------
+    # --- session wire: up to 2025-11-25 -------------------------------------------------------------------
 
-    async def _post_legacy(self, request: Request, body: bytes, kind: str, method: str) -> None:
+    async def _post_session_wire(self, request: Request, body: bytes, kind: str, method: str) -> None:
         if method == "initialize" and kind == "request":
             await self._post_initialize(request, body)
         elif b"mcp-session-id" in request.headers:
@@ -492,28 +492,28 @@ class HttpApp:
         self._runtime = session.dispatcher.runtime
         exchange = session.exchange()
         answer = exchange.receive(body, request.entry)
-        if answer is None:  # a server behind this one is asked first
+        if answer is None:  # the proxy connects to its upstream server first
             answer = await self._answer_late(request, session, exchange)
         if not answer or session.version is None:
             self.sessions.end(session)
-            exchange.close()  # or what it has read would stay until a collection
+            exchange.close()  # or its buffers would stay until a garbage collection
             await request.answer(400, answer or b"")
             return
         session.put_back(exchange)
         await request.answer(200, answer, [(b"mcp-session-id", session.id.encode())])
 
     async def _answer_late(self, request: Request, session: Session, exchange: Exchange) -> bytes | None:
-        """Wait for the answer to initialize; None if the client goes away. No session stays behind then."""
+        """Wait for the response to initialize; if the client disconnects, end the session and return None."""
         session.begin(exchange)
-        request.watch(exchange.bell.ring)
+        request.watch(exchange.waiter.wake)
         try:
             while not request.gone:
                 item = exchange.next()
                 if item is None:
-                    await exchange.bell.wait(self.keep_alive_seconds)
+                    await exchange.waiter.wait(self.keep_alive_seconds)
                 elif item[0] in ENDS:
                     return item[1]
-        except BaseException:  # what runs below us gives the request up
+        except BaseException:  # the ASGI server aborts the request
             self.sessions.end(session)
             raise
         return None
@@ -534,20 +534,20 @@ class HttpApp:
             session.put_back(exchange)
             await request.answer(202)
         else:
-            await self.say_in_session(request, session, exchange)
+            await self.send_in_session(request, session, exchange)
 
-    async def say_in_session(
+    async def send_in_session(
         self, request: Request, session: Session, exchange: Exchange, seconds: float | None = None
     ) -> None:
-        """Send what a request comes to. A client that goes away has not cancelled it: it may come back.
-
-        `seconds` is how long the client has nothing to hear at first; None: `keep_alive_seconds`.
+        """Send the messages and the response of a request in a session. A disconnect does not cancel it: the
+        client may resume the stream. `seconds` is the time until the first keep-alive comment; None:
+        `keep_alive_seconds`.
         """
         self.begin(exchange, session)
-        request.watch(exchange.bell.ring)
+        request.watch(exchange.waiter.wake)
         try:
             answer = await self._answer_alone(request, session, exchange, seconds)
-        except BaseException:  # what runs below us gives the request up; the call goes on
+        except BaseException:  # the ASGI server aborts the request; the call goes on
             session.stream_of(exchange).leave()
             raise
         if answer is not None:
@@ -556,27 +556,27 @@ class HttpApp:
             if kind == SILENT:
                 await request.answer(202)
                 return
-            # A call that was stopped has begun: its error is JSON-RPC's. 404 and 503 are for requests that
-            # come later (MCP 2025-11-25, transports: session management), and clients give up on them.
+            # The request of a cancelled call had been accepted: its error is a JSON-RPC one. 404 and 503 are
+            # for later requests (MCP 2025-11-25, transports: session management); clients give up on them.
             await request.answer(200, line)
             return
         reader = session.stream_of(exchange)
         if request.gone:
             reader.leave()
             return
-        request.on_gone = reader.bell.ring
+        request.on_gone = reader.waiter.wake
         await self._send(request, session, reader, 0)
 
     async def _answer_alone(
         self, request: Request, session: Session, exchange: Exchange, seconds: float | None
     ) -> tuple[str, bytes] | None:
-        """Wait for an answer; None if more is to be said, if it takes long, or if the client has gone."""
+        """Wait for the response; None if a message precedes it, it takes long, or the client disconnects."""
         while True:
             item = exchange.peek()
             if item is None and not request.gone:
-                rung = await exchange.bell.wait(self.keep_alive_seconds if seconds is None else seconds)
+                woken = await exchange.waiter.wait(self.keep_alive_seconds if seconds is None else seconds)
                 seconds = None
-                if rung:
+                if woken:
                     continue
             elif item is not None and item[0] in (ANSWER, STOPPED, SILENT):
                 return exchange.next()
@@ -586,7 +586,7 @@ class HttpApp:
             return None
 
     async def _post_without_session(self, request: Request, body: bytes, kind: str, method: str) -> None:
-        """Serve a client that keeps no session, as far as none is needed."""
+        """Serve a client that uses no session, as far as the method needs none."""
         version = _check_version(request.header(b"mcp-protocol-version")) or ASSUMED
         if kind == "notification":
             await request.answer(202)
@@ -598,14 +598,14 @@ class HttpApp:
         exchange = self.exchange(request.principal, version)
         answer = exchange.receive(body, request.entry)
         if answer is None and exchange.waits:
-            await self._say(request, exchange, lambda kind, line: 200, cancel=False)
+            await self._send_response(request, exchange, lambda kind, line: 200, cancel=False)
         else:
             self.put_back(exchange)
             await request.answer(200 if answer else 202, answer or b"")
 
     async def _delete(self, request: Request) -> None:
-        """End a session. The answer goes out before those of the calls that it stops: a client that has it
-        may be gone already, and waits for no other.
+        """End a session. The response is sent before those of the calls that this cancels: the client may
+        disconnect after it.
         """
         session = self._session_of(request)
         self.sessions.remove(session)
@@ -622,11 +622,11 @@ class HttpApp:
         reader = session.listen(last)
         if reader is None:
             raise Refused(400, "Last-Event-ID: there is nothing to resume behind it")
-        request.watch(reader.bell.ring)
+        request.watch(reader.waiter.wake)
         await self._send(request, session, reader, reader.seen)
 
     async def _send(self, request: Request, session: Session, reader: Reader, seen: int) -> None:
-        """Send the events of a stream until it ends, the client goes, or another reader takes its place."""
+        """Send the events of a stream until it ends, the client disconnects, or a new reader takes over."""
         try:
             await request.begin()
             first = session.priming(reader, seen)
@@ -639,7 +639,7 @@ class HttpApp:
                     return
                 if data:
                     await request.more(data)
-                elif not await reader.bell.wait(self.keep_alive_seconds):
+                elif not await reader.waiter.wait(self.keep_alive_seconds):
                     await request.more(KEEP_ALIVE)
         finally:
             reader.leave()
@@ -653,7 +653,7 @@ def application(
 ) -> HttpApp:
     """Make the application of `Server.asgi`.
 
-    Raises UsageError for options that there are not, or that leave open who may use it.
+    Raises UsageError for unknown options, and if neither tokens nor ``auth=None`` are given.
     """
     options = dict(options)
     authenticator = authenticator_from(options)
@@ -673,7 +673,7 @@ PLACES = ("loopback", "hosts", "origins")
 
 
 def _check_version(given: str | None) -> str | None:
-    """Return the version that a legacy request names. Raises Refused for one that is not served."""
+    """Return the version of a request of the session wire. Raises Refused for an unsupported one."""
     if given is not None and given not in LEGACY_VERSIONS:
         raise Refused(
             400, f"MCP-Protocol-Version: {given[:40]!r} is not served; {', '.join(LEGACY_VERSIONS)}"

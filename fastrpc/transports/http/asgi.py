@@ -1,8 +1,8 @@
-"""What `Server.asgi` returns: an ASGI application to be mounted in another one, or run by any ASGI server.
+"""The result of `Server.asgi`: an ASGI application to be mounted in another one, or run by any ASGI server.
 
-Connections, sessions and streams belong to an event loop, so each loop gets an `HttpApp` of its own; one
-whose loop has ended is forgotten. Applications that mount this one do not pass the start and end of their
-lives on: they may take `lifespan` as theirs. Without it everything ends with the loop.
+Connections, sessions and streams belong to an event loop, so each loop has an `HttpApp` of its own, which is
+dropped after the loop is closed. Applications that mount this one do not forward ASGI lifespan events: they
+may use `lifespan` as theirs. Without it everything ends with the loop.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Application:
-    """An ASGI application that serves an MCP server in whatever event loop it is called."""
+    """An ASGI application that serves an MCP server in each event loop that calls it."""
 
     def __init__(self, make: Callable[[], HttpApp]) -> None:
         self._make = make
@@ -51,7 +51,7 @@ class Application:
 
     @asynccontextmanager
     async def lifespan(self, host: object = None) -> AsyncIterator[None]:
-        """The life of the application, as a host's or a part of it: ``Starlette(lifespan=mcp.lifespan)``.
+        """The lifespan of the application, for the host application: ``Starlette(lifespan=mcp.lifespan)``.
 
         At the end sessions and streams are ended in order, and the server's own lifespan is left.
         """
@@ -61,15 +61,15 @@ class Application:
             await self.aclose()
 
     async def aclose(self, grace_seconds: float = GRACE_SECONDS) -> None:
-        """End what is served in this loop: calls in flight have some seconds, streams are told."""
+        """Shut down in this loop: calls in flight have `grace_seconds`, streams are ended."""
         await self.here().stop(grace_seconds)
         self._apps.pop(asyncio.get_running_loop(), None)
         self._last = (None, self._make())
 
 
 def _forget(app: HttpApp) -> None:
-    """The loop of an application is closed: its tasks have ended, only what was kept is left."""
+    """Free the sessions of an application whose loop is closed; its tasks have ended."""
     try:
         app.sessions.end_all("The server has ended")
-    except RuntimeError as error:  # of something that still wanted to tell the loop
+    except RuntimeError as error:  # a call of the closed loop
         diagnostics.write("debug", f"sessions of a closed loop: {error}")

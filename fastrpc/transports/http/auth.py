@@ -1,9 +1,9 @@
-"""Bearer tokens: whose a request is (RFC 6750), and what one without a right token is told (RFC 9728).
+"""Bearer tokens: authenticates requests (RFC 6750), and makes the challenge of a refusal (RFC 9728).
 
 Tokens come from the caller of `Server.asgi`, a file, the environment, or an authorization server
-(`issuers`). Digests are compared, which takes the same time whatever was sent; what was sent is logged
-nowhere and told nobody, and what is configured is masked wherever something is written. A file is looked
-at once a second; one that can be used no more opens nothing after a minute.
+(`issuers`). Digests are compared in constant time. A token that was sent appears in no log and no error;
+configured tokens are masked in all output. A file is checked once a second; a minute after it has become
+unusable its tokens are refused.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ SHORTEST = 16
 LONGEST = 16 * 1024
 LONGEST_FILE = 1024 * 1024
 MOST_HIDDEN = 1000
-"""A file with more tokens than this is not looked for in what is written: that would take too long."""
+"""The tokens of a file with more than this are not masked in output: that would take too long."""
 LOOK_SECONDS = 1.0
 FILE_GRACE_SECONDS = 60.0
-"""How long the tokens of a file stay good that can be read no more."""
+"""Seconds for which the tokens of a file stay valid after it has become unreadable."""
 TOKEN = re.compile(rb"[A-Za-z0-9._~+/!#$%&'*^`|:@-]+=*\Z")
-"""What a token is made of: RFC 6750's characters, and a few that other servers' tokens have."""
+"""The characters of a token: those of RFC 6750, and a few that the tokens of other servers have."""
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 
 
 class Authenticator:
-    """Finds out whose a request is. `sources` are asked one after the other."""
+    """Authenticates requests by their bearer tokens, which `sources` check one after the other."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Authenticator:
         self._scopes = list(scopes)
 
     def known(self, headers: dict[bytes, list[bytes]]) -> Admission | None:
-        """Return whose a request is, if that can be told at once. Raises Refused for one without a token."""
+        """Return the principal if it is known without I/O. Raises Refused for a request without a token."""
         token = self._token(headers)
         for source in self._sources:
             admission = source.known(token)
@@ -70,7 +70,7 @@ class Authenticator:
         return None
 
     async def check(self, headers: dict[bytes, list[bytes]]) -> Admission:
-        """Return whose a request is. Raises Refused: 401, 403 for a missing scope, 503 if nobody can tell."""
+        """Return the principal. Raises Refused: 401, 403 for a missing scope, 503 if a source is down."""
         admission = self.known(headers)
         if admission is not None:
             return admission
@@ -87,7 +87,7 @@ class Authenticator:
         raise self.unauthorized("the token is not known")
 
     def _token(self, headers: dict[bytes, list[bytes]]) -> bytes:
-        """Return the token that a request brings (RFC 6750, 2.1: in this header and nowhere else)."""
+        """Return the token of a request (RFC 6750, 2.1: in Authorization only). Raises Refused."""
         given = headers.get(b"authorization")
         if given is None:
             raise self.unauthorized()
@@ -102,7 +102,7 @@ class Authenticator:
         return token
 
     def unauthorized(self, reason: str | None = None) -> Refused:
-        """Return the refusal of a request without a right token; without `reason` it brought none."""
+        """Return the refusal of a request without a valid token; without `reason` it had none."""
         challenge = self._challenge()
         if reason is not None:
             challenge += f', error="invalid_token", error_description="{reason}"'
@@ -128,7 +128,7 @@ class Authenticator:
 
     @property
     def needs(self) -> str:
-        """What a caller has to bring, in words that go on from "this server"."""
+        """What a caller must send, as the predicate of "this server …"."""
         kind = "a token that its operator gives out"
         if self._issuers:
             kind = f"an access token of {' or '.join(self._issuers)}"
@@ -136,14 +136,14 @@ class Authenticator:
 
     @property
     def metadata_path(self) -> str | None:
-        """Where clients look for the metadata, by the resource's address; None where there is none."""
+        """The path of the metadata for this resource; None if there is none."""
         if self.metadata is None or self._resource is None:
             return None
         return "/" + metadata_url(self._resource).partition("://")[2].partition("/")[2]
 
     @property
     def metadata(self) -> dict[str, Any] | None:
-        """The protected resource's metadata (RFC 9728, 2); None where no authorization server is named."""
+        """The protected resource's metadata (RFC 9728, 2); None without an authorization server."""
         if self._resource is None or not self._issuers:
             return None
         metadata: dict[str, Any] = {
@@ -156,11 +156,11 @@ class Authenticator:
         return metadata
 
 
-# --- where tokens come from ---------------------------------------------------------------------------
+# --- token sources ------------------------------------------------------------------------------------
 
 
 class Tokens:
-    """Tokens that are known beforehand. Each is a principal of its own, named by its digest."""
+    """Tokens from the configuration. Each is a principal of its own, named by its digest."""
 
     def __init__(self, tokens: Iterable[str | bytes] = ()) -> None:
         self._digests = [_digest(token.encode() if isinstance(token, str) else token) for token in tokens]
@@ -168,7 +168,7 @@ class Tokens:
 
     def known(self, token: bytes) -> Admission | None:
         digest = _digest(token)
-        # All are compared, so that time does not tell which one was nearly right.
+        # All are compared, so that the time does not depend on which one matches.
         if sum([compare_digest(digest, known) for known in self._digests]):
             return Admission(digest.hex(), self._until)
         return None
@@ -180,10 +180,10 @@ class Tokens:
 class TokenFile(Tokens):
     """The tokens of a file, one a line, ``#`` for comments; read again when it has changed.
 
-    Raises UsageError for a file that others can read, or with a line that is no token. Later, the tokens of
-    such a file, or of one that is gone, stay good until `FILE_GRACE_SECONDS` have passed since it was last
-    found right, for whoever writes it anew; then they open nothing (503) until it is right again. Both are
-    logged as errors. An empty file lets nobody in any more.
+    Raises UsageError for a file that others can read, or with a line that is not a token. If a file becomes
+    such a one later, or is missing, its tokens stay valid for `FILE_GRACE_SECONDS` since it was last valid,
+    the time to rewrite it; then requests are refused (503) until it is valid again. Both are logged as
+    errors. With an empty file every token is refused.
     """
 
     def __init__(self, path: str, clock: Callable[[], float] = monotonic) -> None:
@@ -216,7 +216,7 @@ class TokenFile(Tokens):
         return None
 
     def _look(self) -> None:
-        """Read the file again if it has changed; note what is wrong with it."""
+        """Read the file again if it has changed; log what is wrong with it."""
         now = self._clock()
         self._until = now + LOOK_SECONDS
         try:
@@ -238,7 +238,7 @@ class TokenFile(Tokens):
         self._trouble, self._is_shut = trouble, is_shut
 
     def _read(self) -> None:
-        """Take the tokens of the file if it has changed. Raises UsageError, and leaves them as they were."""
+        """Load the tokens if the file has changed. Raises UsageError, and then keeps the previous ones."""
         try:
             with open(open_regular(self._path), "rb") as file:
                 status = os.fstat(file.fileno())
@@ -266,8 +266,8 @@ class TokenFile(Tokens):
                 hide(token.decode("ascii"))
 
 
-class AskedTokens:
-    """Tokens of which a function says whose they are: a text, or None. It is asked each time."""
+class TokenFunction:
+    """Tokens that a function checks: it returns the principal, or None, and is called for each request."""
 
     def __init__(self, ask: Callable[[str], Any]) -> None:
         self._ask = ask
@@ -282,7 +282,7 @@ class AskedTokens:
             principal = self._ask(token.decode("ascii"))
             if isawaitable(principal):
                 principal = await principal
-        except FAILURES as error:  # whose words may well be the token: KeyError's are
+        except FAILURES as error:  # the message may contain the token, as that of KeyError does
             diagnostics.write("error", f"token=: the function has raised {type(error).__name__}")
             raise Refused(500, "Internal error; see the server's log", -32603) from None
         if principal is None:
@@ -303,10 +303,10 @@ def token_from_environment(environment: MutableMapping[str, str] | None = None) 
 
 
 def take(name: str) -> str:
-    """Take a secret out of the environment and mask it from now on; "" if it is not there.
+    """Remove a secret from the environment and return it, "" if it is not set; it is masked from now on.
 
-    The memory that it was handed over in is overwritten: `ps` and /proc show that to this user's other
-    programs, among them those of the tools.
+    The memory of the process's initial environment is overwritten: `ps` and /proc show that to other programs
+    of this user, among them those of the tools.
     """
     value = os.environ.get(name, "")
     if value:
@@ -323,12 +323,12 @@ def take(name: str) -> str:
 
 
 def authenticator_from(options: dict[str, Any]) -> Authenticator | None:
-    """Take what is about tokens out of the options of `Server.asgi`, and make the authenticator of it.
+    """Remove the options for tokens from the options of `Server.asgi`, and make the authenticator.
 
-    `token`: a text, several, or a function that is given a token and returns its principal or None.
+    `token`: a string, several, or a function that receives a token and returns its principal or None.
     `token_file`: see TokenFile. `auth_servers`: issuers of access tokens for `resource`, this server's own
-    address; `audience`, if they name it otherwise; `scopes`, what a token has to have. ``auth=None``: nobody
-    needs a token. Raises UsageError where it is left open who may use the server.
+    URL; `audience`, if they name it otherwise; `scopes` that a token must have. ``auth=None``: no token is
+    needed, and None is returned. Raises UsageError if neither tokens nor ``auth=None`` are given.
     """
     token, file = options.pop("token", None), options.pop("token_file", None)
     issuers = options.pop("auth_servers", None) or ()
@@ -337,7 +337,7 @@ def authenticator_from(options: dict[str, Any]) -> Authenticator | None:
     is_open = options.pop("auth", "needed") is None
     sources: list[TokenSource] = []
     if callable(token):
-        sources.append(AskedTokens(token))
+        sources.append(TokenFunction(token))
     elif token is not None:
         tokens = [token] if isinstance(token, str) else list(token)
         if not tokens:
@@ -353,7 +353,7 @@ def authenticator_from(options: dict[str, Any]) -> Authenticator | None:
         if resource is None:
             raise UsageError("--auth-server: the address of this server (resource) is needed too")
         sources.append(Issuers(issuers, audience or resource, scopes=scopes))
-    if file is not None:  # behind the others: while it cannot be read it refuses what nobody else knows
+    if file is not None:  # last: while it cannot be read it refuses the tokens that no other source knows
         sources.append(TokenFile(os.fspath(file)))
     if not sources:
         if is_open:
@@ -365,7 +365,7 @@ def authenticator_from(options: dict[str, Any]) -> Authenticator | None:
 
 
 def metadata_url(resource: str) -> str:
-    """Return where a resource's metadata lies (RFC 9728, 3.1)."""
+    """Return the URL of a resource's metadata (RFC 9728, 3.1)."""
     scheme, _, rest = resource.partition("://")
     authority, slash, path = rest.partition("/")
     return f"{scheme}://{authority}{WELL_KNOWN}{slash if path else ''}{path}"
@@ -376,7 +376,7 @@ def _digest(token: bytes) -> bytes:
 
 
 def _check(token: bytes, where: str) -> None:
-    """Raise UsageError for what is no token, or too short a one. The text never holds it."""
+    """Raise UsageError for an invalid token, or one that is too short. The message does not contain it."""
     if not TOKEN.match(token):
         raise UsageError(f"{where}: expected one token of visible ASCII characters")
     if len(token) < SHORTEST:

@@ -1,10 +1,10 @@
-"""Which connections one process serves, and which of them is closed when all places are taken and one comes.
+"""The connections of one process, and which of them is evicted for a new one when there are too many.
 
-First the oldest that has not sent a whole request yet, of the address that has the most of these; then one
-that waits between two requests, the longest idle first; then one that has begun a request and does not go on.
-A request that is being served keeps its connection. Behind a reverse proxy all connections have one address:
-age alone decides there. Accepting a connection costs constant time, closing one for it too, but for a look at
-all of them at most once in a tick of the clock, or as often as many can be closed by it.
+First the oldest that has not sent a complete request yet, of the address with the most of these; then one
+between two requests, the longest idle first; then one with an incomplete request. A connection whose request
+is being served is never evicted. Behind a reverse proxy all connections have one address, and only their age
+counts. Accepting and evicting cost constant time, except for a scan of all connections at most once in a tick
+of the clock, or if it finds many to evict.
 """
 
 from __future__ import annotations
@@ -21,53 +21,53 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.limits import Limits
 
     class Addressed(Protocol):
-        """What comes from an address (`address_of`)."""
+        """Anything with a client address (`address_of`)."""
 
         @property
         def address(self) -> Hashable: ...
 
     class Connection(Addressed, Protocol):
-        """What is known here of a connection; it is `protocol.Protocol` that serves it."""
+        """A connection, as this module uses it; `protocol.Protocol` implements it."""
 
         @property
         def transport(self) -> WriteTransport: ...
 
         @property
         def has_sent_request(self) -> bool:
-            """Whether a whole request has come by now."""
+            """Whether a complete request has been received."""
 
         @property
-        def standing(self) -> int | None:
-            """How readily it gives way: IDLE, BEGUN or UNREAD; None: a request is served."""
+        def eviction_class(self) -> int | None:
+            """The state in which it may be evicted: IDLE, BEGUN or UNREAD; None while a request is served."""
 
         @property
         def since(self) -> float:
-            """When it came to where it stands, by the clock of the limits."""
+            """When this state began, by the clock of the limits."""
 
-        def give_way(self) -> None:
-            """End at once, for a connection that has just come."""
+        def evict(self) -> None:
+            """Close at once, in favour of a new connection."""
 
-        def look(self, now: float) -> None:
-            """Close the connection if it takes too long, for whatever it is at."""
+        def check_limits(self, now: float) -> None:
+            """Close the connection if its current state has lasted too long."""
 
 
 Item = TypeVar("Item", bound="Addressed")
 
 IDLE, BEGUN, UNREAD = range(3)
-"""How readily a connection that has sent a whole request gives way: it waits between two requests; a head has
-begun to come; its client does not read."""
+"""The states in which a connection that has sent a complete request may be evicted, in this order: between
+two requests; in a head; with a response that the client does not read."""
 
 FEW = 64
-"""So many connections may have just been accepted without being closed for the next one: their requests are
-still in the kernel when many come at once."""
+"""The latest connections, this many, are not evicted: when many are accepted at once, their requests are
+still in the kernel."""
 
 WORTHWHILE = 8
-"""A look at all connections is worth its time when one in so many can be closed by it."""
+"""A scan of all connections is worth its time if one in so many can be evicted."""
 
 
 class Connections:
-    """The connections of one process. `limits.connections` are served; `limits.lingering` more have had their
-    last answer and are still read for a moment.
+    """The connections of one process. `limits.connections` are served; `limits.lingering` more are read for a
+    moment after their last response.
     """
 
     def __init__(self, limits: Limits, now: float) -> None:
@@ -78,9 +78,9 @@ class Connections:
         self._served: set[Connection] = set()
         self._lingering: dict[Connection, None] = {}
         self._incomplete: ByAddress[Connection] = ByAddress()
-        """Some may have sent a whole request since: see `_oldest_incomplete`."""
+        """Some may have sent a complete request since: see `_oldest_incomplete`."""
         self._waiting: list[tuple[Connection, int, float]] = []
-        """What `_look` has found, with how and since when it waits; the first to go is the last."""
+        """What `_find_evictable` has found, with state and time; the last is evicted first."""
         self._looked = -1.0
         self._found = 0
 
@@ -91,7 +91,7 @@ class Connections:
         return len(self._all)
 
     def add(self, connection: Connection) -> bool:
-        """Take a connection that was accepted; False if it cannot be served, and is to be refused."""
+        """Add an accepted connection; False if no other one can be evicted, and it is to be refused."""
         self._all.add(connection)
         if len(self._served) >= self._limits.connections:
             other = self._oldest_incomplete() or self._next_waiting(connection.address)
@@ -99,21 +99,21 @@ class Connections:
                 return False
             self.remove(other)
             self._all.add(other)  # until it is closed
-            other.give_way()
+            other.evict()
         self._served.add(connection)
         self._incomplete.add(connection)
         return True
 
     def remove(self, connection: Connection) -> None:
-        """A connection is closed."""
+        """Remove a closed connection."""
         self._all.discard(connection)
         self._served.discard(connection)
         self._lingering.pop(connection, None)
         self._incomplete.discard(connection)
 
     def linger(self, connection: Connection) -> None:
-        """A connection has had its last answer: its place is free. The oldest of these is closed now if there
-        are too many."""
+        """A connection has sent its last response, and counts as lingering. The oldest of these is closed if
+        there are too many."""
         self.remove(connection)
         self._all.add(connection)
         self._lingering[connection] = None
@@ -123,7 +123,7 @@ class Connections:
             oldest.transport.abort()
 
     def _oldest_incomplete(self) -> Connection | None:
-        """Return the oldest connection without a whole request, of the address with the most of them."""
+        """Return the oldest connection without a complete request, of the address with the most of these."""
         incomplete = self._incomplete
         while (oldest := incomplete.oldest()) is not None:
             if oldest.has_sent_request:
@@ -135,37 +135,41 @@ class Connections:
         return None
 
     def _next_waiting(self, address: Hashable) -> Connection | None:
-        """Return the next connection that waits for its client, if it still does, for one from an address."""
+        """Return the next connection to evict for one from `address`, if its state has not changed."""
         while True:
             while self._waiting:
-                connection, standing, since = self._waiting.pop()
-                still_waits = (connection.standing, connection.since) == (standing, since)
+                connection, eviction_class, since = self._waiting.pop()
+                still_waits = (connection.eviction_class, connection.since) == (eviction_class, since)
                 if still_waits and connection in self._served:
                     return connection
             if self._looked == self.now and self._found * WORTHWHILE < len(self._served):
                 return None
-            self._look(address)
+            self._find_evictable(address)
             if self._found == 0:
                 return None
 
-    def _look(self, address: Hashable) -> None:
-        """Find the connections that may be closed for others, of which one comes from an address."""
+    def _find_evictable(self, address: Hashable) -> None:
+        """Find the connections that may be evicted, for one from `address`."""
         counts: dict[Hashable, int] = {address: 0}
         for connection in self._served:
             counts[connection.address] = counts.get(connection.address, 0) + 1
         share = max(1, self._limits.connections // len(counts))
-        latest = self.now - self._limits.give_way_seconds
+        latest = self.now - self._limits.eviction_seconds
         found = []
         for connection in self._served:
-            standing = connection.standing
-            if standing is None or not connection.has_sent_request:
+            eviction_class = connection.eviction_class
+            if eviction_class is None or not connection.has_sent_request:
                 continue
             modest = counts[connection.address] <= share  # an address with more than its share goes first
-            if modest and (standing == UNREAD or (standing == IDLE and connection.since > latest)):
+            if modest and (
+                eviction_class == UNREAD or (eviction_class == IDLE and connection.since > latest)
+            ):
                 continue
-            found.append((standing, modest, connection.since, connection))
+            found.append((eviction_class, modest, connection.since, connection))
         found.sort(key=lambda each: each[:3], reverse=True)
-        self._waiting = [(connection, standing, since) for standing, _, since, connection in found]
+        self._waiting = [
+            (connection, eviction_class, since) for eviction_class, _, since, connection in found
+        ]
         self._looked = self.now
         self._found = len(found)
 
@@ -193,7 +197,7 @@ class ByAddress(Generic[Item]):
         self._most = max(self._most, len(own))
 
     def discard(self, connection: Item) -> None:
-        """Take a connection out, if it is there."""
+        """Remove a connection, if it is there."""
         own = self._of.get(connection.address)
         if own is None or connection not in own:
             return
@@ -222,8 +226,8 @@ class ByAddress(Generic[Item]):
 
 
 def address_of(client: tuple[Any, ...] | None) -> Hashable:
-    """Return what stands for everybody at one address: of IPv6 the first 64 bits, all of which one customer
-    has; of a Unix socket nothing."""
+    """Return the address by which connections are counted: the first 64 bits of an IPv6 address, because one
+    customer has all others; "" for a Unix socket."""
     if client is None:
         return ""
     host: str = client[0]

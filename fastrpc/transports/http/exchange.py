@@ -1,7 +1,7 @@
-"""One POST on its way through a connection of its own: its answer, and what is said before that.
+"""One POST and its own connection: queues the response, and the messages that precede it.
 
-An exchange is used again when it is over. Knows nothing of HTTP: its reader decides how messages are sent.
-What nobody reads is kept up to a limit. Costs two objects a request, and none where one is used again.
+An exchange is reused after its response. Independent of HTTP: its reader decides how messages are sent. The
+queue is bounded. Costs two objects a request, and none if an exchange is reused.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 ANSWER, MESSAGE, DROPPED, STOPPED, PAUSED = "answer", "message", "dropped", "stopped", "paused"
 SILENT = "silent"
-"""What an exchange says: its answer; a message before that; that there is no answer, since the client has
-cancelled; an error, since the server ends; that the client shall come back later for the rest; and that
-there is nothing to answer in a batch, which took a while to read."""
+"""The kinds of items: the response; a message before it; no response, because the client has cancelled; an
+error, because the server or session ends; the client is to disconnect and resume later; no response, because
+a batch, which was read in several turns, has no request."""
 
 ENDS = (ANSWER, DROPPED, STOPPED, SILENT)
 
 UNREAD_LIMIT = 4 * 1024 * 1024
-"""Bytes that wait for a reader; behind them messages are left out, answers are not."""
+"""Bytes in the queue; beyond this, messages are dropped, but not the response."""
 
 LARGEST_KEPT = 64 * 1024
-"""A connection keeps room for the longest message that it has read or written; beyond this, which it begins
-with, it is not used again."""
+"""Bytes; a connection's buffers keep the size of its longest message, so it is not reused after a longer
+one."""
 
 
-class Bell:
-    """Wakes the one coroutine that waits for it."""
+class Waiter:
+    """Lets one coroutine wait, with a timeout, until `wake` is called, which does nothing if none waits."""
 
     __slots__ = ("_loop", "_waiting")
 
@@ -46,24 +46,24 @@ class Bell:
         self._loop = loop
         self._waiting: Future[bool] | None = None
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         self._end(True)
 
     async def wait(self, seconds: float) -> bool:
-        """Wait until somebody rings; False when the time is over."""
-        self._end(True)  # nobody waits forever because a second one has come
+        """Wait for `wake`; return False on timeout."""
+        self._end(True)  # a second waiter replaces the first, which must not wait forever
         waiting = self._waiting = self._loop.create_future()
         timer = self._loop.call_later(seconds, self._end, False)
         try:
-            rung: bool = await waiting
-            return rung
+            woken: bool = await waiting
+            return woken
         finally:
             timer.cancel()
 
-    def _end(self, rung: bool) -> None:
+    def _end(self, woken: bool) -> None:
         waiting, self._waiting = self._waiting, None
         if waiting is not None and not waiting.done():
-            waiting.set_result(rung)
+            waiting.set_result(woken)
 
 
 class Exchange:
@@ -73,34 +73,34 @@ class Exchange:
         self.dispatcher = dispatcher
         self.connection = dispatcher.connection
         self.connection.flush = self._flush
-        self.connection.tell = self._tell
+        self.connection.tell = self._notify
         self.connection.call_in_loop = lambda function: function()
         dispatcher.on_dropped = self._dropped
         dispatcher.on_paused = lambda: self.put(PAUSED, b"")
         dispatcher.on_batch_read = self._batch_read
         dispatcher.loop_runs(loop)
         self.connection.generation = forks.generation
-        self.bell = Bell(loop)
-        self.wake: Callable[[], object] = self.bell.ring
-        """Called when something is said that waits to be read."""
+        self.waiter = Waiter(loop)
+        self.wake: Callable[[], object] = self.waiter.wake
+        """Called when an item is added to the queue."""
         self.on_end: Callable[[Exchange], object] | None = None
-        """Called when a request that was in flight is over."""
-        self.overflown = False
-        """Whether something had to be left out."""
+        """Called when the request is no longer in flight."""
+        self.overflowed = False
+        """Whether messages were dropped."""
         self.reusable = True
         self._take: Callable[[str, bytes], object] | None = None
         self._items: deque[tuple[str, bytes]] = deque()
         self._waiting_bytes = 0
-        self.owes = False
-        """Whether a request of its own is in flight."""
+        self.in_flight = False
+        """Whether a request of this exchange is in flight."""
 
     def receive(self, body: bytes, entry: Any = None) -> bytes | None:
-        """Take a message; return its answer if it is there at once and nothing else was said.
+        """Handle a message; return its response if it is available at once and no message precedes it.
 
-        `entry` is that of the access log, for those who keep one (`access`).
+        `entry` is its entry in the access log, if there is one (`access`).
         """
-        self.owes = True
-        self.connection.flush = None  # what is written now is the answer at once
+        self.in_flight = True
+        self.connection.flush = None  # what is written now is returned below
         try:
             self.connection.receive(body)
         finally:
@@ -108,14 +108,14 @@ class Exchange:
         return self._received(body)
 
     def receive_expected(self, body: bytes, method: bytes, name: bytes) -> bytes | None:
-        """As `receive`, of what the head says the body is (`http_body.receive_named`): of 2026-07-28 a call
-        of `name` or a list; without a `method` any request of a session but a handshake.
+        """As `receive`, if the body is what the head announces (`http_body.receive_named`): in 2026-07-28 a
+        call of `name`, or a list; without `method` any request in a session except `initialize`.
 
-        Return b"" if it is something else; then nothing has happened.
+        Return b"", without any effect, if it is anything else.
         """
         connection = self.connection
         flush = connection.flush
-        self.owes = True
+        self.in_flight = True
         connection.flush = None
         try:
             if method:
@@ -126,27 +126,27 @@ class Exchange:
             connection.flush = flush
         if taken:
             return self._received(body)
-        self.owes = False
+        self.in_flight = False
         return b""
 
     def _received(self, body: bytes) -> bytes | None:
-        """A message has been taken: return its answer, as `receive` does."""
+        """Return the response to the message just received, as `receive` does."""
         if self.connection.generation != forks.generation:
             forks.leave()
         answer: bytes = self.connection.output.take()
         if len(body) > LARGEST_KEPT or len(answer) > LARGEST_KEPT:
             self.reusable = False
         if answer and not self._items:
-            self.owes = False
+            self.in_flight = False
             return answer
         if answer:
             self.put(ANSWER, answer)
         else:
-            self.owes = self._has_requests()
+            self.in_flight = self._has_requests()
         return None
 
     def next(self) -> tuple[str, bytes] | None:
-        """Return what is said next, its kind and its line; None if that is still to come (`bell` rings)."""
+        """Remove the next item, its kind and its line, from the queue; None if it is empty (see `waiter`)."""
         if not self._items:
             return None
         kind, line = self._items.popleft()
@@ -154,13 +154,13 @@ class Exchange:
         return kind, line
 
     def peek(self) -> tuple[str, bytes] | None:
-        """Return what `next` would."""
+        """Return the next item, and leave it in the queue."""
         return self._items[0] if self._items else None
 
     @property
     def waits(self) -> bool:
-        """Whether there is something to wait for: said and not read, or a request of its own in flight."""
-        return bool(self._items) or self.owes
+        """Whether items are queued, or a request of this exchange is in flight."""
+        return bool(self._items) or self.in_flight
 
     def _has_requests(self) -> bool:
         mine = self.dispatcher
@@ -170,17 +170,17 @@ class Exchange:
         return bool(mine.listening or self._batches())
 
     def _batches(self) -> list[Batch]:
-        """Return the batches that came this way and are still being read."""
+        """Return the batches of this exchange that are still being read."""
         mine = self.dispatcher
         return [batch for batch in mine.batches if batch.dispatcher is mine]
 
     def _requests(self) -> list[RequestInFlight]:
-        """Return the requests in flight that came this way, and by no other connection of the session."""
+        """Return the requests in flight of this exchange, without those of the session's others."""
         mine = self.dispatcher
         return [request for request in mine.in_flight.values() if request.dispatcher is mine]
 
     def hand_over(self, take: Callable[[str, bytes], object] | None) -> None:
-        """Have all that is said and not read yet, now and later, go to a function; None: to `next`."""
+        """Pass all queued and later items to a function; None: queue them for `next`."""
         self._take = take
         while take is not None and self._items:
             item = self.next()
@@ -188,7 +188,7 @@ class Exchange:
                 take(*item)
 
     def interrupt(self, error: ProtocolError) -> None:
-        """Stop what is in flight; all of it is answered with an error."""
+        """Cancel the calls in flight, and answer their requests with an error."""
         self.reusable = False
         self.dispatcher.on_dropped = None
         for batch in self._batches():
@@ -205,7 +205,7 @@ class Exchange:
             self.put(STOPPED, line)
 
     def close(self) -> None:
-        """Stop what is in flight; nothing more is said (MCP 2026-07-28: closing the stream cancels)."""
+        """Cancel the calls in flight without an answer (MCP 2026-07-28: closing the stream cancels)."""
         dispatcher, connection = self.dispatcher, self.connection
         self.reusable = False
         dispatcher.on_dropped = None
@@ -213,15 +213,15 @@ class Exchange:
         self._items.clear()
         if dispatcher.main is dispatcher:
             dispatcher.close()
-        # They hold each other, and room to read and write; a collection may be far off.
+        # A reference cycle that holds buffers, and the next garbage collection may be far off.
         dispatcher.on_paused = dispatcher.on_batch_read = None
         connection.flush = connection.tell = connection.dispatcher = None
         connection.call_in_loop = None  # type: ignore[assignment]  # nothing can be posted from here on
 
     def put(self, kind: str, line: bytes) -> None:
-        """Say something."""
+        """Add an item to the queue, or pass it to the function of `hand_over`."""
         if kind in ENDS:
-            self.owes = False
+            self.in_flight = False
             on_end, self.on_end = self.on_end, None
             if on_end is not None:
                 on_end(self)
@@ -229,9 +229,9 @@ class Exchange:
             self._take(kind, line)
             return
         if self._waiting_bytes > UNREAD_LIMIT:
-            self.overflown = True
+            self.overflowed = True
             self.reusable = False
-        if not self.overflown or kind in ENDS:
+        if not self.overflowed or kind in ENDS:
             self._items.append((kind, line))
             self._waiting_bytes += len(line)
         self.wake()
@@ -244,19 +244,19 @@ class Exchange:
         if answer:
             self.put(ANSWER, answer)
 
-    def _tell(self, line: bytes) -> None:
+    def _notify(self, line: bytes) -> None:
         self.put(MESSAGE, line)
 
     def _dropped(self) -> None:
-        """A call was cancelled: there is no answer, unless the rest of a batch still makes one."""
-        if self.owes and not self._has_requests():
+        """A call was cancelled: there is no response, unless a batch has other requests."""
+        if self.in_flight and not self._has_requests():
             self.put(DROPPED, b"")
 
     def _batch_read(self) -> None:
-        """A batch was read in several turns; without a request in it nothing else would end the exchange."""
-        if self.owes and not self._has_requests():
+        """A batch was read in several turns: end the exchange if the batch has no request."""
+        if self.in_flight and not self._has_requests():
             self.put(SILENT, b"")
 
 
 def _ignore(kind: str, line: bytes) -> None:
-    """What is said to somebody who has gone."""
+    """Drop an item: the client has disconnected."""

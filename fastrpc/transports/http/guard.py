@@ -1,9 +1,9 @@
-"""Who may speak to the server over HTTP: hosts, origins and tokens, checked before a byte of a body is read.
+"""Access control over HTTP: hosts, origins and tokens, checked before a byte of a body is read.
 
-Browsers let any page send requests to addresses on the user's own machine; so the Host must be one that we
-answer to (DNS rebinding), an Origin one that we know, and a browser that says it asks for a page elsewhere is
-refused without an Origin too. Pure functions of a request's head, but for tokens: these are judged by the
-`Authenticator` that a guard is given (`auth`).
+Browsers let any page send requests to addresses on the user's own machine. Therefore Host must be one of
+this server's names (DNS rebinding), Origin must be allowed, and a request with `Sec-Fetch-Site` of another
+origin is refused even without an Origin. Pure functions of a request's head, except tokens, which the guard's
+`Authenticator` checks (`auth`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     Headers = dict[bytes, list[bytes]]
 
     class Authenticator(Protocol):
-        """What a guard asks whose a request is."""
+        """Authenticates requests by their headers."""
 
         @property
         def needs(self) -> str:
-            """What a caller has to bring, in words that go on from "this server"."""
+            """What a caller must send, as the predicate of "this server …"."""
 
         @property
         def metadata(self) -> dict[str, Any] | None:
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
         @property
         def metadata_path(self) -> str | None:
-            """Where clients look for the metadata; None where there is none."""
+            """The path of the metadata; None if there is none."""
 
         def known(self, headers: Headers) -> Admission | None:
-            """Return whose a request is, if that can be told at once. Raises Refused."""
+            """Return the principal if it is known without I/O, else None. Raises Refused."""
 
         async def check(self, headers: Headers) -> Admission:
-            """Return whose a request is. Raises Refused."""
+            """Return the principal. Raises Refused."""
 
 
 CORS_METHODS = b"GET, POST, DELETE, OPTIONS"
@@ -56,7 +56,7 @@ DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
 class Refused(Exception):
-    """A request that is not let in: its status, the JSON-RPC code and the words of its answer."""
+    """A refused request: the HTTP status, and the code and message of the JSON-RPC error."""
 
     def __init__(
         self, status: int, message: str, code: int = -32600, headers: Iterable[tuple[bytes, bytes]] = ()
@@ -68,12 +68,12 @@ class Refused(Exception):
         self.headers = list(headers)
 
 
-class Unsettled(Exception):
-    """Whose a token is cannot be told at once: `Guard.authenticate` finds out."""
+class AuthenticationPending(Exception):
+    """Authenticating the token takes I/O: `Guard.authenticate` does that."""
 
 
 class Admission:
-    """Who asks, and until when (of `time.monotonic`; None: for good) nobody has to be asked again."""
+    """An authenticated principal, and until when that is valid (`time.monotonic`; None: always)."""
 
     __slots__ = ("principal", "until")
 
@@ -85,9 +85,9 @@ class Admission:
 class Guard:
     """The rules of one server.
 
-    `authenticator` says whose a token is, None that nobody needs one. `hosts` (``name`` or ``name:port``) and
-    `origins` are answered to besides the loopback ones, which are for a loopback bind alone. With `loopback`
-    false and no `hosts` every Host is taken.
+    `authenticator` checks tokens; None: no token is needed. `hosts` (``name`` or ``name:port``) and `origins`
+    are allowed; so are the loopback ones if the server listens on `loopback` addresses. With `loopback` false
+    and no `hosts` every Host is allowed.
     """
 
     def __init__(
@@ -103,13 +103,13 @@ class Guard:
         self._hosts = {_host_entry(host) for host in hosts}
         self._origins = {_origin_entry(origin) for origin in origins}
 
-    # --- where a request comes from -----------------------------------------------------------------------
+    # --- host and origin ----------------------------------------------------------------------------------
 
     def check_place(self, headers: Headers) -> str | None:
-        """Hold Host and Origin against the rules; return the origin, which CORS then lets read.
+        """Check Host and Origin; return the origin, for the CORS headers.
 
-        Raises Refused: 400 for a Host that is none (RFC 9112, 3.2), 421 for one that is not ours, 403 for an
-        Origin that is not ours (MCP 2025-11-25, transports).
+        Raises Refused: 400 for an invalid Host (RFC 9112, 3.2), 421 for one that is not this server's, 403
+        for an Origin that is not allowed (MCP 2025-11-25, transports).
         """
         hosts = headers.get(b"host", ())
         match = HOST.match(hosts[0].decode("latin-1").lower()) if len(hosts) == 1 else None
@@ -130,7 +130,7 @@ class Guard:
 
     def _is_our_host(self, name: str, port: str | None) -> bool:
         if self._hosts:
-            # Who names no port means the scheme's, and which that is only a proxy before us may know.
+            # Without a port the scheme's default is meant, and only a reverse proxy knows the scheme.
             ports = [port] if port else DEFAULT_PORTS.values()
             if name in self._hosts or any(f"{name}:{each}" in self._hosts for each in ports):
                 return True
@@ -145,24 +145,24 @@ class Guard:
         match = HOST.match(rest)
         return match is not None and LOOPBACK.match(match[1]) is not None
 
-    # --- whose it is --------------------------------------------------------------------------------------
+    # --- the principal ------------------------------------------------------------------------------------
 
     @property
     def needs(self) -> str:
-        """What a caller has to bring, in words that go on from "this server"."""
+        """What a caller must send, as the predicate of "this server …"."""
         return "needs no token" if self.authenticator is None else self.authenticator.needs
 
     def admit(self, headers: Headers) -> Admission:
-        """Return who asks and how long that holds. Raises Refused; Unsettled where it takes time to tell."""
+        """Return the principal of a request. Raises Refused, and AuthenticationPending if it takes I/O."""
         if self.authenticator is None:
             return ANYBODY
         admission = self.authenticator.known(headers)
         if admission is None:
-            raise Unsettled
+            raise AuthenticationPending
         return admission
 
     async def authenticate(self, headers: Headers) -> str:
-        """Return who asks, "" where nobody need say. Raises Refused: 401, 403 for a scope that is missing."""
+        """Return the principal, "" if no token is needed. Raises Refused: 401, or 403 for a missing scope."""
         if self.authenticator is None:
             return ""
         return (await self.authenticator.check(headers)).principal
@@ -172,7 +172,7 @@ ANYBODY = Admission("", None)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address to listen on can be reached from this machine alone."""
+    """Whether an address to listen on can be reached from this machine only."""
     host = host.strip().lower()
     if host.count(":") > 1 and not host.startswith("["):
         host = f"[{host}]"
@@ -191,7 +191,7 @@ def cors_headers(origin: str | None) -> list[tuple[bytes, bytes]]:
 
 
 def preflight_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """Return what the answer to a preflight has besides `cors_headers` (Fetch: CORS-preflight request).
+    """Return the headers of a preflight response besides `cors_headers` (Fetch: CORS-preflight request).
 
     Of the headers that are asked for, those for arguments (``Mcp-Param-…``) are allowed besides fixed ones.
     """
@@ -250,9 +250,9 @@ def _written(name: str) -> str | None:
 def origin_form(method: str, target: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
     """Return the path and query of a request target that does not begin with a path.
 
-    The host of an absolute form takes the place of what Host says (RFC 9112, 3.2.2), so that whoever looks at
-    `headers` judges the host that was asked. A Host that is broken, missing or repeated stays: its request is
-    refused whatever the target is (3.2). Raises Refused: 501 for a tunnel, 400 for all other forms.
+    The host of an absolute form replaces the Host in `headers` (RFC 9112, 3.2.2), so that it is
+    checked. A broken, missing or repeated Host remains: such a request is refused whatever the target is
+    (3.2). Raises Refused: 501 for a tunnel, 400 for all other forms.
     """
     if target == b"*" and method == "OPTIONS":
         return target

@@ -1,8 +1,8 @@
-"""Accepts the connections of a TLS port, and bounds how many handshakes are under way.
+"""Accepts the connections of a TLS port, and bounds the number of handshakes under way.
 
-An event loop that accepts them itself shows nothing of a connection before its handshake is done: many that
-send nothing could hold all files that the process may open. Here, when too many are under way, the oldest of
-the address that has the most is given up for a new one. Costs one task for each handshake.
+If the event loop accepts them itself, a connection is not visible before its handshake is complete: many that
+send nothing could use up all descriptors of the process. Here, when too many are under way, the oldest one of
+the address with the most is closed for a new one. Costs one task for each handshake.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
 HANDSHAKE_SECONDS = 10.0
-"""What a handshake may take."""
+"""Seconds that a handshake may take."""
 
 ACCEPTS = 64
-"""So many connections are accepted before others have their turn."""
+"""Connections that are accepted before other callbacks of the loop have their turn."""
 
 PAUSE_SECONDS = 0.1
-"""After the system could not accept one, for want of files or memory."""
+"""Seconds to wait after the system could not accept one, for lack of descriptors or memory."""
 
 
 class Handshake:
-    """A connection whose handshake is under way. `begun` once the event loop has it."""
+    """A connection whose handshake is under way. `begun`: the event loop has started it."""
 
     __slots__ = ("address", "begun", "connection", "task")
 
@@ -40,7 +40,7 @@ class Handshake:
 
 
 class TlsListener:
-    """Accepts connections from a socket that listens; `make` returns the protocol of one whose handshake
+    """Accepts connections from a listening socket; `make` returns the protocol for one whose handshake
     succeeds. At most `most` handshakes are under way. Begins at once.
     """
 
@@ -65,7 +65,7 @@ class TlsListener:
         return [handshake.connection for handshake in self._handshakes]
 
     def close(self) -> None:
-        """Accept no more, and give up the handshakes that are under way."""
+        """Stop accepting, and close the connections whose handshakes are under way."""
         if self._pause is None:
             self._loop.remove_reader(self._listener)
         else:
@@ -100,7 +100,7 @@ class TlsListener:
         if oldest is None:
             return False
         self._handshakes.discard(oldest)
-        if not oldest.begun:  # nor will its task ever begin
+        if not oldest.begun:  # and its task will never start
             oldest.connection.close()
         if oldest.task is not None:
             oldest.task.cancel()
@@ -113,6 +113,6 @@ class TlsListener:
                 self._make, handshake.connection, ssl=self._context, ssl_handshake_timeout=HANDSHAKE_SECONDS
             )
         except (OSError, asyncio.TimeoutError, asyncio.CancelledError):
-            handshake.connection.close()  # it was no TLS, the client has gone, or it has taken too long
+            handshake.connection.close()  # not TLS, or the client has disconnected, or a timeout
         finally:
             self._handshakes.discard(handshake)

@@ -1,7 +1,7 @@
-"""The headers that a 2026-07-28 request says once more what it is with, held against its body.
+"""Compares the headers that repeat values of a 2026-07-28 request's body with the body.
 
-What stands between client and server (a router, a rate limit) reads the headers, the server reads the body:
-they must say the same (MCP 2026-07-28, transports: Streamable HTTP, request headers). Pure functions.
+Intermediaries (a router, a rate limit) read the headers, the server reads the body: they must be equal (MCP
+2026-07-28, transports: Streamable HTTP, request headers). Pure functions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OPEN, _CLOSE = "=?base64?", "?="
 
 
 class HeaderMismatch(ProtocolError):
-    """A header is missing, or does not say what the body says."""
+    """A header is missing, or differs from the body."""
 
     code = -32020
 
@@ -27,7 +27,7 @@ class HeaderMismatch(ProtocolError):
 def check_headers(headers: dict[bytes, list[bytes]], method: str, name: Any, version: str) -> None:
     """Raise HeaderMismatch unless method, name and version are the same in headers and body.
 
-    `name` is the body's parameter that `NAMED` says, of whatever type; None where there is none.
+    `name` is the body's parameter according to `NAMED`, of any type; None if there is none.
     """
     _check(headers, "MCP-Protocol-Version", version)
     _check(headers, "Mcp-Method", method)
@@ -38,7 +38,8 @@ def check_headers(headers: dict[bytes, list[bytes]], method: str, name: Any, ver
 def check_parameters(
     headers: dict[bytes, list[bytes]], schema: dict[str, Any], arguments: dict[str, Any]
 ) -> None:
-    """Hold the headers ``Mcp-Param-…`` that a tool's input schema asks for against a call's arguments."""
+    """Compare the ``Mcp-Param-…`` headers of a tool's input schema with a call's arguments. Raises
+    HeaderMismatch."""
     for header, path in parameter_headers(schema):
         value: Any = arguments
         for key in path:
@@ -50,7 +51,7 @@ def check_parameters(
 def parameter_headers(
     schema: dict[str, Any], path: tuple[str, ...] = ()
 ) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the ``x-mcp-header`` marks of a schema's properties, each with the way to its argument."""
+    """Return the ``x-mcp-header`` marks of a schema's properties, each with the path to its argument."""
     found = []
     for key, member in schema.get("properties", {}).items():
         if isinstance(member, dict):
@@ -68,8 +69,8 @@ def _check(headers: dict[bytes, list[bytes]], name: str, expected: str) -> None:
 
 
 def _mismatch(name: str, given: str, expected: Any) -> HeaderMismatch:
-    said = repr(excerpt(expected)) if isinstance(expected, str) else f"{expected!r:.80}"
-    return HeaderMismatch(f"{name}: the header says {excerpt(given)!r}, the body {said}")
+    body = repr(excerpt(expected)) if isinstance(expected, str) else f"{expected!r:.80}"
+    return HeaderMismatch(f"{name}: the header says {excerpt(given)!r}, the body {body}")
 
 
 def _check_value(headers: dict[bytes, list[bytes]], name: str, expected: Any) -> None:
@@ -94,7 +95,7 @@ def _value_of(headers: dict[bytes, list[bytes]], name: str) -> str:
         raise HeaderMismatch(f"{name}: the header is missing")
     if len(values) > 1:
         raise HeaderMismatch(f"{name}: the header stands there {len(values)} times")
-    if not values[0].isascii():  # readers differ in what other bytes stand for
+    if not values[0].isascii():  # parsers decode other bytes differently
         raise HeaderMismatch(f"{name}: expected plain ASCII, or base64 between {_OPEN} and {_CLOSE}")
     return decoded(name, values[0].decode("ascii").strip(" \t"))
 

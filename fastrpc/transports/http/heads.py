@@ -1,8 +1,8 @@
-"""Heads of requests that may take the straight way: who is let in, and what the body has to be.
+"""Caches the heads of requests that may take the fast path: their principal, and what the body must be.
 
-Clients send the same head again and again but for its length. A head that was read and let in once is known
-by its exact bytes; one that differs from the last in its length, its session or its trace alone is known by
-what it has in common with it. A head is judged by the long way's own rules, and more narrowly.
+Clients repeat the same head, with another content length. A head that was parsed and admitted once is found
+by its exact bytes; one that differs from the last only in its length, session or trace context is matched
+against a template. Heads are checked by the rules of the regular path, and some more.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from time import monotonic
 
 from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
-from fastrpc.transports.http.guard import Refused, Unsettled
+from fastrpc.transports.http.guard import AuthenticationPending, Refused
 from fastrpc.transports.http.headers import HeaderMismatch, decoded, parameter_headers
 from fastrpc.transports.http.request import Request
 
@@ -32,8 +32,8 @@ LONGEST_BODY = 1024 * 1024
 
 REQUEST_LINES = (b"POST /mcp HTTP/1.1", b"POST /mcp/http HTTP/1.1")
 CALL, LIST = b"tools/call", b"tools/list"
-LONG_WAY = {b"transfer-encoding", b"expect", b"upgrade", b"trailer", b"proxy-connection", b"origin"}
-"""Headers that mean more than this file knows of."""
+REGULAR_PATH_ONLY = {b"transfer-encoding", b"expect", b"upgrade", b"trailer", b"proxy-connection", b"origin"}
+"""Headers that this file does not support."""
 
 MEANINGFUL = {
     b"accept",
@@ -47,8 +47,8 @@ MEANINGFUL = {
     b"mcp-session-id",
     b"sec-fetch-site",
 }
-"""Those that decide whether a head is let in. The judge sees no others, and of a session only that there is
-one."""
+"""Headers that decide whether a head is admitted. The check sees no others, and of a session id only that it
+is present."""
 
 NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 PLAIN = bytes(range(0x20, 0x7F)) + b"\t\r\n"
@@ -62,9 +62,9 @@ VISIBLE = re.compile(rb"[!-~]{1,1024}")
 
 
 class Head:
-    """A head that was let in: whose it is, how long its body is, and what it says is in it.
+    """A head that was admitted: its authenticated principal, and the length, method and name of its body.
 
-    `session` is the id that it names, "" for a request of 2026-07-28.
+    `session` is the session id, "" for a request of 2026-07-28.
     """
 
     __slots__ = ("alone", "length", "method", "name", "path", "principal", "session", "valid_until")
@@ -78,10 +78,10 @@ class Head:
         self.session = ""
         self.valid_until = valid_until
         self.alone = 0
-        """How many of its next requests get connections of their own."""
+        """The number of next requests that do not use the shared connection (`hot_path`)."""
 
     def of(self, length: int, session: str, path: str) -> Head:
-        """Return a head that says the same: of a body of that length, and of a session if it is in one."""
+        """Return a copy with another body length, session and path."""
         head = Head(self.method, self.name, self.principal, self.valid_until)
         head.length = length
         head.path = path
@@ -89,19 +89,19 @@ class Head:
         return head
 
     @property
-    def is_over(self) -> bool:
-        """Whether it has to be judged anew."""
+    def is_expired(self) -> bool:
+        """Whether it has expired, and must be checked again."""
         return self.valid_until is not None and self.valid_until <= monotonic()
 
     @property
     def in_session(self) -> bool:
-        """Whether it is a request of the versions that have sessions."""
+        """Whether the request is of a version with sessions."""
         return not self.method
 
 
-class Form:
-    """A head that was let in, but for the values of the headers of `VARYING`: `pieces` are what stands before
-    each of them, `rest` is what stands behind the last."""
+class HeadTemplate:
+    """An admitted head without the values of the `VARYING` headers: `pieces` precede each of these values,
+    `rest` follows the last."""
 
     __slots__ = ("head", "length_at", "path", "pieces", "rest", "session_at")
 
@@ -114,7 +114,7 @@ class Form:
         self.session_at = session_at
 
     def values(self, text: bytes) -> list[bytes] | None:
-        """Return the values that a head has there; None if it is of another form."""
+        """Return the values of the `VARYING` headers in a head; None if the rest differs."""
         values = []
         at = 0
         for piece in self.pieces:
@@ -135,8 +135,8 @@ def path_of(text: bytes) -> str:
     return text.split(b" ", 2)[1].decode("ascii")
 
 
-def form_of(text: bytes, head: Head) -> Form | None:
-    """Return the form of a head that was let in; None where it has none that others may share."""
+def template_of(text: bytes, head: Head) -> HeadTemplate | None:
+    """Return the template of an admitted head; None if other heads cannot be matched against it."""
     pieces = []
     names = []
     at = 0
@@ -147,35 +147,35 @@ def form_of(text: bytes, head: Head) -> Form | None:
     if b"content-length" not in names or (head.in_session and b"mcp-session-id" not in names):
         return None
     session_at = names.index(b"mcp-session-id") if head.in_session else -1
-    return Form(head, pieces, text[at:], names.index(b"content-length"), session_at)
+    return HeadTemplate(head, pieces, text[at:], names.index(b"content-length"), session_at)
 
 
 class Heads:
-    """What is known of one server's heads: `known`, by their text without the last empty line."""
+    """The cache of one server's heads: `known`, by their bytes without the final empty line."""
 
     def __init__(self, app: HttpApp) -> None:
         self.known: dict[bytes, Head] = {}
         self._app = app
         self._bytes = 0  # of the keys of `known`
-        self._form: Form | None = None  # of the head that was let in last
-        self._names: dict[bytes, bytes] = {}  # of headers, in small letters
-        self._meanings: dict[Meaning, Head] = {}  # for heads that differ in what decides nothing
-        self._others: set[int] = set()  # hashes of heads that go the long way: what they hold is not kept
+        self._template: HeadTemplate | None = None  # of the head that was admitted last
+        self._names: dict[bytes, bytes] = {}  # header names in lower case
+        self._meanings: dict[Meaning, Head] = {}  # heads by their `MEANINGFUL` headers
+        self._others: set[int] = set()  # hashes of heads for the regular path, whose content is not stored
 
     def forget(self) -> None:
-        """Judge every head anew."""
+        """Empty the cache."""
         self.known.clear()
         self._bytes = 0
-        self._form = None
+        self._template = None
         self._meanings.clear()
         self._others.clear()
 
-    def meet(self, text: bytes) -> Head | None:
-        """Judge a head, and know it from now on."""
-        head = self._like_the_last(text)
+    def add(self, text: bytes) -> Head | None:
+        """Check a head, and cache the result; None if it takes the regular path."""
+        head = self._match_template(text)
         try:
-            head = head or self._judge(text)
-        except Unsettled:  # the long way finds out whose the token is; the next request with it may be let in
+            head = head or self._check(text)
+        except AuthenticationPending:  # the regular path authenticates the token, for the next request too
             return None
         if head is None:
             if len(self._others) >= OTHERS_KEPT:
@@ -189,27 +189,26 @@ class Heads:
         self.known[text] = head
         return head
 
-    def _like_the_last(self, text: bytes) -> Head | None:
-        """Return the head that the text makes, if it differs from one that was let in by its length, session
-        and trace alone."""
-        form = self._form
-        values = None if form is None else form.values(text)
-        if form is None or values is None or form.head.is_over:
+    def _match_template(self, text: bytes) -> Head | None:
+        """Return a head that matches the last one's template, else None."""
+        template = self._template
+        values = None if template is None else template.values(text)
+        if template is None or values is None or template.head.is_expired:
             return None
-        length = values[form.length_at]
+        length = values[template.length_at]
         if not self._is_length(length):
             return None
-        session = values[form.session_at].decode("ascii") if form.head.in_session else ""
-        return form.head.of(int(length), session, form.path)
+        session = values[template.session_at].decode("ascii") if template.head.in_session else ""
+        return template.head.of(int(length), session, template.path)
 
     def _is_length(self, text: bytes) -> bool:
-        """Whether a body of this length may take the straight way."""
+        """Whether a body of this length may take the fast path."""
         return LENGTH.fullmatch(text) is not None and 0 < int(text) <= min(LONGEST_BODY, self._app.max_body)
 
-    def _judge(self, text: bytes) -> Head | None:
-        """Judge a head by the long way's own rules, and more narrowly.
+    def _check(self, text: bytes) -> Head | None:
+        """Check a head by the rules of the regular path, and some more; None if it is not admitted.
 
-        Raises Unsettled for a token that is not known, or not now.
+        Raises AuthenticationPending for a token that is not known, or not at this time.
         """
         if hash(text) in self._others or len(text) > LONGEST_HEAD:
             return None
@@ -218,7 +217,7 @@ class Heads:
             return None
         length = given.get(b"content-length", b"")
         if (
-            not given.keys().isdisjoint(LONG_WAY)
+            not given.keys().isdisjoint(REGULAR_PATH_ONLY)
             or given.get(b"connection", b"keep-alive").lower() != b"keep-alive"
             or not self._is_length(length)
         ):
@@ -228,8 +227,8 @@ class Heads:
             given[b"mcp-session-id"] = b""
         meaning = tuple([pair for pair in given.items() if pair[0] in MEANINGFUL])
         known = self._meanings.get(meaning)
-        if known is None or known.is_over:
-            known = self._let_in(meaning)
+        if known is None or known.is_expired:
+            known = self._admit(meaning)
             if known is None:
                 return None
             if len(self._meanings) >= MEANINGS_KEPT:
@@ -237,14 +236,14 @@ class Heads:
             self._meanings[meaning] = known
         if known.in_session and not session:
             return None
-        self._form = form_of(text, known)
+        self._template = template_of(text, known)
         named = session.decode("ascii") if known.in_session and session else ""
         return known.of(int(length), named, path_of(text))
 
     def _read(self, text: bytes) -> dict[bytes, bytes] | None:
-        """Return the headers of a head that every reader reads alike; None for another one.
+        """Return the headers of a head that all parsers would parse alike; None for any other.
 
-        Plain names, none of them twice, no space before a colon or at an end.
+        Names are tokens and unique; no space before a colon or at the end of a line.
         """
         first, *lines = text.split(b"\r\n")
         count = len(lines)
@@ -271,7 +270,7 @@ class Heads:
             given[known] = value.lstrip(b" \t")
         return given if len(given) == count else None
 
-    def _let_in(self, meaning: Meaning) -> Head | None:
+    def _admit(self, meaning: Meaning) -> Head | None:
         given = dict(meaning)
         version = given.get(b"mcp-protocol-version")
         method = given.get(b"mcp-method", b"")
@@ -297,5 +296,5 @@ class Heads:
         try:
             admission = guard.admit(request.headers)
         except Refused:
-            raise Unsettled from None
+            raise AuthenticationPending from None
         return Head(method, name.encode(), admission.principal, admission.until)

@@ -1,16 +1,15 @@
-"""The straight way for the likely request over HTTP: a stateless call or list, or a request in a session.
+"""The fast path for common requests over HTTP: a stateless call or list, or a request in a session.
 
-A head that is known (`heads`) leaves the body, which goes to the compiled parser and is held against what the
-head says of it; its answer is ready before anything else of HTTP exists: 1 to 2 µs a call beside what the
-sockets cost.
+If the head is cached (`heads`), only the body remains: the compiled parser reads it and compares it with the
+head, and the response is written before an ASGI scope exists: 1 to 2 µs a call besides the sockets.
 
-Plain calls of all callers share a connection (`shared`), which answers at once. What it leaves alone (a
-coroutine, a function with a Context, one that runs on a thread, a list that depends on its caller) gets a
-connection of its own; an answer that is still to come is `Begun`.
+Plain calls of all callers share a connection (`shared`), which answers at once. Other calls (a coroutine, a
+function with a Context, one that runs on a thread, a list that depends on its caller) get a connection of
+their own; if such a call waits, there is a `PendingResponse`.
 
-Two rules keep it honest. It knows fewer requests than the long way and answers them with the same bytes:
-whatever is not sure goes the other way, untouched, before anything has happened. And nothing is done twice:
-what has begun is answered here, or the long way goes on with it where it stands.
+Two rules: it serves fewer requests than the regular path, with the same bytes, and leaves a request that it
+is not sure of to that path before it has had any effect. And nothing is executed twice: a request that the
+fast path has begun is answered here, or taken over by the regular path in its current state.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from fastrpc import diagnostics, forks
 from fastrpc._core import http_body
 from fastrpc.errors import FAILURES, InternalError
 from fastrpc.transports.http import refusals
-from fastrpc.transports.http.begun import Begun
 from fastrpc.transports.http.heads import LIST, Heads
-from fastrpc.transports.http.request import error_line, modern_status
+from fastrpc.transports.http.pending_response import PendingResponse
+from fastrpc.transports.http.request import error_line, stateless_status
 from fastrpc.transports.http.shared import SharedConnection
 
 TYPE_CHECKING = False
@@ -41,25 +40,25 @@ if TYPE_CHECKING:
     Headers = list[tuple[bytes, bytes]]
 
 ALONE = 100
-"""So many requests with a head, or in a session, get connections of their own before the shared one is asked
-again."""
+"""The number of requests with a head, or in a session, that do not use the shared connection after a call
+that it could not serve."""
 
 ERROR, SHORT = b'"error":{"code":', 4096
-"""What every error has in it; a short answer is quickly searched for it."""
+"""What every error response contains; only short ones are searched for it."""
 
 OK = b"HTTP/1.1 200 OK\r\n"
 JSON = b"\r\ncontent-type: application/json\r\n\r\n"
 
 
 class HotPath:
-    """Answers likely requests of one server in one event loop, whatever connection they come by.
+    """Answers the common requests to one server in one event loop, from all HTTP connections.
 
     `context` holds the context variables that requests begin with.
     """
 
     def __init__(self, app: HttpApp, loop: AbstractEventLoop) -> None:
         self.context = copy_context()
-        self.make_begun: Callable[..., Begun] = Begun
+        self.make_pending: Callable[..., PendingResponse] = PendingResponse
         self._app = app
         self._loop = loop
         self._shared = SharedConnection(app, loop, None)
@@ -71,19 +70,19 @@ class HotPath:
         self._begin = b""
 
     def head(self, text: bytes) -> Head | None:
-        """Return what is known of a head, given without its last empty line; None if it goes the long way."""
+        """Return the head for its bytes, without the final empty line; None if it takes the regular path."""
         if self._shared.connection.plans is not self._plans and not self._take_plans():
             return None
         head = self._known.get(text)
         if head is None:
-            return self._heads.meet(text)
-        if head.valid_until is not None and head.is_over:
+            return self._heads.add(text)
+        if head.valid_until is not None and head.is_expired:
             del self._known[text]
-            return self._heads.meet(text)
+            return self._heads.add(text)
         return head
 
     def _take_plans(self) -> bool:
-        """The tools have changed: every head is judged anew. False if they cannot be had."""
+        """The tools have changed: clear the cache of heads. Return False if plans cannot be made."""
         self._heads.forget()
         self._plans = None
         try:
@@ -97,7 +96,7 @@ class HotPath:
         return True
 
     def let_go(self) -> None:
-        """Answer nothing any more, in a child process that the tool may have forked which is being called."""
+        """Stop answering, in a child process that the running tool may have forked."""
         for shared in (self._shared, *self._shared_in_sessions.values()):
             shared.let_go()
 
@@ -105,12 +104,12 @@ class HotPath:
 
     def answer(
         self, head: Head, body: bytes, headers: Headers, client: Client = None
-    ) -> bytes | Begun | None:
-        """Return the answer to a request, with `headers` in it, or what has begun and is to be waited for;
-        None for one that goes the long way. `client` is the address that it came from, for the log.
+    ) -> bytes | PendingResponse | None:
+        """Return the HTTP response to a request, with `headers` in it, or a pending one; None, without any
+        effect, if the request takes the regular path. `client` is the client's address, for the log.
 
-        Nothing has happened then. What a tool leaves in context variables is gone behind its call, as it is
-        behind a request of the long way, which has a task of its own.
+        Context variables that a tool sets are reset after its call, as on the regular path, where each
+        request has a task of its own.
         """
         if self._app.stopping:
             return None
@@ -130,7 +129,7 @@ class HotPath:
                 http_body.receive_named, shared.connection, body, head.method, head.name
             )
         except FAILURES as error:
-            return self._failed(error, headers, shared)
+            return self._internal_error(error, headers, shared)
         finally:
             shared.busy = False
         if not mine or shared.missed:
@@ -145,25 +144,25 @@ class HotPath:
             id, shared.id = shared.id, None
             if not answer:
                 return None
-            return self.response(modern_status(answer, id), answer, headers, head.path, client)
-        if headers is not self._headers:  # another second has begun, and Date with it
+            return self.response(stateless_status(answer, id), answer, headers, head.path, client)
+        if headers is not self._headers:  # uvicorn makes new ones each second, with another Date
             self._take_headers(headers)
         return b"%b%d%b%b" % (self._begin, len(answer) - 1, JSON, answer[:-1])
 
     def _answer_alone(
         self, head: Head, body: bytes, headers: Headers, client: Client
-    ) -> bytes | Begun | None:
-        """answer() by a connection that serves this request alone."""
+    ) -> bytes | PendingResponse | None:
+        """As `answer`, by a connection that serves only this request."""
         exchange = self._app.exchange(head.principal)
         try:
             answer = copy_context().run(exchange.receive_expected, body, head.method, head.name)
         except FAILURES as error:
-            return self._failed(error, headers)
+            return self._internal_error(error, headers)
         if answer is None:
-            return self.make_begun(self._app, exchange, None, head.path, self._loop)
+            return self.make_pending(self._app, exchange, None, head.path, self._loop)
         status = 200
         if len(answer) > SHORT or ERROR in answer:
-            status = modern_status(answer, exchange.connection.message.id or b"null")
+            status = stateless_status(answer, exchange.connection.message.id or b"null")
         self._app.put_back(exchange)
         return self.response(status, answer, headers, head.path, client) if answer else None
 
@@ -171,20 +170,20 @@ class HotPath:
 
     def _answer_in_session(
         self, head: Head, session: Session, body: bytes, headers: Headers
-    ) -> bytes | Begun | None:
-        """answer() in a session of the versions up to 2025-11-25, where every answer has status 200."""
+    ) -> bytes | PendingResponse | None:
+        """As `answer`, in a session (up to 2025-11-25), where every response has status 200."""
         dispatcher = session.dispatcher
         shared = self._shared_in_sessions.get(dispatcher.session.version) or self._share(session)
         if session.alone or shared.busy:
             session.alone = max(0, session.alone - 1)
             return self._answer_alone_in_session(head, session, body, headers)
-        shared.connection.in_flight = dispatcher.in_flight  # no two requests in flight have one id
+        shared.connection.in_flight = dispatcher.in_flight  # two requests in flight must not have one id
         shared.busy = True
         shared.missed = False
         try:
             mine = copy_context().run(http_body.receive_in_session, shared.connection, body)
         except FAILURES as error:
-            return self._failed(error, headers, shared)
+            return self._internal_error(error, headers, shared)
         finally:
             shared.busy = False
         if not mine:
@@ -203,28 +202,28 @@ class HotPath:
 
     def _answer_alone_in_session(
         self, head: Head, session: Session, body: bytes, headers: Headers
-    ) -> bytes | Begun | None:
-        """answer() by a connection of the session that serves this request alone."""
+    ) -> bytes | PendingResponse | None:
+        """As `answer`, by a connection of the session that serves only this request."""
         exchange = session.exchange()
         try:
             answer = copy_context().run(exchange.receive_expected, body, b"", b"")
         except FAILURES as error:
-            return self._failed(error, headers)
+            return self._internal_error(error, headers)
         if answer is None:
-            return self.make_begun(self._app, exchange, session, head.path, self._loop)
+            return self.make_pending(self._app, exchange, session, head.path, self._loop)
         session.put_back(exchange)
         return self.response(200, answer, headers, head.path, None) if answer else None
 
     def _share(self, session: Session) -> SharedConnection:
-        """Return the connection that sessions of this one's version share, made now."""
+        """Create the connection that sessions of this protocol version share."""
         version = session.version
         shared = self._shared_in_sessions[version] = SharedConnection(self._app, self._loop, version)
         return shared
 
-    # --- what HTTP says of an answer ----------------------------------------------------------------------
+    # --- HTTP responses -----------------------------------------------------------------------------------
 
     def response(self, status: int, answer: bytes, headers: Headers, path: str, client: Client) -> bytes:
-        """Return an answer with what HTTP says of it, and log it as the long way does."""
+        """Return an HTTP response, and log a refusal as the regular path does."""
         body = answer.rstrip(b"\n")
         if status != 200:
             if status >= 400:
@@ -238,10 +237,10 @@ class HotPath:
         self._headers = headers
         self._begin = OK + _lines_of(headers) + b"content-length: "
 
-    def _failed(
+    def _internal_error(
         self, error: BaseException, headers: Headers, shared: SharedConnection | None = None
     ) -> bytes:
-        """fastrpc itself has failed, perhaps behind the call: say what the long way says, and do no more."""
+        """fastrpc itself has failed, perhaps after the call: respond as the regular path does."""
         from fastrpc import tracebacks
 
         tracebacks.report("POST /mcp failed inside fastrpc", error)
@@ -252,7 +251,7 @@ class HotPath:
 
 
 def response(status: int, body: bytes, headers: Headers, *, close: bool = False) -> bytes:
-    """Return a whole answer of HTTP with a JSON body."""
+    """Return a complete HTTP response with a JSON body."""
     from http import HTTPStatus
 
     line = b"HTTP/1.1 %d %b\r\n" % (status, HTTPStatus(status).phrase.encode())

@@ -1,11 +1,11 @@
 """Access tokens of external authorization servers: signed JWTs (RFC 9068), their keys fetched and kept.
 
-A token is taken if a configured issuer's key has signed it with an asymmetric algorithm, for this server
-(RFC 8707), for now, and with the scopes that are needed. Only the issuer named by the operator is ever
-fetched from: a token's own `jku`, `x5u` and `jwk` are not looked at. Keys are fetched for the first token,
-again for a key id that is new (at most every 30 s), and every hour behind the callers' backs; while the
-issuer is down they serve for a day, then nobody is let in (503). PyJWT checks signatures; it and httpx are
-imported before the server begins, not by the first caller. A verdict is kept for at most a minute.
+A token is valid if a configured issuer's key has signed it with an asymmetric algorithm, for this server
+(RFC 8707), if it has not expired, and has the required scopes. Keys are fetched only from the configured
+issuers: `jku`, `x5u` and `jwk` of a token are ignored. They are fetched for the first token, again for an
+unknown key id (at most every 30 s), and every hour in the background; if the issuer is down they are used
+for a day, then requests are refused (503). PyJWT checks signatures; it and httpx are imported before the
+server starts, not by the first request. A result is cached for at most a minute.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FAMILIES = {
     "EC": ("ES256", "ES384", "ES512"),
     "OKP": ("EdDSA",),
 }
-"""The algorithms that a key of each type may sign with. No `none`, nothing with a shared secret."""
+"""The algorithms for each type of key. Not `none`, and none with a shared secret."""
 TYPES = ("at+jwt", "application/at+jwt", "jwt")
 LEEWAY_SECONDS = 30
 KEPT_SECONDS = 60.0
@@ -43,15 +43,15 @@ LONGEST_KEYS_SECONDS = 24 * 3600.0
 AGAIN_SECONDS = 30.0
 AFTER_FAILURE = 5.0
 LIBRARIES = ("httpx", "jwt", "cryptography.hazmat.primitives.asymmetric.rsa")
-"""The last is what PyJWT does without, but then it knows shared secrets only."""
+"""PyJWT works without the last, but then supports only shared secrets."""
 
 
 class Unavailable(Exception):
-    """An authorization server does not say what its keys are."""
+    """The keys of an authorization server cannot be fetched."""
 
 
 class Issuers:
-    """Where the tokens of authorization servers are known. `audience` is what they call this server."""
+    """Checks the tokens of authorization servers. `audience` is their identifier of this server."""
 
     def __init__(
         self,
@@ -77,25 +77,25 @@ class Issuers:
         return admission
 
     async def find(self, token: bytes) -> Admission | None:
-        """Return whose a token is. Raises InvalidToken, InsufficientScope, and Refused (503)."""
+        """Return the principal of a token. Raises InvalidToken, InsufficientScope, and Refused (503)."""
         if token.count(b".") != 2:
             return None
         header, issuer = self._read(token)
         try:
             key = await issuer.key(header.get("kid"), header["alg"])
-        except Unavailable:  # the log has it, once for each attempt
+        except Unavailable:  # logged, once for each attempt
             raise Refused(
                 503, "The authorization server does not answer", -32603, headers=[(b"retry-after", b"10")]
             ) from None
         claims = self._verified(token, key, header["alg"], issuer.address)
-        admission = self._judge(claims, issuer.address)
+        admission = self._check_claims(claims, issuer.address)
         if len(self._kept) >= KEPT:
             self._kept.clear()
         self._kept[sha256(token).digest()] = admission
         return admission
 
     def _read(self, token: bytes) -> tuple[dict[str, Any], Issuer]:
-        """Return what an unproven token says of itself: its header, and which of our issuers it is from."""
+        """Return the header of an unverified token, and the configured issuer that it names."""
         import jwt
 
         try:
@@ -115,7 +115,7 @@ class Issuers:
         return header, issuer
 
     def _verified(self, token: bytes, key: Any, algorithm: str, issuer: str) -> dict[str, Any]:
-        """Return the claims of a token whose signature, issuer and audience are right."""
+        """Return the claims of a token, after checking signature, issuer and audience."""
         import jwt
 
         try:
@@ -140,8 +140,8 @@ class Issuers:
             raise InvalidToken("the token's signature is not right") from None
         return claims
 
-    def _judge(self, claims: dict[str, Any], issuer: str) -> Admission:
-        """Hold what a proven token says against the time and the scopes that are needed."""
+    def _check_claims(self, claims: dict[str, Any], issuer: str) -> Admission:
+        """Check expiry and scopes of a verified token."""
         now = self._now()
         expires, begins, subject = claims["exp"], claims.get("nbf", 0), claims["sub"]
         if not _is_time(expires) or not _is_time(begins) or not isinstance(subject, str) or not subject:
@@ -171,7 +171,7 @@ class Issuer:
         """Whether the last fetch has failed."""
 
     async def key(self, id: Any, algorithm: str) -> Any:
-        """Return the key that a token names. Raises InvalidToken, and Unavailable."""
+        """Return the key for a key id. Raises InvalidToken, and Unavailable."""
         found = self._find(id, algorithm)
         age = self._clock() - self._fetched
         if found is None or age > KEYS_SECONDS:
@@ -186,7 +186,7 @@ class Issuer:
             raise InvalidToken("the issuer's key cannot be used") from None
 
     def _find(self, id: Any, algorithm: str) -> dict[str, Any] | None:
-        """Return the one key that fits; of several without an id none can be chosen."""
+        """Return the only key that matches; without a key id several may match, and None is returned."""
         fitting = [
             key
             for key in self._keys
@@ -198,7 +198,7 @@ class Issuer:
         return fitting[0] if len(fitting) == 1 else None
 
     async def _find_fetched(self, id: Any, algorithm: str) -> dict[str, Any]:
-        """Return a key of those that are being fetched, or have just been."""
+        """Return a key after fetching the keys, unless that is under way or has just been done."""
         if self._fetching is not None:
             await asyncio.shield(self._fetching)
         if self._trouble:
@@ -209,9 +209,8 @@ class Issuer:
         return found
 
     def _fetch_again(self) -> None:
-        """Begin to fetch the keys, unless that was tried a moment ago.
-
-        A client that makes up tokens must not have us ask the issuer for each.
+        """Begin to fetch the keys, unless that was tried a moment ago: forged tokens must not cause a request
+        to the issuer each.
         """
         now = self._clock()
         if now - self._tried >= (AFTER_FAILURE if self._trouble else AGAIN_SECONDS):
@@ -225,7 +224,7 @@ class Issuer:
         from fastrpc.regular_files import check_certificates
 
         try:
-            # No proxies and no `.netrc` of the environment's, no redirects: only what the operator named.
+            # No proxies and no `.netrc` from the environment, no redirects: only the configured address.
             check_certificates()
             context = httpx.create_ssl_context()
             async with httpx.AsyncClient(timeout=FETCH_SECONDS, trust_env=False, verify=context) as client:
@@ -262,7 +261,7 @@ class Issuer:
 
 
 def _import_libraries() -> None:
-    """Raise UsageError if a library is missing; have them ready: importing them would hold callers up."""
+    """Import the libraries now, so that no request waits for it. Raises UsageError if one is missing."""
     from importlib import import_module
 
     for name in LIBRARIES:
@@ -290,7 +289,7 @@ def _checked(address: str, *, loopback: bool = True) -> str:
 
 
 def _metadata_addresses(issuer: str) -> list[str]:
-    """Return where an issuer's metadata may lie, in the order to ask (MCP 2025-11-25, authorization)."""
+    """Return the possible URLs of an issuer's metadata, in order (MCP 2025-11-25, authorization)."""
     scheme, _, rest = issuer.partition("://")
     authority, _, path = rest.partition("/")
     path = path.rstrip("/")
@@ -310,7 +309,7 @@ async def _document(client: Any, address: str) -> dict[str, Any] | None:
     """Return a JSON object, None where there is none. Raises Unavailable."""
     from json import loads
 
-    # Uncompressed: a few bytes must not become many.
+    # Uncompressed, so that a small response cannot expand to a large one.
     headers = {"accept": "application/json", "accept-encoding": "identity"}
     async with client.stream("GET", address, headers=headers) as response:
         if response.status_code != 200:

@@ -1,7 +1,7 @@
-"""How much time and room one HTTP connection may take.
+"""The limits of one HTTP connection, in time and memory.
 
-Plain numbers and sums: `protocol` keeps its own connection within them, `monitor` has it look from time to
-time, `connections` decides who gives way when all places are taken.
+Plain numbers and sums: `protocol` enforces them for its connection, when `monitor` calls it; `connections`
+decides which connection is evicted when there are too many.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Limits:
-    """The limits of a connection. Times are in seconds, kept to within two looks (`Monitor.every`)."""
+    """The limits of a connection. Times are in seconds, and exact to two intervals of `Monitor.every`."""
 
     def __init__(
         self,
@@ -31,14 +31,14 @@ class Limits:
         connections: int = 1024,
         lingering: int = 256,
         handshakes: int = 512,
-        give_way_seconds: float = 1.0,
+        eviction_seconds: float = 1.0,
     ) -> None:
         self.head_seconds = head_seconds
         """For a whole head, from its first byte on; the first head from the connection on."""
         self.body_seconds = body_seconds
-        """For a body; what comes of it gives time back (`Patience`)."""
+        """For a body; each part of it that arrives extends the deadline (`Deadline`)."""
         self.read_seconds = read_seconds
-        """For an answer that waits to be read, by the same rule."""
+        """For a response that waits to be read, by the same rule."""
         self.idle_seconds = idle_seconds
         """Between two requests."""
         self.least_rate = least_rate
@@ -47,24 +47,23 @@ class Limits:
         self.url_bytes = url_bytes
         self.headers = headers
         self.waiting = waiting
-        """Requests that a client may send before it has the answer to the first."""
+        """Requests that a client may send before it has the response to the first."""
         self.connections = connections
-        """Of one process. One more takes the place of one that waits for its client, or is refused: see
-        `connections`."""
+        """Of one process. For one more another one is evicted, or it is refused: see `connections`."""
         self.lingering = lingering
-        """Besides these, connections that have had their last answer and are read until the client has it."""
+        """Besides these, connections that are read after their last response, until the client has it."""
         self.handshakes = handshakes
-        """Of TLS, besides these. One more takes the place of the oldest."""
-        self.give_way_seconds = give_way_seconds
-        """How long a connection between two requests must have been idle to be closed for another: a client
-        that just comes back would lose its request."""
+        """Of TLS, besides these. One more replaces the oldest."""
+        self.eviction_seconds = eviction_seconds
+        """How long a connection between two requests must have been idle to be evicted: a client that is
+        about to reuse it would lose its request."""
 
 
-class Patience:
-    """How long one thing may still take.
+class Deadline:
+    """The deadline of a transfer in progress: a body that is received, or an answer that is read.
 
-    Every `least_rate` bytes that move give a second back, of those that have gone by: much at once is no
-    leave to stop then.
+    Every `least_rate` bytes that are transferred extend it by a second, to `seconds` from now at most: a
+    burst does not allow a long stop afterwards.
     """
 
     __slots__ = ("_least_rate", "_left", "_moment", "_moved", "_seconds")
@@ -76,7 +75,7 @@ class Patience:
         self._moved = moved
 
     def ends(self, now: float, moved: int, early: float) -> bool:
-        """Whether it is at an end, or will be in `early` seconds; so much has `moved` by now, all in all."""
+        """Whether it has passed, or will in `early` seconds. `moved` counts all bytes transferred so far."""
         left = self._left + (moved - self._moved) / self._least_rate
         self._left = min(left, self._seconds) - (now - self._moment)
         self._moment, self._moved = now, moved
@@ -84,16 +83,16 @@ class Patience:
 
 
 def unread_bytes(transport: WriteTransport) -> int:
-    """Return how much of what was written the client's side has not taken: here, and in the kernel.
+    """Return the number of written bytes that the client has not acknowledged: here, and in the kernel.
 
-    The kernel asks for more when a third of its room, perhaps a megabyte, is free again: going by what waits
-    here alone, a client that reads it at a modest rate would seem to read nothing.
+    The kernel becomes writable when a third of its buffer, perhaps a megabyte, is free: judging by the buffer
+    here alone, a client that reads it slowly would seem to read nothing.
     """
     return transport.get_write_buffer_size() + _bytes_in_kernel(transport)
 
 
 def _bytes_in_kernel(transport: WriteTransport) -> int:
-    """Return how much of a socket's output has not been acknowledged, 0 where that cannot be known."""
+    """Return the number of a socket's bytes that are not acknowledged, 0 if the system does not tell."""
     try:
         from fcntl import ioctl
         from termios import TIOCOUTQ

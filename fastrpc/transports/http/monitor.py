@@ -1,8 +1,8 @@
-"""The one timer of a server that has all its connections keep their limits.
+"""Periodically has all connections of a server check their time limits, with one timer.
 
-It keeps a clock of its own that stands still while the loop is held up: nobody is closed for bytes that lie
-in the kernel because a tool did not let us read. A look at 500 connections costs a millisecond. What is too
-long is for each connection to say (`protocol.Protocol.look`).
+It keeps a clock of its own that stops while the loop is blocked: no connection is closed because a tool kept
+the loop from reading its bytes. Checking 500 connections costs a millisecond. What the limits mean is left to
+each connection (`protocol.Protocol.check_limits`).
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ EVERY_SECONDS = 0.5
 
 
 class Monitor:
-    """Looks at all connections of one server every `every` seconds, by the clock `now`."""
+    """Checks all connections of one server every `every` seconds, by the clock `now`."""
 
     def __init__(self, limits: Limits, loop: AbstractEventLoop) -> None:
         self.limits = limits
         shortest = min(limits.head_seconds, limits.body_seconds, limits.read_seconds, limits.idle_seconds)
         self.every = min(EVERY_SECONDS, shortest / 10)
-        self.now = self._looked = loop.time()
+        self.now = self._checked_at = loop.time()
         self.connections = Connections(limits, self.now)
         self._loop = loop
-        self._timer = loop.call_later(self.every, self._look)
+        self._timer = loop.call_later(self.every, self._check)
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop the timer."""
         self._timer.cancel()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         moment = self._loop.time()
-        self.now += min(moment - self._looked, 2 * self.every)
-        self._looked = moment
+        self.now += min(moment - self._checked_at, 2 * self.every)
+        self._checked_at = moment
         self.connections.now = self.now
-        self._timer = self._loop.call_later(self.every, self._look)
+        self._timer = self._loop.call_later(self.every, self._check)
         for connection in self.connections:
             try:
-                connection.look(self.now)
+                connection.check_limits(self.now)
             except Exception as error:
                 diagnostics.write("error", "a connection could not be looked at", error)
                 connection.transport.abort()

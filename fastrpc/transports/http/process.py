@@ -1,8 +1,8 @@
-"""One process that serves over HTTP, by itself or as one of several workers, until a signal comes.
+"""One process that serves over HTTP, alone or as one of several workers, until a signal ends it.
 
-The loop, the server on the sockets that it is handed, and what stands in front of it: a trace, and for
-workers the `relay`. The end is that of all transports (`fastrpc.transports.shutdown`). Listening, and other
-processes, are left to `run` and `workers`.
+Runs the event loop, and the server on the sockets that it is given, behind a trace and, in a worker, the
+`session_router`. The shutdown is that of all transports (`fastrpc.transports.shutdown`). Listening, and
+other processes, are left to `run` and `workers`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fastrpc.transports.base import Transport
     from fastrpc.transports.http.asgi import Application
     from fastrpc.transports.http.interfaces import Front
-    from fastrpc.transports.http.relay import Relay
+    from fastrpc.transports.http.session_router import SessionRouter
     from fastrpc.transports.http.settings import Settings
     from fastrpc.transports.interfaces import Runtime, Server
 
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 class WorkerGroup:
     """The workers that serve one address, as one of them sees them.
 
-    `number` is its own among `count`, `folder` where they meet (`relay`), `channel` leads to the process that
-    looks after them.
+    `number` is its own among `count`, `folder` has the Unix sockets of all (`session_router`), `channel` is a
+    socket to the parent process.
     """
 
     def __init__(self, number: int, count: int, folder: str, channel: socket.socket) -> None:
@@ -73,9 +73,9 @@ def serve(
     on_ready: Callable[[], object],
     group: WorkerGroup | None = None,
 ) -> Runtime:
-    """Serve in this process until a signal comes; return the runtime. `server` is a `fastrpc.Server`.
+    """Serve in this process until a signal ends it; return the runtime. `server` is a `fastrpc.Server`.
 
-    Raises UsageError for one that several processes must not serve.
+    Raises UsageError for a server that several processes must not serve.
     """
     if group is not None:
         _check_shareable(server)
@@ -124,19 +124,19 @@ async def _serve(
 ) -> None:
     from fastrpc.transports.http.server import HttpServer
 
-    relay: Relay | None = None
+    router: SessionRouter | None = None
     app = application.here()
     if group is not None:
-        from fastrpc.transports.http.relay import Relay
+        from fastrpc.transports.http.session_router import SessionRouter
 
-        relay = Relay(app, group.folder, group.number, group.count, runtime.tell_of_update)
-        runtime.share_update = relay.tell
+        router = SessionRouter(app, group.folder, group.number, group.count, runtime.notify_resource_updated)
+        runtime.share_update = router.share_update
     http = HttpServer(
         app,
         sockets,
         hot=settings.trace is None,
-        front=_traced(relay or app, settings, group),
-        relay=relay,
+        front=_traced(router or app, settings, group),
+        router=router,
         tls=settings.context(),
         on_ready=on_ready,
         access=None if access is None else access.buffer,
@@ -147,19 +147,18 @@ async def _serve(
 async def serve_transport(
     http: Transport, runtime: Runtime, drain_seconds: float, group: WorkerGroup | None = None
 ) -> None:
-    """Serve by an `HttpServer` in this loop, until a signal comes or the process that looks after the `group`
-    says so."""
+    """Serve by an `HttpServer` in this loop, until a signal or the parent process of the `group` ends it."""
     shutdown = Shutdown(drain_seconds)
     running = asyncio.get_running_loop()
     if group is not None:
         running.add_reader(group.channel, _on_parent, running, shutdown, group.channel)
     connections = Connections(lambda: runtime.server.connect().connection)
-    with Signals(shutdown, led=group is not None):
+    with Signals(shutdown, supervised=group is not None):
         await ending.serve(http, connections, shutdown, runtime, owns_loop=True)
 
 
 def _traced(front: Front, settings: Settings, group: WorkerGroup | None) -> Front:
-    """Return what stands in front of the application: a trace, if there is to be one."""
+    """Return the application, behind a trace if the settings ask for one."""
     if settings.trace is None:
         return front
     from fastrpc.transports.http.tracing import Traced
@@ -168,16 +167,15 @@ def _traced(front: Front, settings: Settings, group: WorkerGroup | None) -> Fron
 
 
 def receive_byte(channel: socket.socket) -> bytes:
-    """Return a byte that was sent through a channel, b"" at its end."""
+    """Return a byte from the socket, b"" at its end."""
     try:
         return channel.recv(1)
-    except ConnectionError:  # the other end was closed before all was read there
+    except ConnectionError:  # the other end was closed with unread data
         return b""
 
 
 def _on_parent(loop: asyncio.AbstractEventLoop, shutdown: Shutdown, channel: socket.socket) -> None:
-    """The process that looks after this worker says that the grace time is over, or has died: then nobody
-    would end this one any more."""
+    """The parent process has sent a byte, to hurry the shutdown, or has died, which begins it."""
     if receive_byte(channel):
         shutdown.hurry()
     else:

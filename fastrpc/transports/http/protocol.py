@@ -1,10 +1,10 @@
-"""The connection class that uvicorn is given: the straight way in front, and the limits that uvicorn lacks.
+"""The connection class for uvicorn: the fast path before uvicorn's parser, and the limits that uvicorn lacks.
 
-A likely request that has come whole is answered at once (`hot_path`), or when its call has ended; what comes
-meanwhile goes behind it. All others go on to uvicorn's own class
-and the ASGI application as if this one were not there. What is broken or too large is answered once, as
-JSON-RPC, behind the answers to what came before it, and the connection ends; what is slow is closed
-(`limits`). An Upgrade is ignored, as RFC 9110 (7.8) allows.
+A request that the fast path supports is answered when it is complete (`hot_path`), or when its call has
+ended; pipelined requests wait. All others are passed to uvicorn's own class and the ASGI application. A
+broken or too large request is answered with one JSON-RPC error, after the responses to earlier requests, and
+the connection is closed; a slow connection is closed (`limits`). An Upgrade is ignored, as RFC 9110 (7.8)
+allows.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from fastrpc.errors import InvalidRequest
 from fastrpc.transports.http import connections, refusals
 from fastrpc.transports.http.guard import Refused, origin_form
 from fastrpc.transports.http.hot_path import response
-from fastrpc.transports.http.limits import Patience, unread_bytes
-from fastrpc.transports.http.request import BEGUN_KEY, error_line
+from fastrpc.transports.http.limits import Deadline, unread_bytes
+from fastrpc.transports.http.request import PENDING_KEY, error_line
 
 if TYPE_CHECKING:
     from asyncio import Transport
@@ -30,40 +30,40 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from fastrpc.transports.http.begun import Begun
     from fastrpc.transports.http.hot_path import HotPath
     from fastrpc.transports.http.monitor import Monitor
+    from fastrpc.transports.http.pending_response import PendingResponse
 
 MOST_HELD = 64 * 1024
-"""A longer body that has not come whole goes the long way, piece by piece."""
+"""Bytes; a longer body that is not complete yet takes the regular path."""
 
 MOST_UNREAD = 32 * 1024 * 1024
-"""What still comes behind our last answer is read up to this, and dropped: a client that only reads when it
-has sent all would be told of a broken connection instead."""
+"""Bytes that are read and dropped after the last response: a client that reads only after it has sent
+everything would get a connection reset instead of the response."""
 
 CLOSING_SECONDS = 2.0
-"""How long that may take."""
+"""How long that may take, in seconds."""
 
 TOO_MANY = "Too many connections"
 
 SLICE_SECONDS = 0.001
-"""Requests of one packet are answered for so long before other connections have their turn."""
+"""Seconds for which pipelined requests are answered before other connections have their turn."""
 
 NEW, IDLE, HEAD, BODY, CALL, ENDING = range(6)
-"""Where a connection stands: nothing has come; between requests; in a head; in a body; behind a request that
-was begun the straight way, and has no answer yet; it only ends."""
+"""The states of a connection: nothing received; between requests; in a head; in a body; waiting for the
+`PendingResponse` of the fast path; closing."""
 
 
-class TooMuch(Exception):
-    """A request is over a limit. Raised through the parser."""
+class LimitExceeded(Exception):
+    """A request exceeds a limit. Raised through uvicorn's parser."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
 
 
-class Outlet:
-    """The transport as uvicorn's answers see it: one that ends the connection leaves that to us."""
+class ResponseTransport:
+    """The transport for uvicorn's responses, whose `close` first lets the client read the response."""
 
     __slots__ = ("close", "is_closing", "write")
 
@@ -82,27 +82,27 @@ class Protocol(HttpToolsProtocol):
     def __init__(self, *values: Any, **options: Any) -> None:
         super().__init__(*values, **options)
         self._phase = NEW
-        self._first = True  # no request before the one at hand
-        self.since = self.monitor.now  # when it came to this
-        self._count = 0  # bytes that have come of the head or body at hand
-        self._head_size = 0  # by what the parser has made of it
-        self._held: list[bytes] = []  # of a likely request, until its body is there
+        self._first = True  # whether the current request is the first
+        self.since = self.monitor.now  # when the state began
+        self._count = 0  # bytes received of the current head or body
+        self._head_size = 0  # as the parser counts
+        self._held: list[bytes] = []  # of a request for the fast path, until its body is complete
         self._missing = 0
-        self._rest = b""  # what has come and has to wait, requests from their beginning on
-        self._left = 0  # of a body that the parser leaves to us
-        self._begun: Begun | None = None  # the request that has no answer yet,
-        self._begun_data = b""  # and its bytes
-        self._handed_over: Begun | None = None  # a request that the parser reads for the application
-        self._running: RequestResponseCycle | None = None  # what the application is at, or was last
-        self._refusal: TooMuch | None = None
-        self._last_word: TooMuch | None = None  # to be said behind the answers that are still to come
+        self._rest = b""  # requests that were received and have to wait
+        self._left = 0  # bytes of a body that the parser does not read
+        self._pending: PendingResponse | None = None  # of a request that the fast path has begun,
+        self._pending_data = b""  # and the request's bytes
+        self._handed_over: PendingResponse | None = None  # whose request the application takes over
+        self._running: RequestResponseCycle | None = None  # of the application, or the last one
+        self._refusal: LimitExceeded | None = None
+        self._final_refusal: LimitExceeded | None = None  # the error to send after the pending responses
         self._hung_up = False
-        self._patience: Patience | None = None  # with the body at hand, once it takes time
-        self._unread: Patience | None = None  # with the reader of what we have written
+        self._body_deadline: Deadline | None = None  # of the body at hand, once it takes time
+        self._read_deadline: Deadline | None = None  # for the client to read what we have written
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._outlet: Any = Outlet(transport, self._hang_up)
+        self._response_transport: Any = ResponseTransport(transport, self._hang_up)
         self.address = connections.address_of(self.client)
         self.since = self.monitor.now
         if not self.monitor.connections.add(self):
@@ -111,16 +111,16 @@ class Protocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.monitor.connections.remove(self)
         self._rest = b""
-        self._outlet.close = self.transport.close  # it must not keep us alive
-        begun = self._take_begun()
-        if begun is not None:
-            begun.client_gone()
+        self._response_transport.close = self.transport.close  # break the reference cycle
+        pending = self._take_pending()
+        if pending is not None:
+            pending.client_gone()
         self._forget_running()
         super().connection_lost(exc)
 
     @property
     def _waits(self) -> bool:
-        """Whether an answer is still to come."""
+        """Whether a response is pending."""
         if self._phase == CALL:
             return True
         return self._running is not None and not self._running.response_complete
@@ -131,11 +131,11 @@ class Protocol(HttpToolsProtocol):
         return self._phase in (IDLE, CALL) or (self._phase != NEW and not self._first)
 
     @property
-    def standing(self) -> int | None:
-        """How readily this connection gives way to another (`connections`); None: a request is served."""
+    def eviction_class(self) -> int | None:
+        """How readily it is closed for a new connection (`connections`); None while a request is served."""
         if self.transport.is_closing():
             return None
-        if self._unread is not None:
+        if self._read_deadline is not None:
             return connections.UNREAD
         if self._waits or self._missing > 0 or self._rest:
             return None
@@ -151,10 +151,10 @@ class Protocol(HttpToolsProtocol):
         else:
             self._feed(data)
 
-    # --- the straight way -------------------------------------------------------------------------------
+    # --- the fast path -------------------------------------------------------------------------------
 
     def _answer(self, hot: HotPath, data: bytes) -> None:
-        """Answer likely requests; what is left goes the long way."""
+        """Answer the requests that the fast path supports; the rest takes the regular path."""
         if self._missing > 0:
             self._missing -= len(data)
             self._count += len(data)
@@ -167,9 +167,9 @@ class Protocol(HttpToolsProtocol):
         while True:
             running = self._running
             if running is not None and not running.response_complete:
-                break  # it is not this request's turn
+                break  # an earlier request has no response yet
             if self.flow.write_paused:
-                self._put_off(data[begin:])
+                self._pause_requests(data[begin:])
                 return
             end = data.find(b"\r\n\r\n", begin)
             head = hot.head(data[begin:end]) if end > 0 else None
@@ -199,13 +199,13 @@ class Protocol(HttpToolsProtocol):
             moment = monotonic()
             began = began or moment
             if moment - began > SLICE_SECONDS:
-                self._put_off(data[begin:])
+                self._pause_requests(data[begin:])
                 self.loop.call_soon(self._go_on)
                 return
         self._feed(data[begin:] if begin else data)
 
-    def _put_off(self, data: bytes) -> None:
-        """Have requests wait: nobody reads, or others have their turn."""
+    def _pause_requests(self, data: bytes) -> None:
+        """Keep requests for later, and stop reading: the client does not read, or others have their turn."""
         self._rest = data
         self.flow.pause_reading()
 
@@ -219,7 +219,7 @@ class Protocol(HttpToolsProtocol):
         self._held.append(data)
         self._missing = missing
         self._count = len(data)
-        self._patience = None
+        self._body_deadline = None
         self.since = self.monitor.now
 
     def _take_held(self) -> bytes:
@@ -228,54 +228,54 @@ class Protocol(HttpToolsProtocol):
         self._missing = 0
         return data
 
-    def _await(self, begun: Begun, data: bytes) -> None:
-        """A request has begun: wait for its answer, and nothing else."""
-        self._begun = begun
-        self._begun_data = data
+    def _await(self, pending: PendingResponse, data: bytes) -> None:
+        """Wait for the response to a request that the fast path has begun."""
+        self._pending = pending
+        self._pending_data = data
         self._phase = CALL
-        if begun.waits and not self._takes_long(begun):
-            begun.on_said(self._said)
+        if pending.waits and not self._takes_long(pending):
+            pending.on_message(self._on_pending_message)
         else:
             self._hand_over()
 
-    def _takes_long(self, begun: Begun) -> bool:
-        """Whether the client has to hear something before the next look but one."""
-        return begun.seconds < 2 * self.monitor.every
+    def _takes_long(self, pending: PendingResponse) -> bool:
+        """Whether a keep-alive comment is due before the next check but one."""
+        return pending.seconds < 2 * self.monitor.every
 
-    def _said(self) -> None:
-        """Its answer has come, or something that the long way is for."""
-        begun, hot = self._begun, self.hot
-        assert begun is not None
+    def _on_pending_message(self) -> None:
+        """The response has come, or a message that the application has to stream."""
+        pending, hot = self._pending, self.hot
+        assert pending is not None
         assert hot is not None
-        answer = begun.answer()
+        answer = pending.answer()
         if answer is None:
-            hot.context.copy().run(self._hand_over)  # not in the call's own
+            hot.context.copy().run(self._hand_over)  # not in the context of the call
             return
-        self._take_begun()
+        self._take_pending()
         self._phase = IDLE
         self.since = self.monitor.now
         headers = self.server_state.default_headers
-        self.transport.write(hot.response(*answer, headers, begun.path, self.client))
+        self.transport.write(hot.response(*answer, headers, pending.path, self.client))
 
-    def _take_begun(self) -> Begun | None:
-        begun, self._begun = self._begun, None
-        self._begun_data = b""
-        return begun
+    def _take_pending(self) -> PendingResponse | None:
+        pending, self._pending = self._pending, None
+        self._pending_data = b""
+        return pending
 
     def _hand_over(self) -> None:
-        """Have the application go on with the request that has begun."""
-        data = self._begun_data
-        begun = self._take_begun()
-        assert begun is not None
-        begun.on_said(None)
+        """Have the application take over the request with the pending response."""
+        data = self._pending_data
+        pending = self._take_pending()
+        assert pending is not None
+        pending.on_message(None)
         self._phase = IDLE
-        self._handed_over = begun
+        self._handed_over = pending
         self._feed(data)
 
-    # --- the long way -----------------------------------------------------------------------------------
+    # --- the regular path -----------------------------------------------------------------------------------
 
     def _feed(self, data: bytes) -> None:
-        """Have uvicorn's parser read on."""
+        """Pass data to uvicorn's parser."""
         if self._phase == ENDING:
             self._skip(len(data))
             return
@@ -284,16 +284,18 @@ class Protocol(HttpToolsProtocol):
         in_head = self._phase == HEAD
         try:
             self._parse(data)
-        except (HttpParserError, TooMuch):
-            self._end(self._refusal or TooMuch(400, "Broken HTTP"))
+        except (HttpParserError, LimitExceeded):
+            self._end(self._refusal or LimitExceeded(400, "Broken HTTP"))
             return
         if in_head and self._phase == HEAD:
             self._count += len(data)
             if self._count > self.monitor.limits.head_bytes:
-                self._end(TooMuch(431, f"The head is longer than {self.monitor.limits.head_bytes} bytes"))
+                self._end(
+                    LimitExceeded(431, f"The head is longer than {self.monitor.limits.head_bytes} bytes")
+                )
 
     def _skip(self, size: int) -> None:
-        """Drop what still comes: a client may have to send all before it sees our last answer."""
+        """Drop data: a client may have to send everything before it reads the last response."""
         self._count += size
         if self._count > MOST_UNREAD:
             self.transport.abort()
@@ -312,7 +314,7 @@ class Protocol(HttpToolsProtocol):
                 return
 
     def _ignore_upgrade(self) -> None:
-        """The parser takes an Upgrade for the end of HTTP, and leaves the body: Java's client sends one."""
+        """Go on after an Upgrade header, where the parser stops; the HTTP client of Java sends one."""
         given = dict(self.headers)
         if b"transfer-encoding" in given:
             self._give_up(400, "Upgrade: not with a body in chunks")
@@ -356,19 +358,19 @@ class Protocol(HttpToolsProtocol):
         if not self.url.startswith(b"/"):
             self._take_target()
         if self._handed_over is not None:
-            self.scope[BEGUN_KEY] = self._handed_over  # type: ignore[literal-required]
+            self.scope[PENDING_KEY] = self._handed_over  # type: ignore[literal-required]
             self._handed_over = None
         super().on_headers_complete()
-        self.cycle.transport = self._outlet
+        self.cycle.transport = self._response_transport
         self._phase = BODY
         self.since = self.monitor.now
         self._count = 0
-        self._patience = None
+        self._body_deadline = None
         if len(self.pipeline) > self.monitor.limits.waiting:
             self._give_up(429, "Too many requests on one connection")
 
     def _take_target(self) -> None:
-        """Make a target that is no path one: ASGI knows of no other, and the guard would not see its host."""
+        """Convert an absolute-form target into a path, as ASGI requires; the guard then checks its host."""
         method = self.parser.get_method().decode("ascii")
         try:
             self.url = origin_form(method, self.url, self.headers)
@@ -389,7 +391,7 @@ class Protocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
-        """As uvicorn's own, without a timer for each request."""
+        """As in uvicorn's class, without a timer for each request."""
         self.server_state.total_requests += 1
         self.since = self.monitor.now
         if self.transport.is_closing():
@@ -399,33 +401,33 @@ class Protocol(HttpToolsProtocol):
             return
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
-        elif self._last_word is not None:
-            self._refuse(self._last_word.status, str(self._last_word))
+        elif self._final_refusal is not None:
+            self._refuse(self._final_refusal.status, str(self._final_refusal))
 
     # --- ends -------------------------------------------------------------------------------------------
 
     def _give_up(self, status: int, message: str) -> None:
-        self._refusal = TooMuch(status, message)
+        self._refusal = LimitExceeded(status, message)
         raise self._refusal
 
-    def _end(self, refusal: TooMuch) -> None:
-        """Nothing more can be read: say so, behind the answers to earlier requests."""
+    def _end(self, refusal: LimitExceeded) -> None:
+        """Stop reading, and send the error after the responses to earlier requests."""
         in_body = self._phase == BODY
         self._phase = ENDING
         self.since = self.monitor.now
         self._count = 0
         if in_body and self.pipeline:
-            self.pipeline.popleft()  # the request that it is about
-            self._last_word = refusal
+            self.pipeline.popleft()  # the request that the error is for
+            self._final_refusal = refusal
         elif in_body and (not self._waits or self.cycle.response_started):
-            self.transport.close()  # that one has its answer
+            self.transport.close()  # that request has its response
         elif self._waits and not in_body:
-            self._last_word = refusal
+            self._final_refusal = refusal
         else:
             self._refuse(refusal.status, str(refusal))
 
     def _refuse(self, status: int, message: str) -> None:
-        """Answer in the application's place, and end."""
+        """Respond without the application, and close."""
         self._write_refusal(status, message)
         self._phase = BODY
         self._hang_up()
@@ -437,11 +439,11 @@ class Protocol(HttpToolsProtocol):
         body = error_line(InvalidRequest(message))
         self.transport.write(response(status, body, self.server_state.default_headers, close=True))
 
-    def give_way(self) -> None:
-        """End at once, for a connection that has just come. A request that has begun to come is refused."""
+    def evict(self) -> None:
+        """Close at once, in favour of a new connection. A partly received request is refused."""
         running = self._running
         begun = self._phase in (HEAD, BODY) or self._missing > 0
-        if self._unread is not None:
+        if self._read_deadline is not None:
             self.transport.abort()
             return
         if begun and not (running is not None and self._waits and running.response_started):
@@ -450,15 +452,15 @@ class Protocol(HttpToolsProtocol):
         self.transport.close()
 
     def _forget_running(self) -> None:
-        """Tell the application that nobody waits for its answer: uvicorn tells the last request only."""
+        """Mark the running request as disconnected: uvicorn does so for the last request only."""
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
             self._running.message_event.set()
             self.pipeline.clear()
 
     def _hang_up(self) -> None:
-        """The last answer is written. What still comes is read for a moment, or the connection would be reset
-        and the client might not see the answer.
+        """Half-close after the last response, and read for a moment: a reset could destroy the response
+        before the client has read it.
         """
         if self._phase != BODY:
             self.transport.close()
@@ -474,7 +476,7 @@ class Protocol(HttpToolsProtocol):
     def shutdown(self) -> None:
         begun = self._take_held() if self._missing > 0 else self._rest
         self._rest = b""
-        if begun:  # it has its time
+        if begun:  # calls in flight have the grace period
             self.flow.resume_reading()
             self._feed(begun)
         if self._phase == CALL:
@@ -483,51 +485,51 @@ class Protocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._look_for_reader()
+        self._expect_reading()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._unread = None
+        self._read_deadline = None
         if self._rest:
             self.loop.call_soon(self._go_on)
 
-    def look(self, now: float) -> None:
-        """Close the connection if it takes too long, for whatever it is at."""
+    def check_limits(self, now: float) -> None:
+        """Close the connection if its current state has lasted too long."""
         limits = self.monitor.limits
-        early = self.monitor.every  # by when the next look comes it would be too late
+        early = self.monitor.every  # the next check would be too late
         age = now - self.since + early
-        if self._unread is not None:
-            if self._unread.ends(now, -unread_bytes(self.transport), early):
+        if self._read_deadline is not None:
+            if self._read_deadline.ends(now, -unread_bytes(self.transport), early):
                 self.transport.abort()
         elif self.transport.is_closing():
-            self._look_for_reader()
+            self._expect_reading()
         elif self._hung_up:
             if age >= CLOSING_SECONDS:
                 self.transport.close()
         elif self.flow.read_paused:
-            self.since = now  # it is we who do not read
-            self._patience = None
+            self.since = now  # this side has paused reading
+            self._body_deadline = None
         elif self._phase == BODY or self._missing > 0:
-            if self._patience is None:
-                self._patience = Patience(limits.body_seconds, limits.least_rate, self.since)
-            if self._patience.ends(now, self._count, early):
-                self._end(TooMuch(408, "The body comes too slowly"))
+            if self._body_deadline is None:
+                self._body_deadline = Deadline(limits.body_seconds, limits.least_rate, self.since)
+            if self._body_deadline.ends(now, self._count, early):
+                self._end(LimitExceeded(408, "The body comes too slowly"))
         elif self._waits:
             if self._phase != HEAD:
                 self.since = now
-            if self._begun is not None and self._takes_long(self._begun):
+            if self._pending is not None and self._takes_long(self._pending):
                 self._hand_over()
         elif self._phase == IDLE:
             if age >= limits.idle_seconds:
                 self.transport.close()
         elif age >= limits.head_seconds:
             if self._phase == HEAD:
-                self._end(TooMuch(408, "The head comes too slowly"))
+                self._end(LimitExceeded(408, "The head comes too slowly"))
             else:
                 self.transport.close()
 
-    def _look_for_reader(self) -> None:
-        """An answer waits: is it being read?"""
+    def _expect_reading(self) -> None:
+        """Set a deadline for the client to read what has been written."""
         limits = self.monitor.limits
         waiting = -unread_bytes(self.transport)
-        self._unread = Patience(limits.read_seconds, limits.least_rate, self.monitor.now, waiting)
+        self._read_deadline = Deadline(limits.read_seconds, limits.least_rate, self.monitor.now, waiting)

@@ -1,9 +1,9 @@
-"""Says in the log why requests over HTTP were refused: at `info`, a line each, bounded in number.
+"""Logs refused requests over HTTP: at `info`, one line each, with a rate limit.
 
-A line has the status, the method and path, the client's address, and the reason that the client was told. It
-has no query, header or body, where tokens stand and what is nobody else's business. Of each status at most
-`LINES` are written in `SECONDS`; how many more there were is said when these are over. Nothing is done and
-nothing is kept unless `info` is logged. Whoever refuses calls `note`.
+A line has the status, the method and path, the client's address, and the reason that was sent to the client.
+It has no query, header or body, which may hold tokens and private data. At most `LINES` of each status are
+written in `SECONDS`; the number of further ones is logged afterwards. Does nothing unless `info` is logged.
+Code that refuses a request calls `note`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LINES = 20
 SECONDS = 10.0
 LONGEST_ANSWER = 64 * 1024
-"""No reason is looked for in a longer answer."""
+"""Bytes; the reason is not extracted from a longer response."""
 
 
 class Count:
@@ -32,7 +32,7 @@ class Count:
         self.left_out = 0
 
     def admits(self) -> bool:
-        """Whether one more line may be written; it counts as one that is left out otherwise."""
+        """Whether one more line may be written; otherwise it is counted as omitted."""
         now = monotonic()
         if now >= self.ends_at:
             self.close()
@@ -46,7 +46,7 @@ class Count:
         return False
 
     def close(self) -> None:
-        """Say how many were left out, if any were, and begin anew."""
+        """Log the number of omitted lines, if any, and start a new interval."""
         if self.left_out:
             diagnostics.write("info", f"{self.status}: {self.left_out} more within {SECONDS:g} s")
         self.lines = self.left_out = 0
@@ -58,7 +58,7 @@ class Count:
         asyncio.get_running_loop().call_later(seconds, self._close_at_end)
 
     def _close_at_end(self) -> None:
-        if monotonic() >= self.ends_at:  # else another one has begun
+        if monotonic() >= self.ends_at:  # else a new interval has started
             self.close()
 
 
@@ -70,8 +70,8 @@ def note(
 ) -> None:
     """Log that a request was refused; to be called in an event loop.
 
-    `reason` is what the client was told: the words, or the JSON-RPC error that has them. `client` is ASGI's:
-    address and port, or None.
+    `reason` is the message that was sent to the client, or the JSON-RPC error with it. `client` is that of
+    ASGI: address and port, or None.
     """
     if diagnostics.level() > diagnostics.LEVELS["info"]:
         return
@@ -84,7 +84,7 @@ def note(
 
 
 def flush() -> None:
-    """Say how many were left out so far: the server ends."""
+    """Log the numbers of omitted lines: the server ends."""
     for count in _counts.values():
         count.close()
 

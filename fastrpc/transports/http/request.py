@@ -1,7 +1,7 @@
-"""One request of HTTP and its answer, as ASGI hands them over: headers, body, whole answers and streams.
+"""One HTTP request and its response, over ASGI: headers, body, complete responses and streams.
 
-Knows nothing of MCP but the form of an error. A client that does not take what it is sent is given up after a
-while (`Stalled`), so that nobody's memory waits for it.
+Of MCP only the form of an error is known here. If a client does not read its response for too long, the
+request is aborted (`Stalled`), so that its memory is freed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     Headers = list[tuple[bytes, bytes]]
 
-BEGUN_KEY = "fastrpc.begun"
-"""Where the scope of a request that has begun already has what the application goes on with."""
+PENDING_KEY = "fastrpc.pending"
+"""The member of an ASGI scope with the `PendingResponse` of a request that the fast path began to serve."""
 
 JSON = (b"content-type", b"application/json")
 EVENTS: Headers = [
@@ -37,18 +37,18 @@ CLOSE = (b"connection", b"close")
 STALL_SECONDS = 30.0
 
 ERROR_STATUS = {-32601: 404, -32603: 500}
-"""The statuses of errors that are refusals of the whole request; all others have 400."""
+"""The HTTP status of errors that refuse the whole request; others have 400."""
 
-MODERN_STATUS = {-32700: 400, -32600: 400, -32601: 404, -32602: 400, -32020: 400, -32021: 400, -32022: 400}
-"""The statuses of errors in 2026-07-28; in the versions before, an answer has 200 whatever is in it."""
+STATELESS_STATUS = {-32700: 400, -32600: 400, -32601: 404, -32602: 400, -32020: 400, -32021: 400, -32022: 400}
+"""The HTTP status of errors in 2026-07-28; in earlier versions a response always has 200."""
 
 
 class Stalled(Exception):
-    """The client has not taken what it was sent for too long."""
+    """The client has not read the response for too long."""
 
 
 class Request:
-    """One request of HTTP and its answer."""
+    """One HTTP request and its response."""
 
     def __init__(self, scope: Mapped, receive: Receive, send: Send) -> None:
         self.method: str = scope["method"]
@@ -61,10 +61,10 @@ class Request:
         self.origin: str | None = None
         self.principal = ""
         self.entry: Any = None
-        """That of the access log, if there is one (`access`)."""
+        """The entry in the access log, if there is one (`access`)."""
         self.begun = False
         self.gone = False
-        """Whether the client has gone; known only behind `watch`."""
+        """Whether the client has disconnected; known only after `watch`."""
         self.on_gone: Callable[[], object] = _nothing
         self._receive = receive
         self._send = send
@@ -74,7 +74,7 @@ class Request:
         self._watcher: asyncio.Task[None] | None = None
 
     async def serve(self, route: Callable[[Request], Awaitable[None]]) -> None:
-        """Have a function answer. What it raises becomes the answer; never a traceback, never HTML."""
+        """Have a function respond. An exception becomes a JSON-RPC error, without a traceback."""
         try:
             await route(self)
         except Refused as refused:
@@ -93,10 +93,10 @@ class Request:
             if self._watcher is not None:
                 self._watcher.cancel()
 
-    # --- what the client says ---------------------------------------------------------------------------
+    # --- the request ------------------------------------------------------------------------------------
 
     def header(self, name: bytes) -> str | None:
-        """Return a header's value, None if it is missing. Raises Refused for one that stands there twice."""
+        """Return a header's value, None if it is missing. Raises Refused for a repeated header."""
         values = self.headers.get(name)
         if values is None:
             return None
@@ -105,7 +105,7 @@ class Request:
         return values[0].decode("latin-1").strip(" \t")
 
     def accepts(self, *media_types: str) -> bool:
-        """Whether the client takes answers of all these types; one that says nothing takes any."""
+        """Whether the client accepts all these types; without an Accept header it accepts any."""
         values = self.headers.get(b"accept")
         if not values:
             return True
@@ -119,7 +119,7 @@ class Request:
         )
 
     def check_form(self) -> None:
-        """Raise Refused (415) unless the body is said to be plain JSON."""
+        """Raise Refused (415) unless the headers declare an unencoded JSON body."""
         media_type = (self.header(b"content-type") or "").partition(";")[0].strip().lower()
         if media_type != "application/json":
             raise Refused(415, "Content-Type: expected application/json")
@@ -128,7 +128,7 @@ class Request:
             raise Refused(415, f"Content-Encoding: {coding:.40} is not served")
 
     async def body(self, limit: int) -> bytes:
-        """Return the body. Raises Refused: 413 for one over the limit, 400 for one that was cut short."""
+        """Return the body. Raises Refused: 413 for one over the limit, 400 for an incomplete one."""
         length = self.header(b"content-length")
         if length is not None and length.isdecimal() and int(length[:20]) > limit:
             raise _too_long(limit)
@@ -149,14 +149,14 @@ class Request:
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def note_message(self, message: Message, body: bytes) -> None:
-        """The body has been read as a message."""
+        """Called with the parsed body; the access log overrides it."""
 
     def body_is_read(self) -> None:
-        """Note that somebody else has read the body."""
+        """Note that the body has been read outside of this object."""
         self._unread = False
 
     def watch(self, on_gone: Callable[[], object]) -> None:
-        """Have `on_gone` called when the client goes away; it may be set anew. To be called once, behind
+        """Call `on_gone`, which may be replaced, when the client disconnects. To be called once, after
         `body`.
         """
         self.on_gone = on_gone
@@ -168,10 +168,10 @@ class Request:
         self.gone = True
         self.on_gone()
 
-    # --- what it is told ----------------------------------------------------------------------------------
+    # --- the response -------------------------------------------------------------------------------------
 
     async def answer(self, status: int, body: bytes = b"", headers: Headers | None = None) -> None:
-        """Send a whole answer; a body is JSON."""
+        """Send a complete response; a body is JSON."""
         self.begun = True
         body = body.rstrip(b"\n")
         if status >= 400:
@@ -181,7 +181,7 @@ class Request:
             head.append((b"content-length", b"%d" % len(body)))
         if body:
             head.append(JSON)
-        if self._unread:  # what is still to come of the body is not waited for
+        if self._unread:  # do not wait for the rest of the body
             head.append(CLOSE)
         await self._send({"type": "http.response.start", "status": status, "headers": head})
         await self._send({"type": "http.response.body", "body": body})
@@ -192,13 +192,13 @@ class Request:
         await self.answer(status, error_line(error, id), headers)
 
     async def begin(self, headers: Headers | None = None) -> None:
-        """Begin a stream of events."""
+        """Begin an event stream."""
         self.begun = True
         head = [*EVENTS, *(headers or []), *cors_headers(self.origin)]
         await self._send({"type": "http.response.start", "status": 200, "headers": head})
 
     async def more(self, data: bytes, *, last: bool = False) -> None:
-        """Send a part of a stream. Raises Stalled if the client does not take it."""
+        """Send a part of a stream. Raises Stalled if the client does not read it."""
         task = asyncio.current_task()
         stalled = []
 
@@ -221,23 +221,23 @@ class Request:
 
 
 def error_line(error: ProtocolError, id: bytes = b"null") -> bytes:
-    """Return an error as a JSON-RPC answer."""
+    """Return an error as a JSON-RPC response."""
     body: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.data is not None:
         body["data"] = error.data
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, dumps(body))
 
 
-def modern_status(answer: bytes, id: bytes) -> int:
-    """Return the status of an answer of 2026-07-28: an error's, where HTTP has one for it."""
+def stateless_status(answer: bytes, id: bytes) -> int:
+    """Return the HTTP status of a response of 2026-07-28."""
     prefix = b'{"jsonrpc":"2.0","id":%b,"error":{"code":' % id
     if not answer.startswith(prefix):
         return 200
-    return MODERN_STATUS.get(int(answer[len(prefix) : len(prefix) + 12].partition(b",")[0]), 200)
+    return STATELESS_STATUS.get(int(answer[len(prefix) : len(prefix) + 12].partition(b",")[0]), 200)
 
 
 def _nothing() -> None:
-    """What is done when a client goes for whom nothing is done."""
+    """The default for `on_gone`."""
 
 
 def _too_long(limit: int) -> Refused:

@@ -1,7 +1,7 @@
-"""``fastrpc serve --http`` and ``app.run(http=…)``: from settings to a server, until a signal comes.
+"""``fastrpc serve --http`` and ``app.run(http=…)``: serves with given settings until a signal ends it.
 
-This one listens, and says where. One process serves by itself (`process`); several are begun and looked after
-by `workers`, imported only then.
+This module listens, and announces the address. One process serves by itself (`process`); several are started
+and managed by `workers`, imported only then.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def run(make: Callable[[], HttpServable], settings: Settings) -> None:
-    """Serve the server that `make` returns until a signal comes.
+    """Serve the server that `make` returns until a signal ends it.
 
     Raises UsageError; SystemExit, if workers fail.
     """
@@ -45,7 +45,7 @@ def run(make: Callable[[], HttpServable], settings: Settings) -> None:
     finally:
         for found in {found for each in sockets for found in each}:
             found.close()
-        if path is not None and place_of(path) == place:  # not the next server's, which has begun meanwhile
+        if path is not None and place_of(path) == place:  # not the socket of the next server
             os.unlink(path)
     if runtime is not None:
         runtime.leave_threads_behind()
@@ -57,5 +57,5 @@ def _url(settings: Settings, sockets: list[socket.socket]) -> str:
 
 
 def announce(url: str) -> None:
-    """Say on stderr, which a person or a program may be reading, that the server is there."""
+    """Announce on stderr, for a person or a program, that the server listens."""
     write_line(f"fastrpc: serving at {url}")

@@ -1,10 +1,10 @@
 """Serves an `HttpApp` on sockets of this process: uvicorn with httptools, our connection class in front.
 
 A transport (`fastrpc.transports.base`) whose connections the application opens by itself: a session has one
-for each POST. Several processes may serve the same sockets. Command line, workers and certificates are left
-to others, who hand over sockets, a TLS context and uvicorn's options; signals and the order of the end, to
-`fastrpc.transports.shutdown`. uvicorn's own end is not used: it would wait for streams that never end, hand
-the signal on in the end (the exit code would not be 0), and let a TLS handshake take a minute.
+for each POST. Several processes may serve the same sockets. The caller provides sockets, a TLS context and
+uvicorn's options; signals and the order of the shutdown are left to `fastrpc.transports.shutdown`. uvicorn's
+own shutdown is not used: it would wait for streams that never end, raise the signal again (the exit code
+would not be 0), and let a TLS handshake take a minute.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.handshakes import TlsListener
     from fastrpc.transports.http.interfaces import Front
-    from fastrpc.transports.http.relay import Relay
+    from fastrpc.transports.http.session_router import SessionRouter
 
 SPARE_DESCRIPTORS = 64
-"""Of those that the system lets us open: for files, pipes and the loop itself."""
+"""Descriptors that are reserved for files, pipes and the loop itself."""
 LAST_SECONDS = 1.0
-"""How long what is said last may take to go out."""
+"""Seconds to send the last responses."""
 TICK_SECONDS = 1.0
 
 
@@ -46,9 +46,9 @@ class HttpServer(Transport):
     """One process's server.
 
     `options` are uvicorn's. With `hot` false every request goes through the application. `front` is an
-    application that stands in front of it, and is stopped in its place; a `relay` among them takes what comes
-    by other workers from begin to end. `on_ready` is called when connections are taken. What is answered is
-    noted in `access`, if there is one.
+    application in front of `app`, and is stopped in its place; a `router` also receives requests from other
+    workers. `on_ready` is called when connections are accepted. Requests are recorded in `access`, if there
+    is one.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class HttpServer(Transport):
         limits: Limits | None = None,
         hot: bool = True,
         front: Front | None = None,
-        relay: Relay | None = None,
+        router: SessionRouter | None = None,
         tls: ssl.SSLContext | None = None,
         on_ready: Callable[[], object] | None = None,
         access: AccessBuffer | None = None,
@@ -71,7 +71,7 @@ class HttpServer(Transport):
         _fit(self.limits)
         self._hot = hot
         self._front = front or app
-        self._relay = relay
+        self._router = router
         self._tls = tls
         self._on_ready = on_ready
         self._access = access
@@ -102,21 +102,21 @@ class HttpServer(Transport):
         for each in self.sockets:
             if each.family != socket.AF_UNIX:  # for those that it accepts: a client may just vanish
                 each.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if self._relay is not None:
-            await self._relay.begin()
+        if self._router is not None:
+            await self._router.begin()
         self._server = Acceptor(config, self._tls, self.limits.handshakes)
         await self._server.startup(self.sockets)
         if self._on_ready is not None:
             self._on_ready()
 
     async def wait_closed(self) -> None:
-        """Never returns; meanwhile uvicorn keeps the date of its answers."""
+        """Never returns; runs uvicorn's timer, which updates the Date header."""
         while self._server is not None:
             await asyncio.sleep(TICK_SECONDS)
             await self._server.on_tick(0)
 
     async def stop_accepting(self) -> None:
-        """Take no new connections, and no new requests on those that there are."""
+        """Accept no new connections, and no new requests on the open ones."""
         if self._server is not None:
             self._server.stop_accepting()
         for listener in self.sockets:
@@ -126,12 +126,12 @@ class HttpServer(Transport):
         await self._front.stop(None)
 
     async def close(self) -> None:
-        """Answer what is still in flight with an error, and close the connections behind their answers."""
+        """Answer requests in flight with an error, and close the connections after their responses."""
         await self._front.stop(0.0)
         if self._server is not None:
             await self._server.close()
-        if self._relay is not None:
-            await self._relay.close()
+        if self._router is not None:
+            await self._router.close()
         if self._monitor is not None:
             self._monitor.close()
         refusals.flush()
@@ -149,7 +149,7 @@ class HttpServer(Transport):
         return type("Protocol", (NotedProtocol,), {"monitor": monitor, "hot": hot, "access": access})
 
     def let_go(self) -> None:
-        """Keep nothing of this server, in a child process: the port and the connections are the parent's."""
+        """Close all sockets of this server, in a child process: they are the parent's."""
         sockets = [each.fileno() for each in self.sockets]
         if self._server is not None:
             for connection in self._server.server_state.connections:
@@ -162,8 +162,8 @@ class HttpServer(Transport):
 
 
 class Acceptor(uvicorn.Server):
-    """Accepts connections for uvicorn's classes, with `tls` at most so many `handshakes` at once; closes
-    them. Of uvicorn's own server it is the state and the date."""
+    """Accepts connections for uvicorn's classes, with `tls` at most `handshakes` under way; closes them. Of
+    uvicorn's server only the state and the Date header are used."""
 
     def __init__(self, config: uvicorn.Config, tls: ssl.SSLContext | None, handshakes: int) -> None:
         super().__init__(config)
@@ -182,7 +182,7 @@ class Acceptor(uvicorn.Server):
         self.started = True
 
     async def _listener_of(self, listener: socket.socket) -> asyncio.Server | TlsListener:
-        """Accept connections from a socket; what is returned has a ``close()``."""
+        """Accept connections from a socket; return an object with ``close()``."""
         if self._tls is not None:
             from fastrpc.transports.http.handshakes import TlsListener
 
@@ -208,14 +208,14 @@ class Acceptor(uvicorn.Server):
         return connection
 
     def stop_accepting(self) -> None:
-        """Close the listeners, and each connection: now if it is idle, else behind its answer."""
+        """Close the listeners, and each connection: now if it is idle, else after its response."""
         for server in self.servers:
             server.close()
         for connection in list(self.server_state.connections):
             connection.shutdown()
 
     async def close(self) -> None:
-        """Close the connections when what was said has gone out, bounded in time, and the application."""
+        """Close the connections after their responses are sent, bounded in time, and the application."""
         state = self.server_state
         deadline = self._loop.time() + LAST_SECONDS
         while (state.connections or state.tasks) and self._loop.time() < deadline:
@@ -231,10 +231,10 @@ class Acceptor(uvicorn.Server):
 
 
 def _fit(limits: Limits) -> None:
-    """Fit limits to the files that this process may open, after raising its own limit as far as they need.
+    """Fit the limits to the process's limit of descriptors, after raising that as far as needed and allowed.
 
-    An eighth is left for connections that are accepted before others are closed for them: a system that has
-    no descriptor left would not even accept the connection that is to be refused.
+    An eighth is reserved for connections that are accepted before others are evicted: without a descriptor
+    the system could not even accept a connection in order to refuse it.
     """
     import resource
 

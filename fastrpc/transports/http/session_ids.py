@@ -1,7 +1,7 @@
-"""Ids of sessions over HTTP: 256 random bits, behind the number of the worker that keeps the session.
+"""Ids of sessions over HTTP: 256 random bits, after the number of the worker that has the session.
 
-A process that serves alone has no number. The number is no secret; whoever changes it asks a worker that
-knows no such session.
+A process that serves alone has no number. The number is not secret: with another one, a request goes to a
+worker without that session.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NUMBERED = re.compile(rb"([0-9]{1,3})\.")
 
 
 def be_worker(number: int) -> None:
-    """Put this worker's number in front of all ids that are made in this process from now on."""
+    """Prefix all ids of this process with this worker's number from now on."""
     global _prefix
     _prefix = f"{number}."
 
@@ -24,6 +24,6 @@ def new_id() -> str:
 
 
 def worker_of(id: bytes) -> int | None:
-    """Return the number of the worker that has made an id; None if it names none."""
+    """Return the number of the worker that has made an id; None if it has no number."""
     match = NUMBERED.match(id)
     return None if match is None else int(match[1])

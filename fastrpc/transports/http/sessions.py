@@ -1,8 +1,8 @@
-"""Sessions of the versions up to 2025-11-25 over HTTP: ids, who may use them, streams, and their end.
+"""Sessions of the versions up to 2025-11-25 over HTTP: ids, principals, streams, and expiry.
 
-An id is 256 random bits. A session belongs to the principal that opened it; for every other it does not
-exist. One that is not used for a while ends, and so does, of a principal with too many or with too much in
-them, the one that was idle the longest. All that a session keeps is bounded, by number and in bytes
+An id is 256 random bits. A session belongs to the principal that opened it; for any other it does not exist.
+A session ends when it has been idle for too long; if a principal has too many, or too much stored in them,
+the one that was idle the longest ends. Everything that a session stores is bounded, in number and in bytes
 (`fastrpc.quotas`).
 """
 
@@ -30,20 +30,21 @@ if TYPE_CHECKING:
 STREAMS_KEPT = 64
 EXCHANGES_KEPT = 16
 ALL_EXCHANGES_KEPT = 1024
-UNASKED_EVENTS = 1000
-UNASKED_BYTES = 1024 * 1024
+STANDALONE_EVENTS = 1000
+STANDALONE_BYTES = 1024 * 1024
 RETRY_MS = 1000
 LATER_MS = 5000
 SWEEP_SECONDS = 30.0
 
 PRIMED = (LATEST_LEGACY,)
-"""Versions whose clients take an event without data, which gives them an id to resume from."""
+"""Versions whose clients accept an event without data, with an id to resume from."""
 
 
 class Session:
     """One session: its main dispatcher, the exchanges of its requests, and its streams.
 
-    Stream 0 has what belongs to no request; each request whose answer is streamed has one of its own.
+    Stream 0 is the standalone one, for messages that belong to no request (MCP: listening for messages by
+    GET); each request whose response is streamed has one of its own.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Session:
         self.used = monotonic()
         self.closed = False
         self.alone = 0
-        """How many of its next requests get connections of their own: see `hot_path`."""
+        """The number of next requests that do not use the shared connection: see `hot_path`."""
         self.running: set[Exchange] = set()
         self._connect = connect
         self._loop = loop
@@ -68,10 +69,10 @@ class Session:
         self._main = make_exchange(connect(), loop)
         self.dispatcher = self._main.dispatcher
         self.dispatcher.principal = principal
-        self.unasked = Stream(0, loop, Store(UNASKED_EVENTS, UNASKED_BYTES, outer))
+        self.standalone = Stream(0, loop, Store(STANDALONE_EVENTS, STANDALONE_BYTES, outer))
         self._store = Store(streams.SESSION_EVENTS, streams.SESSION_BYTES, outer)
-        self._streams: dict[int, Stream] = {0: self.unasked}
-        self._main.hand_over(self._take_unasked)
+        self._streams: dict[int, Stream] = {0: self.standalone}
+        self._main.hand_over(self._take_standalone)
         self._idle: list[Exchange] = []
         self._all_idle = all_idle
         self._last_stream = 0
@@ -86,13 +87,13 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """Whether a request is being worked on, or somebody listens."""
-        return bool(self.running) or self.unasked.reader is not None
+        """Whether a request is in flight, or a client reads the standalone stream."""
+        return bool(self.running) or self.standalone.reader is not None
 
     # --- requests ---------------------------------------------------------------------------------------
 
     def exchange(self) -> Exchange:
-        """Return a connection for one request. `begin` it, or `put_back` it."""
+        """Return an exchange for one request, to be passed to `begin` or `put_back`."""
         if self._idle:
             exchange = self._idle.pop()
             self._all_idle.release(1)
@@ -103,36 +104,36 @@ class Session:
         return exchange
 
     def begin(self, exchange: Exchange) -> None:
-        """A request is in flight: the session is in use until it has ended."""
+        """Note that a request is in flight: the session is busy until `put_back`."""
         self.running.add(exchange)
 
     def put_back(self, exchange: Exchange) -> None:
-        """An exchange is over and may serve another request. What it still says belongs to none."""
+        """Reuse an exchange whose request is over; its later messages go to the standalone stream."""
         self.running.discard(exchange)
         self.used = monotonic()
         has_room = not self.closed and len(self._idle) < EXCHANGES_KEPT
         if exchange.reusable and has_room and self._all_idle.take(1):
-            exchange.hand_over(self._take_unasked)
+            exchange.hand_over(self._take_standalone)
             self._idle.append(exchange)
         else:
             exchange.close()
 
     def rest(self) -> None:
-        """Give up what only speed needs, until the session is used again."""
+        """Close the idle exchanges, which only save time, until the session is used again."""
         while self._idle:
             self._idle.pop().close()
             self._all_idle.release(1)
 
-    def _take_unasked(self, kind: str, line: bytes) -> None:
+    def _take_standalone(self, kind: str, line: bytes) -> None:
         if kind == MESSAGE:
-            self.unasked.put(line)
+            self.standalone.put(line)
 
     # --- streams ----------------------------------------------------------------------------------------
 
     def stream_of(self, exchange: Exchange) -> Reader:
-        """Make a stream of what an exchange has said and will say, and return its first reader.
+        """Make a stream of all items of an exchange, queued and later ones, and return its first reader.
 
-        The stream goes on though nobody reads it: a client that goes away has not cancelled.
+        The stream continues without a reader: a client that disconnects has not cancelled.
         """
         self._last_stream += 1
         stream = self._streams[self._last_stream] = Stream(self._last_stream, self._loop, self._store)
@@ -158,9 +159,9 @@ class Session:
             stream.forget()
 
     def listen(self, last_event_id: str | None) -> Reader | None:
-        """Return a reader of what belongs to no request, or is behind an event; None for a strange id."""
+        """Return a reader of the standalone stream, or of the events after an id; None for an unknown id."""
         if last_event_id is None:
-            return self.unasked.read_behind(self.unasked.sent)
+            return self.standalone.read_behind(self.standalone.sent)
         number, _, seen = last_event_id.partition("-")
         if not (number.isdecimal() and seen.isdecimal() and last_event_id.isascii() and len(seen) < 20):
             return None
@@ -170,23 +171,23 @@ class Session:
         return stream.read_behind(int(seen))
 
     def priming(self, reader: Reader, seen: int) -> bytes:
-        """Return what a reader is sent first."""
+        """Return the first bytes for a reader."""
         return priming(f"{reader.stream.number}-{seen}", RETRY_MS) if self.primed else b""
 
     # --- the end ----------------------------------------------------------------------------------------
 
     def interrupt(self, reason: str) -> None:
-        """Stop the calls in flight; each is answered with an error."""
+        """Cancel the calls in flight, and answer each with an error."""
         for exchange in list(self.running):
             exchange.interrupt(InternalError(reason))
 
     def stop_listening(self) -> None:
-        """The server ends: who listens is sent away with an event, to come again later."""
-        last = f"0-{self.unasked.last}"
-        self.unasked.end(priming(last, LATER_MS) if self.primed else b": the server ends\n\n")
+        """The server shuts down: end the standalone stream with an event that asks to reconnect later."""
+        last = f"0-{self.standalone.last}"
+        self.standalone.end(priming(last, LATER_MS) if self.primed else b": the server ends\n\n")
 
     def close(self, reason: str = "The session has ended") -> None:
-        """End the session: calls in flight are stopped, streams end."""
+        """End the session: cancel the calls in flight, and end the streams."""
         self.closed = True
         self.interrupt(reason)
         self._main.close()
@@ -196,7 +197,7 @@ class Session:
 
 
 class Sessions:
-    """The sessions of one server: all of them, and those of each caller, in the order of their last use."""
+    """The sessions of one server, and those of each principal, ordered by their last use."""
 
     def __init__(
         self,
@@ -221,7 +222,7 @@ class Sessions:
         return len(self._sessions)
 
     def open(self, principal: str, loop: AbstractEventLoop) -> Session | None:
-        """Return a new session; None when there is no room, not even by ending an idle one of this caller."""
+        """Return a new session; None if there are too many, and the principal has no idle one to end."""
         if self._is_full(principal):
             self.end_idle()
         if self._is_full(principal) and not self._end_idle_one(principal):
@@ -240,9 +241,9 @@ class Sessions:
         return session
 
     def _end_idle_one(self, principal: str, *, but_last: bool = False) -> bool:
-        """End the session of a caller that was idle the longest; False if there is none.
+        """End the session of a principal that was idle the longest; False if there is none.
 
-        `but_last` spares the one that was used last: its request asks for the room.
+        `but_last` excludes the one that was used last: its request is the one that needs the memory.
         """
         own = list(self._of_caller.get(principal, {}).values())
         idle = next((session for session in own if not session.busy), None)
@@ -256,7 +257,7 @@ class Sessions:
         return len(own) >= self._per_caller or len(self._sessions) >= self._in_all
 
     def find(self, id: str, principal: str) -> Session | None:
-        """Return a session of this caller; another's is unknown to them."""
+        """Return a session of this principal; None for any other id, those of other principals included."""
         session = self._sessions.get(id)
         if session is None or session.principal != principal:
             return None
@@ -274,7 +275,7 @@ class Sessions:
             session.close(reason)
 
     def remove(self, session: Session) -> bool:
-        """Have no request find a session any more; the caller closes it. False if none would."""
+        """Remove a session, which the caller then closes. False if it has been removed before."""
         if self._sessions.pop(session.id, None) is None:
             return False
         own = self._of_caller[session.principal]
@@ -284,7 +285,7 @@ class Sessions:
         return True
 
     def end_idle(self) -> None:
-        """End the sessions that have not been used for too long; busy ones among them count as used now."""
+        """End the sessions that have been idle for too long; busy ones are marked as used now."""
         for session in list(self._sessions.values()):
             if session.busy:
                 session.used = monotonic()

@@ -1,7 +1,7 @@
-"""What a server over HTTP is told before it begins: where, for whom, with how many workers, until when.
+"""The settings of a server over HTTP: address, authentication, workers, shutdown.
 
-Everything that can be wrong is found here, before a socket is opened or a tool is imported: each `UsageError`
-says what to do. Options that are the application's (`fastrpc.transports.http.app`) are passed on.
+All errors are found here, before a socket is opened or a tool is imported: each `UsageError` says what to do.
+Options of the application (`fastrpc.transports.http.app`) are passed on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 DRAIN_SECONDS = 5.0
-"""How long calls may still take after the signal; container systems kill ten seconds after it."""
+"""Seconds that calls may take after the signal; container systems send SIGKILL after ten."""
 
 MOST_WORKERS = 256
 SHORTEST_SECRET = 32
@@ -26,7 +26,7 @@ SHORTEST_SECRET = 32
 ACCESS_LOG_FORMATS = ("text", "json")
 
 SECRETS = ("FASTRPC_TOKEN", "FASTRPC_SECRET")
-"""Variables that no program below this one is to inherit."""
+"""Variables that no child process inherits."""
 
 WITHOUT_TOKEN = (
     "http: nobody may use a server without a token. Make one: (umask 077; python3 -c "
@@ -39,10 +39,10 @@ MISSING = 'http: {} is not installed; pip install "fastrpc-mcp[http]"'
 class Settings:
     """How to serve over HTTP. `application` are the options of `Server.asgi`. Raises UsageError.
 
-    `secret` signs what clients carry for us (MCP 2026-07-28: requestState); without one, a new one is made.
-    `trace` names a file that both directions of the wire are written to. With `stats` each process that
-    serves prints what `Server.print_statistics` does. `access_log` names a file that a line for each request
-    is appended to, ``-`` for standard error; `access_log_format` is ``text`` or ``json``.
+    `secret` signs request states (MCP 2026-07-28: requestState); by default a new one is made. `trace` is a
+    file to which all messages are written. With `stats` each process prints its statistics
+    (`Server.print_statistics`). `access_log` is a file to which a line for each request is appended, ``-``
+    for standard error; `access_log_format` is ``text`` or ``json``.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, address: str, **options: Any) -> Settings:
-        """Take the token and the key that signs out of the environment, for what no option says.
+        """Take the token and the signing key from the environment, unless they are given as options.
 
         Raises UsageError.
         """
@@ -104,7 +104,7 @@ class Settings:
         return cls(address, **options)
 
     def context(self) -> ssl.SSLContext | None:
-        """Return what TLS needs, None without it.
+        """Return the TLS context, None without TLS.
 
         Raises UsageError for files that cannot be read or do not fit.
         """
@@ -116,7 +116,7 @@ class Settings:
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.options |= ssl.OP_NO_RENEGOTIATION  # OpenSSL before 3.0 lets clients ask for it, at our cost
+        context.options |= ssl.OP_NO_RENEGOTIATION  # OpenSSL before 3.0 lets clients cause that load
         context.set_alpn_protocols(["http/1.1"])
         certificate, key = self.tls
         for option, path in (("tls_cert", certificate), ("tls_key", key)):
@@ -125,14 +125,14 @@ class Settings:
             except OSError as error:
                 raise UsageError(f"http: {option}: {path}: {error.strerror}") from None
         try:
-            # A key with a password would ask for it at the terminal, if there is one.
+            # For a key with a password OpenSSL would prompt at the terminal, if there is one.
             context.load_cert_chain(certificate, key, password=_no_password)
         except (ssl.SSLError, OSError, ValueError) as error:
             raise UsageError(f"http: tls_cert and tls_key: {_reason(error)}") from None
         return context
 
     def _check_who(self) -> None:
-        """Find out whether it is settled who may use the server."""
+        """Check the authentication options. Raises UsageError."""
         given = self.application
         is_open = "auth" in given and given["auth"] is None
         named = [name for name in ("token", "token_file", "auth_servers") if name in given]
@@ -149,7 +149,8 @@ class Settings:
             raise UsageError(WITHOUT_TOKEN)
 
     def _check_access_log(self) -> None:
-        """Find out whether the access log can be appended to. A new file is readable by its owner only."""
+        """Check that the access log can be opened; a new file is readable only by its owner. Raises
+        UsageError."""
         if self.access_log_format not in ACCESS_LOG_FORMATS:
             raise UsageError(
                 f"http: access_log_format: expected {' or '.join(ACCESS_LOG_FORMATS)}, "
@@ -174,7 +175,7 @@ class Settings:
 
 
 def _secret(text: str | None) -> bytes:
-    """Return the key that signs. Raises UsageError for one that could be guessed."""
+    """Return the signing key. Raises UsageError for one that is too short."""
     text = (text or "").strip()
     if not text:
         return os.urandom(SHORTEST_SECRET)
@@ -192,6 +193,6 @@ def _no_password() -> bytes:
 
 
 def _reason(error: Exception) -> str:
-    """Return what OpenSSL found, in its own short words."""
+    """Return OpenSSL's short reason."""
     reason = getattr(error, "reason", None) or str(error) or "cannot be used"
     return str(reason).replace("_", " ").lower()

@@ -1,7 +1,7 @@
-"""A connection that plain calls of all callers share: of tools that run inline and take no Context.
+"""A connection shared by the plain calls of all callers: those of tools that run inline and take no Context.
 
-It answers at once or not at all. It takes the dispatcher's place behind its connection, so that it hears of
-every message that the connection does not answer by itself; nothing has happened to those.
+It answers at once or not at all. It replaces the dispatcher of its connection, and so receives every message
+that the connection does not answer by itself, before that has had any effect.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class SharedConnection:
     """One for the requests of 2026-07-28, or for those in sessions of another `version`.
 
-    Before each call `busy` is set and `missed` cleared, behind it `busy` is cleared; see `HotPath`.
+    Before each call `busy` is set and `missed` cleared, after it `busy` is cleared; see `HotPath`.
     """
 
     __slots__ = ("busy", "connection", "dispatcher", "id", "left", "missed")
@@ -35,28 +35,28 @@ class SharedConnection:
         self.connection = self.dispatcher.connection
         self.connection.dispatcher = self
         self.connection.call_in_loop = lambda function: function()
-        self.connection.tell = _ignore  # no client hears of changes here
+        self.connection.tell = _ignore  # no client receives notifications here
         self.dispatcher.loop_runs(loop)
         self.connection.shared = True
         self.connection.generation = forks.generation
         self.busy = False
         """Whether a tool is being called: it may run the loop."""
         self.missed = False
-        """Whether the message was not for this connection."""
+        """Whether the message was not answered here."""
         self.left = False
         """Whether this is a child process, which answers nothing."""
         self.id: bytes | None = None
-        """Of a request that Python has answered: that may be an error."""
+        """The id of a request that Python code has answered, perhaps with an error."""
         app.at_end.append(self.dispatcher.close)  # the server waits for its last connection to end
 
     def let_go(self) -> None:
-        """Answer nothing any more, in a child process that the tool may have forked which is being called."""
+        """Stop answering, in a child process that the running tool may have forked."""
         self.left = self.missed = True
 
-    # --- what the connection calls, in a dispatcher's place -----------------------------------------------
+    # --- called by the connection, as methods of a dispatcher ---------------------------------------------
 
     def dispatch(self, message: Message) -> None:
-        """The connection did not answer by itself: a list that is not ready, or a call that is not likely."""
+        """Handle a message that the connection did not answer: a list that is not ready, or another call."""
         dispatcher = self.dispatcher
         if (
             message.method == "tools/list"
@@ -79,7 +79,7 @@ class SharedConnection:
         return self.dispatcher.call_failed(id, plan, error, modern)
 
     def binding_failed(self, error: BaseException) -> ProtocolError:
-        """A type's own reading of an argument has failed; return what the client is told."""
+        """A type's own conversion of an argument has failed; return the error for the client."""
         return self.dispatcher.binding_failed(error)
 
 

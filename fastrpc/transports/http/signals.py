@@ -1,6 +1,6 @@
-"""How a process without an event loop waits for signals: the one that looks after workers.
+"""Signals for a process without an event loop: the parent of the workers.
 
-Which signals mean the end, and what they do in an event loop, is in `fastrpc.transports.shutdown`.
+Which signals end a server, and what they do in an event loop, is in `fastrpc.transports.shutdown`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 
-from fastrpc.transports.shutdown import heeded
+from fastrpc.transports.shutdown import ending_signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Signals:
-    """The signals that come, and the deaths of children, as bytes in a pipe, within `with`.
+    """Writes signals, SIGCHLD included, as bytes to a pipe, within `with`.
 
-    `others` are taken too, besides those that mean the end.
+    `others` are handled too, besides those that end the server.
     """
 
     def __init__(self, *others: int) -> None:
@@ -30,7 +30,8 @@ class Signals:
             os.set_blocking(end, False)
         self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         self._before = {
-            number: signal.signal(number, _note) for number in (*heeded(), signal.SIGCHLD, *self._others)
+            number: signal.signal(number, _note)
+            for number in (*ending_signals(), signal.SIGCHLD, *self._others)
         }
         return self
 
@@ -42,17 +43,17 @@ class Signals:
         os.close(self._write)
 
     def take(self) -> bytes:
-        """Return the numbers of the signals that have come."""
+        """Return the numbers of the signals received since the last call."""
         try:
             return os.read(self.pipe, 1024)
         except BlockingIOError:
             return b""
 
     def leave_to_parent(self) -> None:
-        """Take signals no longer, in a child that has just been forked.
+        """Stop handling signals, in a child that has just been forked.
 
-        That of a terminal (SIGINT) and the `others` are the parent's to pass on, until the child takes them
-        itself.
+        SIGINT, which a terminal sends to all processes, and the `others` are ignored until the child handles
+        them: the parent forwards them.
         """
         self.__exit__()
         for number in (signal.SIGINT, *self._others):
@@ -60,4 +61,4 @@ class Signals:
 
 
 def _note(number: int, frame: FrameType | None) -> None:
-    """The reader of the pipe acts on the signal."""
+    """Do nothing: the reader of the pipe handles the signal."""

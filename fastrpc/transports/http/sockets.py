@@ -3,7 +3,7 @@
 A name may stand for several addresses (``localhost`` is 127.0.0.1 and ::1): all get the same port. Port 0
 lets the system choose. Several workers get sockets of their own, among which Linux spreads the connections
 evenly (measured: one shared socket gave one worker of four between 1 and 62 of 64 connections, sockets of
-their own between 11 and 25). A Unix socket is its owner's alone. What goes through is others' business.
+their own between 11 and 25). Only its owner can connect to a Unix socket. Accepting is left to `server`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TRIES = 10  # a port that the system chose for one address may be taken on the n
 
 
 class Address:
-    """Where to serve. `path` is set for a Unix socket, `host` and `port` for all others."""
+    """An address to listen on. `path` is set for a Unix socket, `host` and `port` otherwise."""
 
     def __init__(self, host: str = "", port: int = 0, path: str | None = None) -> None:
         self.host = host
@@ -35,7 +35,7 @@ class Address:
 
     @classmethod
     def read(cls, text: str) -> Address:
-        """Return the address that a text names. Raises UsageError."""
+        """Parse an address. Raises UsageError."""
         if text.startswith("unix:"):
             path = text[5:]
             if not path or "\0" in path or len(os.fsencode(path)) > 100:
@@ -66,7 +66,7 @@ class Address:
 
     @property
     def is_any(self) -> bool:
-        """Whether it stands for all addresses of this machine, and so is none that a client could use."""
+        """Whether it means all addresses of this machine, and so cannot be the address of a URL."""
         return self.path is not None or self.host in ("0.0.0.0", "::")
 
     def url(self, port: int, *, tls: bool = False, path: str = "/mcp") -> str:
@@ -104,7 +104,7 @@ def _listen_at_all(places: list[Place], workers: int) -> list[list[socket.socket
     """Listen at each place that the system has, on one port, for each worker. Raises OSError."""
     sockets = _bound(places)
     if workers > 1 and sys.platform == "linux":
-        # Only a socket that does not share its port tells that another program has it.
+        # Only a socket without SO_REUSEPORT detects that another program has the port.
         own = [(found.family, found.getsockname()) for found in sockets]
         _close(sockets)
         sets = [_bound(own, shared=True) for _ in range(workers)]
@@ -135,7 +135,7 @@ def _bound(places: list[Place], *, shared: bool = False) -> list[socket.socket]:
             if found is not None:
                 found.close()
             if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
-                missing = error  # a machine without IPv6 still has a localhost
+                missing = error  # localhost without IPv6
                 continue
             _close(sockets)
             raise
@@ -152,7 +152,7 @@ def _close(sockets: list[socket.socket]) -> None:
 
 
 def _listen_at_path(path: str) -> socket.socket:
-    """Listen at a path that its owner alone may use; a socket that nobody listens at any more is replaced."""
+    """Listen at a path, with access for the owner only; a stale socket is replaced. Raises UsageError."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
@@ -170,7 +170,7 @@ def _listen_at_path(path: str) -> socket.socket:
 
 
 def place_of(path: str) -> tuple[int, int, int] | None:
-    """Return what tells the socket at a path from a later one, None if there is nothing."""
+    """Return a value that distinguishes the socket at a path from a later one, None if there is none."""
     try:
         status = os.lstat(path)
     except OSError:

@@ -1,7 +1,7 @@
-"""HTTP+SSE, the transport of 2024-11-05: a GET opens a stream, messages are posted to an address of its own.
+"""HTTP+SSE, the transport of 2024-11-05: a GET opens a stream, messages are posted to a URL of its own.
 
-The first event names that address, which holds an unguessable session id. All answers go out on the stream,
-and the session ends with it. A client that does not read is given up once too much waits for it.
+The first event has that URL, which contains a random session id. All responses are sent on the stream, and
+the session ends with it. A client that does not read is disconnected when too many bytes wait for it.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class SseSession:
         self.ended = False
 
     def end(self) -> None:
-        """What is said already still goes out; then the stream ends."""
+        """End the stream after the queued messages are sent."""
         self.exchange.interrupt(InternalError("The server has ended"))
         self.ended = True
-        self.exchange.bell.ring()
+        self.exchange.waiter.wake()
 
 
 class SseEndpoint:
@@ -79,7 +79,7 @@ class SseEndpoint:
         dispatcher = session.exchange.dispatcher
         dispatcher.principal = request.principal
         dispatcher.session.quota.outer = dispatcher.runtime.quotas.of(request.principal)
-        request.watch(session.exchange.bell.ring)
+        request.watch(session.exchange.waiter.wake)
         try:
             await request.begin()
             place = f"{request.root}{address}?session_id={session.id}"
@@ -92,7 +92,7 @@ class SseEndpoint:
     async def _send(self, request: Request, session: SseSession) -> None:
         exchange = session.exchange
         while not request.gone:
-            if exchange.overflown:
+            if exchange.overflowed:
                 raise Stalled
             item = exchange.next()
             if item is not None:
@@ -101,18 +101,18 @@ class SseEndpoint:
             elif session.ended:
                 await request.more(b"", last=True)
                 return
-            elif not await exchange.bell.wait(self._app.keep_alive_seconds):
+            elif not await exchange.waiter.wait(self._app.keep_alive_seconds):
                 await request.more(KEEP_ALIVE)
 
     def _session_of(self, request: Request, id: str) -> SseSession:
-        """Return a session of this caller. Raises Refused; another's is unknown to them."""
+        """Return a session of this principal. Raises Refused for any other id."""
         session = self._sessions.get(id)
-        if session is None or session.principal != request.principal or session.exchange.overflown:
+        if session is None or session.principal != request.principal or session.exchange.overflowed:
             raise Refused(404, "session_id: there is no such session", code=-32001)
         return session
 
     async def post(self, request: Request) -> None:
-        """Take a message; its answer goes out on the session's stream."""
+        """Handle a message; its response is sent on the session's stream."""
         from urllib.parse import parse_qs
 
         if request.method != "POST":

@@ -1,15 +1,15 @@
 """Streams of events that outlive the connection that reads them (server-sent events; MCP: resumability).
 
-A `Stream` keeps what was said on it and hands it to one reader at a time, from the event behind the one that
-the reader has seen. What is kept is bounded twice: by a `Store` of the session, and by one that all
-sessions share; the oldest has to go. A reader that comes takes the place of the one before it.
+A `Stream` stores its messages and passes them to one reader at a time, from the event after the last one that
+the reader has received. Stores are bounded: by the session's `Store`, and by one that all sessions share; the
+oldest event is dropped. A new reader replaces the previous one.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-from fastrpc.transports.http.exchange import Bell
+from fastrpc.transports.http.exchange import Waiter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ SESSION_BYTES = 4 * 1024 * 1024
 ALL_BYTES = 256 * 1024 * 1024
 ALL_EVENTS = 1_000_000
 PART_BYTES = 64 * 1024
-"""Events are sent together up to this; beyond it the client has to take some first."""
+"""Bytes of events that are sent together; further ones wait until the client has read these."""
 
 
 class Event:
-    """A message on a stream; `line` is None once it has had to go."""
+    """A message on a stream; `line` is None once it has been dropped."""
 
     __slots__ = ("line", "number", "stream")
 
@@ -35,7 +35,7 @@ class Event:
 
 
 class Store:
-    """Bounds what streams keep: the oldest event of all goes first. `outer` bounds several stores."""
+    """Bounds the events of several streams: the oldest is dropped first. `outer` bounds several stores."""
 
     def __init__(self, events: int, size: int, outer: Store | None = None) -> None:
         self.bytes = 0
@@ -53,7 +53,7 @@ class Store:
             store._shrink()
 
     def remove(self, event: Event) -> None:
-        """An event goes, whatever for."""
+        """Remove an event, and count it no longer."""
         self._count(event, -1)
         event.line = None
 
@@ -76,16 +76,16 @@ class Store:
 
 
 class Stream:
-    """Messages with their numbers, from 1 up. `ended`: there will be no more."""
+    """Messages, numbered from 1. `ended`: no more will be added."""
 
     def __init__(self, number: int, loop: AbstractEventLoop, store: Store) -> None:
         self.number = number
         self.ended = False
         self.last = 0
         self.sent = 0
-        """The last event that was sent to any reader."""
+        """The number of the last event that was sent to a reader."""
         self.reader: Reader | None = None
-        self.bell = Bell(loop)
+        self.waiter = Waiter(loop)
         self._store = store
         self._events: deque[Event] = deque()
         self.farewell = b""
@@ -97,16 +97,16 @@ class Stream:
         event = Event(self, self.last, line)
         self._events.append(event)
         self._store.add(event)
-        self.bell.ring()
+        self.waiter.wake()
 
     def end(self, farewell: bytes = b"") -> None:
-        """There will be no more messages; `farewell` is what a reader is sent last."""
+        """End the stream; `farewell` are the last bytes for a reader."""
         self.ended = True
         self.farewell = farewell or self.farewell
-        self.bell.ring()
+        self.waiter.wake()
 
     def drop(self, event: Event) -> None:
-        """The store has no room for an event any more."""
+        """Drop the content of an event, for which the store has no room."""
         if self._events and self._events[0] is event:
             self._events.popleft()
         else:
@@ -114,38 +114,38 @@ class Stream:
         self._store.remove(event)
 
     def forget(self) -> None:
-        """Drop all that is kept."""
+        """Drop all events."""
         while self._events:
             self.drop(self._events[0])
 
     def discard(self) -> None:
-        """End, and keep nothing but what a reader that is there still has to get."""
+        """End the stream, and keep only the events that the current reader has not received."""
         self._discarded = True
         self.end()
         if self.reader is None:
             self.forget()
 
     def leave(self, reader: Reader) -> None:
-        """A reader's connection is over."""
+        """The connection of a reader has closed."""
         if self.reader is reader:
             self.reader = None
             if self._discarded:
                 self.forget()
 
     def pause(self) -> None:
-        """Send the reader away: it is to come back later (MCP 2025-11-25: polling)."""
+        """End the reader's connection; the client is to reconnect later (MCP 2025-11-25: polling)."""
         if self.reader is not None:
             self.reader.leaving = True
-        self.bell.ring()
+        self.waiter.wake()
 
     def read_behind(self, seen: int) -> Reader:
-        """Return a new reader for what is behind event number `seen`; the one before it gets no more."""
+        """Return a new reader, for the events after number `seen`; it replaces the previous one."""
         self.reader = Reader(self, seen)
-        self.bell.ring()
+        self.waiter.wake()
         return self.reader
 
     def part_behind(self, seen: int) -> tuple[bytes, int]:
-        """Return events behind number `seen` as they are sent, and the number of the last of them."""
+        """Return the encoded events after number `seen`, up to `PART_BYTES`, and the number of the last."""
         found = []
         size = 0
         for event in reversed(self._events):
@@ -163,17 +163,17 @@ class Stream:
 
 
 class Reader:
-    """One connection's place in a stream. `leaving`: it gets what is there, and no more."""
+    """One connection's position in a stream. `leaving`: it receives the stored events, and no more."""
 
     def __init__(self, stream: Stream, seen: int) -> None:
         self.stream = stream
-        self.bell = stream.bell
+        self.waiter = stream.waiter
         self.leaving = False
         self.seen = seen
         self._said_farewell = False
 
     def take(self) -> bytes | None:
-        """Return what is to be sent next, b"" if that is still to come, None at the end."""
+        """Return the next bytes to send, b"" if there are none yet, None at the end."""
         stream = self.stream
         if stream.reader is not self:
             return None
@@ -186,7 +186,7 @@ class Reader:
         return None if stream.ended or self.leaving else b""
 
     def leave(self) -> None:
-        """The connection is over."""
+        """The connection has closed."""
         self.stream.leave(self)
 
 

@@ -1,7 +1,7 @@
-"""The contract of what knows bearer tokens: `auth` asks each `TokenSource`, and answers for what it raises.
+"""The contract of token sources: `auth` calls each `TokenSource`, and turns its exceptions into responses.
 
-Sources are given tokens, a file of tokens and a function (`auth`), and authorization servers (`issuers`).
-The two exceptions are the errors of RFC 6750, 3.1; `auth` makes the challenge and the status of them.
+The sources are tokens of the configuration, a file, a function (`auth`), and authorization servers
+(`issuers`). The two exceptions are the errors of RFC 6750, 3.1, for which `auth` makes challenge and status.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 
 class InvalidToken(Exception):
-    """A token that is known to be wrong; the text says why, without a word of the token."""
+    """An invalid token. The message says why, and does not contain the token."""
 
 
 class InsufficientScope(Exception):
-    """A right token, but not for what is asked."""
+    """A valid token without a scope that is needed."""
 
 
 class TokenSource(Protocol):
-    """Where tokens are known."""
+    """Checks tokens."""
 
     def known(self, token: bytes) -> Admission | None:
-        """Return whose a token is, if that can be told at once."""
+        """Return the principal of a token if it is known without I/O, else None."""
 
     async def find(self, token: bytes) -> Admission | None:
-        """Return whose a token is, None for one that is unknown here.
+        """Return the principal of a token, None if this source does not know it.
 
-        Raises InvalidToken, InsufficientScope, and Refused where it cannot be told.
+        Raises InvalidToken, InsufficientScope, and Refused if the source is not available.
         """

@@ -1,10 +1,9 @@
-"""Writes what goes over HTTP to a trace, one message a line: ``--trace`` with ``--http``.
+"""Writes all messages over HTTP to a trace, one a line: ``--trace`` with ``--http``.
 
-A line is that of `transports.trace`; between the seconds and the message stand the number of the request
-(``#7``; ``#2.7`` in worker 2) and what HTTP says of it: method and path, or the status. Of a stream each
-event that is a message is a line. Headers are left out: they hold tokens and the ids of sessions. Stands in
-front of the application, so with a trace no request takes the straight way. Without ``--trace`` this module
-is not imported.
+A line is that of `transports.trace`, with the number of the request (``#7``; ``#2.7`` in worker 2) and the
+method and path, or the status, before the message. Each event of a stream that is a message has a line.
+Headers are omitted: they contain tokens and session ids. It wraps the application, so with a trace no request
+takes the fast path. Without ``--trace`` this module is not imported.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ EVENTS = b"text/event-stream"
 
 
 class Traced:
-    """An ASGI application that hands everything on to another one, and writes it down.
+    """An ASGI application that forwards everything to another one, and writes the trace.
 
     `worker` is this process's number among several. Raises UsageError if the file cannot be written.
     """
@@ -38,7 +37,7 @@ class Traced:
         await self._app(scope, receive, send)
 
     async def stop(self, grace_seconds: float | None) -> None:
-        """End in order, as the application does."""
+        """Shut the application down."""
         await self._app.stop(grace_seconds)
 
 
@@ -58,7 +57,7 @@ class TracedRequest:
         self._answer = b""
 
     async def receive(self) -> Mapped:
-        """Return what comes of the request; its line is written once all of it has come."""
+        """Return a part of the request; its line is written when it is complete."""
         message = await self._receive()
         if message["type"] == "http.request" and not self._has_come:
             self._body += message.get("body", b"")
@@ -67,7 +66,7 @@ class TracedRequest:
         return message
 
     async def send(self, message: Mapped) -> None:
-        """Send what goes of the answer. A request that is answered before its body has come is a line too."""
+        """Send a part of the response. A request that is answered before it is complete has a line too."""
         if not self._has_come:
             self._come()
         if message["type"] == "http.response.start":
@@ -85,7 +84,7 @@ class TracedRequest:
     def _go(self, part: bytes, *, last: bool) -> None:
         if self._is_stream:
             for line in part.split(b"\n"):
-                if line.startswith((b"data: {", b"data: [")):  # else it names an address
+                if line.startswith((b"data: {", b"data: [")):  # else it is the endpoint event
                     self._line(b">", self._status, line[6:])
             return
         self._answer += part
@@ -94,6 +93,6 @@ class TracedRequest:
             self._answer = b""
 
     def _line(self, direction: bytes, what: bytes, message: bytes) -> None:
-        """Write a line. A line break in JSON is white space, and what is not JSON must not begin a line."""
+        """Write a line, with line breaks removed: white space in JSON, while other text could forge lines."""
         message = message.replace(b"\r", b" ").replace(b"\n", b" ").strip()
         self._trace.write(direction, b" ".join([self._label, what, message]).rstrip())

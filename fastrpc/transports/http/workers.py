@@ -1,10 +1,10 @@
-"""Several processes that serve one address, and the one that begins, replaces and ends them.
+"""The parent process of several workers that serve one address: starts, replaces and stops them.
 
 The workers are forked before anything of the server is imported, so each imports it for itself; the first
-does so alone, and if it cannot, that is the end. They share the key that signs what clients carry (made
-before, in memory only), the sockets' addresses, and a folder to meet in (`relay`). A worker that dies is
-replaced at once, one that dies young a while later, and in the end all are ended. If the parent dies its
-workers notice and end in order.
+does so alone, and if it fails, the server ends. They share the key that signs request states (made before
+the fork, in memory only), the sockets' addresses, and a folder for Unix sockets (`session_router`). A worker
+that dies is replaced at once, one that dies young after a pause. If the parent dies, its workers notice and
+shut down in order.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ if TYPE_CHECKING:
 
 YOUNG_SECONDS = 10.0
 PAUSES = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-"""Before a worker that died young is replaced, by how often that happened in a row; then all is over."""
+"""Seconds before a worker that died young is replaced, by how often that happened in a row; then the server
+ends."""
 LONGEST_WAIT = 3600.0
 OVERTIME_SECONDS = 6.0
-"""What a worker may take to end besides its grace time; then it is killed."""
+"""Seconds that a worker may take to end besides its grace period; then it is killed."""
 
 
 class Worker:
-    """One worker: the process that has its number now."""
+    """One worker: a number, and the process that has it now."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -47,11 +48,11 @@ class Worker:
         self.begun = 0.0
         self.young_deaths = 0
         self.begins_at: float | None = 0.0
-        """When the next process of this number begins; None while there is one."""
+        """When the next process with this number is started; None while there is one."""
 
 
 class Workers:
-    """The workers of a server, seen from the process that looks after them."""
+    """The workers of a server, as their parent process manages them."""
 
     def __init__(
         self,
@@ -68,12 +69,12 @@ class Workers:
         self._selector = selectors.DefaultSelector()
         self._announced = False
         self._ends = 0
-        """How many signals have said that this is the end."""
+        """The number of ending signals received."""
         self._killed_at = 0.0
         self._exit_code = 0
 
     def run(self) -> None:
-        """Look after the workers until a signal comes. Raises UsageError; SystemExit if they cannot begin."""
+        """Manage the workers until a signal ends them. Raises UsageError; SystemExit if they cannot start."""
         import tempfile
         import threading
 
@@ -88,11 +89,11 @@ class Workers:
             Signals(*others) as self._signals,
         ):
             self._selector.register(self._signals.pipe, selectors.EVENT_READ)
-            self._look_after()
+            self._supervise()
         if self._exit_code:
             raise SystemExit(self._exit_code)
 
-    def _look_after(self) -> None:
+    def _supervise(self) -> None:
         while True:
             self._begin_due()
             if self._ends and not any(worker.pid for worker in self._workers):
@@ -100,7 +101,7 @@ class Workers:
             ready = {key.fileobj for key, _ in self._selector.select(self._wait_seconds())}
             for worker in self._workers:
                 if worker.channel in ready:
-                    self._hear(worker)
+                    self._on_readable(worker)
             for number in self._signals.take():
                 if number == signal.SIGCHLD:
                     self._reap()
@@ -125,7 +126,7 @@ class Workers:
     # --- begin --------------------------------------------------------------------------------------------
 
     def _may_begin(self, worker: Worker) -> bool:
-        """The first begins alone: what is wrong with the server is found once."""
+        """Whether a worker may start: the first starts alone, so that an error is reported once."""
         return not self._ends and (worker.number == 0 or self._workers[0].ready or self._announced)
 
     def _begin_due(self) -> None:
@@ -142,13 +143,13 @@ class Workers:
         worker.pid = os.fork()
         if worker.pid == 0:
             ours.close()
-            self._be(worker, theirs)
+            self._run_worker(worker, theirs)
         theirs.close()
         worker.channel, worker.begun, worker.begins_at, worker.ready = ours, monotonic(), None, False
         self._selector.register(ours, selectors.EVENT_READ)
 
-    def _be(self, worker: Worker, channel: socket.socket) -> None:
-        """Be a worker, to the end of this process."""
+    def _run_worker(self, worker: Worker, channel: socket.socket) -> None:
+        """Run the worker, to the end of this process."""
         code = 1
         try:
             self._leave_to_parent(worker)
@@ -167,7 +168,7 @@ class Workers:
             os._exit(code)
 
     def _leave_to_parent(self, worker: Worker) -> None:
-        """Close what is the parent's, so that its death shows, and each address has one worker."""
+        """Close the parent's descriptors, so that its death is noticed, and the other workers' sockets."""
         self._signals.leave_to_parent()
         self._selector.close()
         own = set(self._sockets[worker.number])
@@ -195,10 +196,10 @@ class Workers:
             return 2
         return 0
 
-    # --- hear ---------------------------------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------------------
 
-    def _hear(self, worker: Worker) -> None:
-        """A worker is ready, or has closed its end: that it has died is told by a signal."""
+    def _on_readable(self, worker: Worker) -> None:
+        """A worker is ready, or has closed its end; SIGCHLD reports its death."""
         if worker.channel is None:
             return
         if receive_byte(worker.channel):
@@ -210,14 +211,14 @@ class Workers:
             self._selector.unregister(worker.channel)
 
     def _reap(self) -> None:
-        """Some child has died. (Not told by the channel: what a worker has forked may hold it open.)"""
+        """Some child has died. (The channel does not show that: a child of the worker may hold it open.)"""
         for worker in self._workers:
             if worker.pid:
                 pid, status = os.waitpid(worker.pid, os.WNOHANG)
                 if pid:
-                    self._bury(worker, os.waitstatus_to_exitcode(status))
+                    self._on_exit(worker, os.waitstatus_to_exitcode(status))
 
-    def _bury(self, worker: Worker, code: int) -> None:
+    def _on_exit(self, worker: Worker, code: int) -> None:
         pid, worker.pid = worker.pid, 0
         channel, worker.channel = worker.channel, None
         if channel is not None:
@@ -229,7 +230,7 @@ class Workers:
         worker.ready = False
 
     def _replace(self, worker: Worker, pid: int, code: int) -> None:
-        """A worker has died: have another one begin in its place, if that makes sense."""
+        """Schedule a replacement for a worker that has died, or end the server."""
         young = monotonic() - worker.begun < YOUNG_SECONDS
         worker.young_deaths = worker.young_deaths + 1 if young else 0
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
@@ -256,7 +257,7 @@ class Workers:
     # --- end ----------------------------------------------------------------------------------------------
 
     def _end(self) -> None:
-        """End all workers in order; the second time, soon; the third, at once."""
+        """End all workers: with the grace period; the second time, without; the third, by SIGKILL."""
         self._ends += 1
         if self._ends == 1:
             for found in {found for sockets in self._sockets for found in sockets}:
@@ -276,4 +277,4 @@ class Workers:
     def _signal_all(self, number: int) -> None:
         for worker in self._workers:
             if worker.pid:
-                os.kill(worker.pid, number)  # there is one, or a corpse: it is buried here alone
+                os.kill(worker.pid, number)  # it runs, or is a zombie: only `_reap` waits for it

@@ -4,7 +4,7 @@ It lives in a process of its own (`worker`), below a reaper: with the server it 
 server goes. This side starts it, hands requests on and bounds them; it imports no playwright. At most four
 pages at a time; more wait. The first use takes about a second, a warm one what the page takes. A browser
 that has died is started anew by the next use. Calls that may reach everything and calls that may not
-(`_reach`) have browsers of their own: the latter goes through a checking proxy, and keeps its sandbox.
+(`_reach`) have browsers of their own: the latter goes through an egress proxy, and keeps its sandbox.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fastrpc import ToolError, processes
 
 from .. import _settings
 from .._reach import Reach
-from .._stderr import say
+from .._stderr import write_line
 from . import wire
 from .folder import Folder
 
@@ -112,7 +112,7 @@ class Browser:
             hint = SANDBOX_HINT if needed and self.reach.others else ""
             raise NoBrowser(f"{self.executable} does not start: {answer['failed']}{hint}")
         if not answer["sandbox"]:
-            _say_once(f"the browser runs without its sandbox: {answer['why']}")
+            _warn_once(f"the browser runs without its sandbox: {answer['why']}")
 
     def _after_start(self, started: asyncio.Future[None]) -> None:
         if started.cancelled() or started.exception() is not None:
@@ -165,7 +165,7 @@ class Browser:
         if transport is self._transport:
             self.end()
 
-    def heard(self, head: dict[str, Any], body: bytes) -> None:
+    def on_message(self, head: dict[str, Any], body: bytes) -> None:
         answer = self._answers.get(head.pop("id"))
         if answer is not None and not answer.done():
             answer.set_result((head, body))
@@ -248,7 +248,7 @@ class _Wire(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         for head, body in self._frames.feed(data):
-            self._browser.heard(head, body)
+            self._browser.on_message(head, body)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._browser.lost(self._transport)
@@ -256,7 +256,7 @@ class _Wire(asyncio.Protocol):
 
 _browsers: dict[Reach, Browser] = {}
 _refusal: tuple[float, str, str] = (0.0, "", "")  # until when, for which setting, why
-_said = False
+_warned = False
 
 
 def find() -> str:
@@ -308,11 +308,11 @@ def _environment(folder: str) -> dict[str, str]:
     return variables
 
 
-def _say_once(what: str) -> None:
-    global _said
-    if not _said:
-        _said = True
-        say(what)
+def _warn_once(what: str) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        write_line(what)
 
 
 async def _running(reach: Reach, on_start: Callable[[], object] | None = None) -> Browser:

@@ -176,7 +176,7 @@ def went_to(address: str) -> str:
 
 
 def unreached(address: str, reason: str) -> str:
-    """Return the sentence about an address that the checking proxy did not reach, for the reason it gave."""
+    """Return the sentence about an address that the egress proxy did not reach, for the reason it gave."""
     from fastrpc import egress_proxy
 
     if reason == egress_proxy.NOT_PUBLIC:

@@ -80,7 +80,7 @@ READ = """((limit) => {
 
 
 class Visit:
-    """One page that is being read. `unreached` are the places that the checking proxy has refused, if the
+    """One page that is being read. `unreached` are the places that the egress proxy has refused, if the
     browser goes through one."""
 
     def __init__(self, page: Any, address: str, limit: int, unreached: Mapping[tuple[str, int], str]) -> None:

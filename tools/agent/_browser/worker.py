@@ -4,7 +4,7 @@ The server starts it below a reaper (`fastrpc.processes`), so playwright's drive
 it however it ends; and the server itself imports no playwright and answers while it starts. It connects
 to the socket ``s`` in its working directory, starts the browser that the first frame names, and then
 serves requests, each in a browser context of its own: nothing carries over. Where the browser may not reach
-everything, it goes through a checking proxy that runs here, whose password only this process and playwright's
+everything, it goes through an egress proxy that runs here, whose password only this process and playwright's
 driver know. All ends when the server hangs up or the browser dies; that directory, made for it, is removed.
 """
 
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from fastrpc.egress_proxy import CheckingProxy
+    from fastrpc.egress_proxy import EgressProxy
 
 SOCKET = "s"
 FOLDER = os.getcwd()
@@ -82,7 +82,7 @@ class Worker:
         self._writer = writer
         self._browser: Any = None
         self._playwright: Any = None
-        self._proxy: CheckingProxy | None = None
+        self._proxy: EgressProxy | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
     def take(self, head: dict[str, Any], body: bytes) -> None:
@@ -118,9 +118,9 @@ class Worker:
         from playwright.async_api import Error, async_playwright
 
         if head["networks"] is not None:
-            from fastrpc.egress_proxy import CheckingProxy
+            from fastrpc.egress_proxy import EgressProxy
 
-            self._proxy = await CheckingProxy(allow=head["networks"]).start()
+            self._proxy = await EgressProxy(allow=head["networks"]).start()
         self._playwright = await async_playwright().start()
         sandbox = head["sandbox"] != "off" and os.geteuid() != 0
         why = "the browser refuses to run as root with it" if head["sandbox"] != "off" else "switched off"
@@ -244,10 +244,10 @@ class Worker:
 def _first_line(message: str) -> str:
     """Return what matters of playwright's account of a failed start."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
-    told = [
+    reasons = [
         line for line in lines if any(sign in line for sign in ("FATAL", "ERROR:", "error while loading"))
     ]
-    return (told or lines or ["no reason is known"])[0][:300]
+    return (reasons or lines or ["no reason is known"])[0][:300]
 
 
 def _sizes_below(ancestor: int) -> dict[int, int]:

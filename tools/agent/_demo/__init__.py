@@ -118,5 +118,5 @@ def be_reminded(conversation: Any) -> None:
     conversation.title("A callback: told to the client's log, and on the next result")
     reminder = {"action": "set", "message": "look at the build", "delay_seconds": 1, "repeat_count": 1}
     conversation.call("SetCallback", reminder, says="Callback scheduled: fires once in 1s.")
-    conversation.hear("look at the build", seconds=10)
+    conversation.wait_for_log("look at the build", seconds=10)
     conversation.call("ListBgTasks", {}, says="[callback 0 due")

@@ -33,7 +33,7 @@ class DdgsEngine(HtmlEngine):
         welcome = ""
         if self.welcome:
             page = await fetch(Request(self.welcome))
-            self.judge_status(page)
+            self.check_status(page)
             welcome = page.text
         page = await fetch(await to_thread(self.request, query, welcome))
         return await in_thread(self.read, page, query)

@@ -134,8 +134,8 @@ class Engine:
         page has no results that could be recognised. Raises Blocked, or anything for a broken page."""
         raise NotImplementedError
 
-    def says_nothing(self, page: Page, query: str) -> bool:
-        """Say whether a page without results says that there are none. Raises Blocked for a captcha."""
+    def has_no_results(self, page: Page, query: str) -> bool:
+        """Return whether a page states that there are no results. Raises Blocked for a captcha."""
         raise NotImplementedError
 
     async def ask(self, query: str, fetch: Fetch) -> list[Hit]:
@@ -145,13 +145,13 @@ class Engine:
 
     def read(self, page: Page, query: str) -> list[Hit]:
         """Return the hits of a page. Raises Blocked or Failed."""
-        self.judge_status(page)
+        self.check_status(page)
         hits = tidy(self.rows(page) or [], page.url)
-        if hits or self.says_nothing(page, query):
+        if hits or self.has_no_results(page, query):
             return hits
         raise Failed("a page without results that does not say so: has its shape changed?")
 
-    def judge_status(self, page: Page) -> None:
+    def check_status(self, page: Page) -> None:
         if page.status in (401, 403, 429, 451):
             raise Blocked(f"HTTP {page.status}")
         if page.status != 200:
@@ -174,7 +174,7 @@ class HtmlEngine(Engine):
             for item in self.tree(page).xpath(self.item)[: 3 * MOST_HITS]
         ]
 
-    def says_nothing(self, page: Page, query: str) -> bool:
+    def has_no_results(self, page: Page, query: str) -> bool:
         from ._markup import shows
 
         tree = self.tree(page)
@@ -203,7 +203,7 @@ class JsonEngine(Engine):
                 raise Blocked("a page that asks for a person") from None
             raise Failed("not JSON") from None
 
-    def says_nothing(self, page: Page, query: str) -> bool:
+    def has_no_results(self, page: Page, query: str) -> bool:
         return self.rows(page) == []
 
 

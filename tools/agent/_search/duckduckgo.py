@@ -18,10 +18,10 @@ class DuckDuckGo(DdgsEngine):
     nothing = ("//*[contains(@class, 'no-results')]", "no results found", "no more results")
     blocked = ("//*[contains(@class, 'anomaly-modal')]", "bots use duckduckgo too")
 
-    def judge_status(self, page: Page) -> None:
+    def check_status(self, page: Page) -> None:
         if page.status == 202:
             raise Blocked("HTTP 202, a puzzle")
-        super().judge_status(page)
+        super().check_status(page)
 
 
 ENGINE = DuckDuckGo()

@@ -33,10 +33,10 @@ class Yandex(HtmlEngine):
     def request(self, query: str) -> Request:
         return Request("https://yandex.com/search/site/", {"text": query, "web": "1", "searchid": "2450531"})
 
-    def judge_status(self, page: Page) -> None:
+    def check_status(self, page: Page) -> None:
         if page.headers.get("x-yandex-captcha"):
             raise Blocked("a captcha")
-        super().judge_status(page)
+        super().check_status(page)
 
 
 ENGINE = Yandex()

@@ -1,4 +1,4 @@
-"""The checking proxy and the URL Standard: the host that it takes from an address is the one a browser takes.
+"""The egress proxy and the URL Standard: the host that it takes from an address is the one a browser takes.
 
 Where two readers of one address find different hosts, what one of them has checked is not where the other
 goes. Each address is put to the proxy as it is written, in the request line and as the target of a tunnel;
@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 from support.skips import in_ci
 
-from fastrpc.egress_proxy import CheckingProxy
+from fastrpc.egress_proxy import EgressProxy
 
 Place = tuple[str, int]
 
@@ -179,7 +179,7 @@ class Asked:
 
     def __init__(self) -> None:
         self.places: list[Place] = []
-        self.proxy = CheckingProxy(resolve=self._resolve)
+        self.proxy = EgressProxy(resolve=self._resolve)
 
     async def _resolve(self, host: str, port: int) -> list[str]:
         self.places.append((host, port))

@@ -1,4 +1,4 @@
-"""The checking proxy: nothing that goes through it reaches an address that is not the Internet's.
+"""The egress proxy: nothing that goes through it reaches an address that is not the Internet's.
 
 Canaries listen on loopback, on every address of this machine; they must hear nothing. What stands for the
 Internet is 127.0.0.2, which a proxy may be allowed to reach.
@@ -23,7 +23,7 @@ import pytest
 from support.skips import in_ci
 
 from fastrpc import egress_proxy
-from fastrpc.egress_proxy import SPECIAL_V4, CheckingProxy, is_public
+from fastrpc.egress_proxy import SPECIAL_V4, EgressProxy, is_public
 
 OUTSIDE = "127.0.0.2"
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is an address on Linux alone")
@@ -60,22 +60,22 @@ class Listener:
                 server.close()
 
 
-async def ask(proxy: CheckingProxy, request: str, *, password: str | None = None) -> bytes:
+async def ask(proxy: EgressProxy, request: str, *, password: str | None = None) -> bytes:
     """Send a request line to the proxy with its password, and return all that comes back."""
     return await send(proxy, head_of(proxy, request, password))
 
 
-def head_of(proxy: CheckingProxy, request: str, password: str | None = None) -> bytes:
+def head_of(proxy: EgressProxy, request: str, password: str | None = None) -> bytes:
     word = proxy.password if password is None else password
     credentials = b64encode(f"{proxy.username}:{word}".encode()).decode()
     return f"{request} HTTP/1.1\r\nhost: x\r\nproxy-authorization: Basic {credentials}\r\n\r\n".encode()
 
 
-async def connect(proxy: CheckingProxy) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def connect(proxy: EgressProxy) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     return await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
 
 
-async def tunnel(proxy: CheckingProxy, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def tunnel(proxy: EgressProxy, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Open a tunnel to a port outside."""
     reader, writer = await connect(proxy)
     writer.write(head_of(proxy, f"CONNECT {OUTSIDE}:{port}"))
@@ -83,7 +83,7 @@ async def tunnel(proxy: CheckingProxy, port: int) -> tuple[asyncio.StreamReader,
     return reader, writer
 
 
-async def send(proxy: CheckingProxy, data: bytes) -> bytes:
+async def send(proxy: EgressProxy, data: bytes) -> bytes:
     reader, writer = await connect(proxy)
     try:
         writer.write(data)
@@ -190,7 +190,7 @@ def test_no_spelling_of_a_special_address_is_connected_to(name: str, monkeypatch
 
     async def run() -> None:
         nonlocal own_port
-        async with CheckingProxy() as proxy, Listener().on("0.0.0.0", "::") as canary:
+        async with EgressProxy() as proxy, Listener().on("0.0.0.0", "::") as canary:
             own_port = int(proxy.url.rpartition(":")[2])
             monkeypatch.setattr(egress_proxy.asyncio, "open_connection", watched)
             for text in RANGES[name]:
@@ -230,7 +230,7 @@ def test_the_addresses_of_this_machine_are_not_reached() -> None:
 )
 def test_ports_of_old_services_are_not_reached(port: int, may: bool) -> None:
     async def run() -> bool:
-        return CheckingProxy().may_reach("93.184.216.34", port)
+        return EgressProxy().may_reach("93.184.216.34", port)
 
     assert asyncio.run(run()) is may
 
@@ -248,7 +248,7 @@ def test_a_redirect_to_a_special_address_ends_at_the_proxy() -> None:
             moved = f"HTTP/1.1 302 Found\r\n{location}\r\ncontent-length: 0\r\n\r\n"
             async with (
                 Listener(moved.encode()).on(OUTSIDE) as outside,
-                CheckingProxy(allow=[OUTSIDE]) as proxy,
+                EgressProxy(allow=[OUTSIDE]) as proxy,
                 httpx.AsyncClient(
                     proxy=proxy.url_with_password, trust_env=False, follow_redirects=True
                 ) as client,
@@ -276,7 +276,7 @@ def test_a_name_that_resolves_differently_later_is_connected_to_where_it_was_che
         async with (
             Listener().on("127.0.0.1") as canary,  # first: connections take ports there, not on the other
             Listener().on(OUTSIDE, port=canary.port) as outside,
-            CheckingProxy(allow=[OUTSIDE], resolve=resolve) as proxy,
+            EgressProxy(allow=[OUTSIDE], resolve=resolve) as proxy,
         ):
             request = request_of.format(outside.port)
             assert status_of(await ask(proxy, request)) == 200
@@ -296,7 +296,7 @@ def test_of_several_addresses_only_the_public_ones_are_tried() -> None:
         async with (
             Listener().on("127.0.0.1", "::1") as canary,
             Listener().on(OUTSIDE, port=canary.port) as outside,
-            CheckingProxy(allow=[OUTSIDE], resolve=resolve) as proxy,
+            EgressProxy(allow=[OUTSIDE], resolve=resolve) as proxy,
         ):
             assert status_of(await ask(proxy, f"GET http://many.test:{outside.port}/")) == 200
             assert (outside.hits, canary.hits) == (1, 0)
@@ -335,7 +335,7 @@ def test_a_real_name_server_whose_answers_change_leads_nowhere_else() -> None:
 )
 def test_without_the_password_nothing_is_served(header: str) -> None:
     async def run() -> None:
-        async with Listener().on(OUTSIDE) as outside, CheckingProxy(allow=[OUTSIDE]) as proxy:
+        async with Listener().on(OUTSIDE) as outside, EgressProxy(allow=[OUTSIDE]) as proxy:
             right = "Basic " + b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
             for first in (f"GET http://{OUTSIDE}:{outside.port}/", f"CONNECT {OUTSIDE}:{outside.port}"):
                 answer = await send(proxy, f"{first} HTTP/1.1\r\n{header.format(right)}\r\n".encode())
@@ -351,7 +351,7 @@ def test_a_request_goes_on_without_what_is_for_the_proxy_alone() -> None:
     import httpx
 
     async def run() -> None:
-        async with Listener().on(OUTSIDE) as outside, CheckingProxy(allow=[OUTSIDE]) as proxy:
+        async with Listener().on(OUTSIDE) as outside, EgressProxy(allow=[OUTSIDE]) as proxy:
             async with httpx.AsyncClient(proxy=proxy.url_with_password, trust_env=False) as client:
                 answer = await client.post(f"http://{OUTSIDE}:{outside.port}/a?b=c", content=b"x" * 40)
             assert answer.text == "hi"
@@ -378,7 +378,7 @@ def test_a_tunnel_carries_bytes_both_ways() -> None:
     async def run() -> None:
         server = await asyncio.start_server(mirror, OUTSIDE, 0)
         port = server.sockets[0].getsockname()[1]
-        async with CheckingProxy(allow=[OUTSIDE]) as proxy:
+        async with EgressProxy(allow=[OUTSIDE]) as proxy:
             reader, writer = await tunnel(proxy, port)
             writer.write(data)
             writer.write_eof()
@@ -391,10 +391,10 @@ def test_a_tunnel_carries_bytes_both_ways() -> None:
 
 def test_a_head_that_is_long_or_slow_is_given_up() -> None:
     async def run() -> None:
-        async with CheckingProxy() as proxy:
+        async with EgressProxy() as proxy:
             long = b"GET http://x/ HTTP/1.1\r\na: " + b"a" * 200_000 + b"\r\n\r\n"
             assert status_of(await send(proxy, long)) == 431
-        async with CheckingProxy(head_seconds=0.3) as proxy:
+        async with EgressProxy(head_seconds=0.3) as proxy:
             assert await send(proxy, b"GET http://x/ HTTP/1.1\r\n") == b""
 
     asyncio.run(run())
@@ -402,7 +402,7 @@ def test_a_head_that_is_long_or_slow_is_given_up() -> None:
 
 def test_connections_beyond_the_limit_are_refused_until_others_end() -> None:
     async def run() -> None:
-        async with CheckingProxy(connections=3) as proxy:
+        async with EgressProxy(connections=3) as proxy:
             port = int(proxy.url.rpartition(":")[2])
             held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
             await asyncio.sleep(0.1)
@@ -431,7 +431,7 @@ def test_a_connection_has_an_end_in_bytes_and_in_time(limits: dict[str, Any], re
     async def run() -> None:
         server = await asyncio.start_server(endless, OUTSIDE, 0)
         port = server.sockets[0].getsockname()[1]
-        async with CheckingProxy(allow=[OUTSIDE], **limits) as proxy:
+        async with EgressProxy(allow=[OUTSIDE], **limits) as proxy:
             request = request_of.format(OUTSIDE, port)
             if request.startswith("GET"):
                 with pytest.raises(ConnectionResetError):  # no client takes it for the whole
@@ -469,7 +469,7 @@ def test_a_tunnel_whose_client_has_gone_does_not_wait_for_the_other_side(monkeyp
 
         server = await asyncio.start_server(silent, OUTSIDE, 0)
         port = server.sockets[0].getsockname()[1]
-        async with CheckingProxy(allow=[OUTSIDE]) as proxy:
+        async with EgressProxy(allow=[OUTSIDE]) as proxy:
             _, writer = await tunnel(proxy, port)
             assert len(proxy._running) == 1
             writer.close()
@@ -490,7 +490,7 @@ def test_what_was_not_reached_is_remembered_until_it_is() -> None:
     async def run() -> None:
         async with (
             Listener().on(OUTSIDE) as outside,
-            CheckingProxy(allow=[OUTSIDE], resolve=resolve) as proxy,
+            EgressProxy(allow=[OUTSIDE], resolve=resolve) as proxy,
         ):
             request = f"GET http://late.test:{outside.port}/"
             assert status_of(await ask(proxy, request)) == 403
@@ -506,7 +506,7 @@ def test_no_more_is_remembered_than_a_few_hundred_places() -> None:
         raise OSError
 
     async def run() -> None:
-        async with CheckingProxy(resolve=resolve) as proxy:
+        async with EgressProxy(resolve=resolve) as proxy:
             for number in range(egress_proxy.REMEMBERED + 20):
                 assert status_of(await ask(proxy, f"CONNECT host{number}.test:443")) == 502
             assert len(proxy.refusals) == egress_proxy.REMEMBERED
@@ -524,7 +524,7 @@ def test_a_tunnel_in_which_nothing_moves_is_closed() -> None:
     async def run() -> None:
         server = await asyncio.start_server(silent, OUTSIDE, 0)
         port = server.sockets[0].getsockname()[1]
-        async with CheckingProxy(allow=[OUTSIDE], idle_seconds=0.3) as proxy:
+        async with EgressProxy(allow=[OUTSIDE], idle_seconds=0.3) as proxy:
             assert status_of(await ask(proxy, f"CONNECT {OUTSIDE}:{port}")) == 200  # read to its end
         server.close()
 
@@ -553,7 +553,7 @@ def test_what_is_no_plain_request_is_refused_before_anything_is_resolved(request
         raise AssertionError("resolved")
 
     async def run() -> None:
-        async with CheckingProxy(resolve=resolve) as proxy:
+        async with EgressProxy(resolve=resolve) as proxy:
             word = b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
             text = f"{request_text}\r\nproxy-authorization: Basic {word}\r\n\r\n"
             assert status_of(await send(proxy, text.encode())) in (400, 411)
@@ -620,7 +620,7 @@ def test_a_page_in_chromium_reaches_nothing_of_this_machine(guarded: bool) -> No
         async with (
             Listener().on("127.0.0.1", "::1") as canary,
             Listener().on(OUTSIDE) as outside,
-            CheckingProxy(allow=[OUTSIDE]) as proxy,
+            EgressProxy(allow=[OUTSIDE]) as proxy,
             async_playwright() as playwright,
         ):
             text = PAGE.replace("PORT", str(canary.port)).replace("UDP", str(udp_port))

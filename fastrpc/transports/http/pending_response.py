@@ -1,14 +1,14 @@
-"""A request that was begun the straight way and whose answer is still to come: a call that waits.
+"""A request that the fast path has begun, and whose response is pending because its call waits.
 
-One plain answer is what mostly comes, and it is written as it comes. Everything else (a message before the
-answer, a long wait, a request behind this one, the end of the server) is the application's: it goes on with
-the request where it stands, as if it had begun it. Costs one object a request that waits.
+Usually one response follows, and is written when the call ends. In all other cases (a message before the
+response, a long wait, a pipelined request, the server's shutdown) the ASGI application takes the request over
+in its current state. Costs one object a request that waits.
 """
 
 from __future__ import annotations
 
 from fastrpc.transports.http.exchange import ANSWER, STOPPED
-from fastrpc.transports.http.request import modern_status
+from fastrpc.transports.http.request import stateless_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.sessions import Session
 
 
-class Begun:
+class PendingResponse:
     """A request in flight. `session` is the one that it belongs to, None for one of 2026-07-28; `path` is the
-    one that it was sent to.
+    request's.
 
-    Until the application goes on with it, `answer` or `client_gone` has to be called.
+    Until the application takes it over (`serve`), `answer` or `client_gone` has to be called.
     """
 
     __slots__ = ("_app", "_exchange", "_id", "_loop", "_session", "_since", "path")
@@ -44,37 +44,37 @@ class Begun:
 
     @property
     def waits(self) -> bool:
-        """Whether nothing has been said yet, and something will be."""
-        return self._exchange.owes and self._exchange.peek() is None
+        """Whether the call is in flight and has sent no message yet."""
+        return self._exchange.in_flight and self._exchange.peek() is None
 
     @property
     def seconds(self) -> float:
-        """How long it may still take before the client has to hear something (``keep_alive_seconds``)."""
+        """The time left before a keep-alive comment has to be sent (``keep_alive_seconds``)."""
         return max(0.0, self._app.keep_alive_seconds - (self._loop.time() - self._since))
 
-    def on_said(self, function: Callable[[], object] | None) -> None:
-        """Have a function called when something is said; None: the exchange's own reader is woken."""
-        self._exchange.wake = function or self._exchange.bell.ring
+    def on_message(self, function: Callable[[], object] | None) -> None:
+        """Set the function that is called for each message; None: the exchange's waiter is woken."""
+        self._exchange.wake = function or self._exchange.waiter.wake
 
     def answer(self) -> tuple[int, bytes] | None:
-        """Return the status and the body of the answer, if that was said, and end the request; else None."""
+        """End the request and return the response's status and body; None if a message precedes it."""
         exchange, session = self._exchange, self._session
         item = exchange.peek()
         if item is None or item[0] not in (ANSWER, STOPPED):
             return None
         kind, line = item
         exchange.next()
-        self.on_said(None)
+        self.on_message(None)
         if session is not None:
             session.put_back(exchange)
             return 200, line
         self._app.running.discard(exchange)
         self._app.put_back(exchange)
-        return 503 if kind == STOPPED else modern_status(line, self._id), line
+        return 503 if kind == STOPPED else stateless_status(line, self._id), line
 
     def client_gone(self) -> None:
-        """The connection is closed. In a session the call goes on: the client may come back."""
-        self.on_said(None)
+        """The client has disconnected. In a session the call goes on: the client may resume its stream."""
+        self.on_message(None)
         if self._session is not None:
             self._session.stream_of(self._exchange).leave()
         else:
@@ -82,10 +82,10 @@ class Begun:
             self._exchange.close()
 
     async def serve(self, request: Request) -> None:
-        """Answer in the application's way, which has been given the request now."""
+        """Respond to the request through the ASGI application, which has taken it over."""
         request.body_is_read()
         app, session, exchange = self._app, self._session, self._exchange
         if session is None:
-            await app.say_modern(request, exchange, self._id, self.seconds)
+            await app.send_stateless(request, exchange, self._id, self.seconds)
         else:
-            await app.say_in_session(request, session, exchange, self.seconds)
+            await app.send_in_session(request, session, exchange, self.seconds)

@@ -1,10 +1,10 @@
-"""Between the workers of one server: a session's requests go to the worker that keeps the session.
+"""Routes the requests of a session to the worker that has the session, among the workers of one server.
 
-Connections are spread over the workers by the system, sessions live in one of them; its number is in the
-session's id (`session_ids`). A request that comes to another worker is handed over by a Unix socket in a
-folder that nobody else may enter, as frames: what ASGI would hand over. It is judged by the worker that
-serves it, as if it had come there. Requests of 2026-07-28 need no session and never go this way. Also carries
-the news that a resource has changed to those who listen at the other workers.
+The system distributes connections over the workers; a session lives in one of them, whose number is in the
+session's id (`session_ids`). A request that arrives at another worker is forwarded over a Unix socket, in a
+folder with mode 0700, as frames with the events of ASGI. The worker that serves it checks it, as if it had
+arrived there. Requests of 2026-07-28 need no session and are never forwarded. Also sends
+`notifications/resources/updated` to the clients of the other workers.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.interfaces import Mapped, Receive, Send
     from fastrpc.transports.http.request import Request
 
-HEAD, PART, LAST, NEWS = b"HPLN"
+HEAD, PART, LAST, UPDATED = b"HPLN"
 LONGEST_FRAME = 1024 * 1024
-NEWS_SECONDS = 2.0
+UPDATED_SECONDS = 2.0
 CLOSE_SECONDS = 1.0
 LOOK_SECONDS = 0.01
 
@@ -40,22 +40,22 @@ class NoSession(ProtocolError):
     code = -32001
 
 
-class Relay:
+class SessionRouter:
     """An ASGI application in front of one worker's. `number` is the worker's, `count` how many there are.
 
-    `on_news` is called with the address of a resource of which another worker says that it has changed.
+    `on_resource_updated` is called with the URI of a resource that has changed according to another worker.
     """
 
     def __init__(
-        self, app: HttpApp, folder: str, number: int, count: int, on_news: Callable[[str], object]
+        self, app: HttpApp, folder: str, number: int, count: int, on_resource_updated: Callable[[str], object]
     ) -> None:
         self._app = app
         self._folder = folder
         self._number = number
         self._count = count
-        self._on_news = on_news
+        self._on_resource_updated = on_resource_updated
         self._tasks: set[asyncio.Task[None]] = set()
-        self._handed_over = 0
+        self._forwarded = 0
         self._server: asyncio.AbstractServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -64,22 +64,22 @@ class Relay:
         if owner is None or owner == self._number or owner >= self._count:
             await self._app(scope, receive, send)
         else:
-            self._handed_over += 1
+            self._forwarded += 1
             try:
-                await self._hand_over(owner, scope, receive, send)
+                await self._forward(owner, scope, receive, send)
             finally:
-                self._handed_over -= 1
+                self._forwarded -= 1
 
     async def stop(self, grace_seconds: float | None) -> None:
-        """End in order, as `HttpApp.stop` does; what another worker is still at has the same time."""
-        await asyncio.gather(self._app.stop(grace_seconds), drained(self._wait_handed_over(), grace_seconds))
+        """Shut down as `HttpApp.stop` does; requests that other workers serve have the same grace period."""
+        await asyncio.gather(self._app.stop(grace_seconds), drained(self._wait_forwarded(), grace_seconds))
 
-    async def _wait_handed_over(self) -> None:
-        while self._handed_over:
+    async def _wait_forwarded(self) -> None:
+        while self._forwarded:
             await asyncio.sleep(LOOK_SECONDS)
 
     def _owner_of(self, scope: Mapped) -> int | None:
-        """Return the number of the worker that keeps the session of a request, None without one."""
+        """Return the number of the worker that has the session of a request, None without one."""
         id = b""
         for name, value in scope["headers"]:
             if name == b"mcp-session-id":
@@ -93,8 +93,8 @@ class Relay:
 
     # --- to another worker ----------------------------------------------------------------------------
 
-    async def _hand_over(self, owner: int, scope: Mapped, receive: Receive, send: Send) -> None:
-        """Have another worker serve a request, and pass its answer on."""
+    async def _forward(self, owner: int, scope: Mapped, receive: Receive, send: Send) -> None:
+        """Have another worker serve a request, and forward its response."""
         try:
             reader, writer = await asyncio.open_unix_connection(self._path(owner), limit=LONGEST_FRAME)
         except OSError:
@@ -102,12 +102,12 @@ class Relay:
             return
         sending = asyncio.ensure_future(_send_request(writer, scope, receive))
         try:
-            await self._pass_on(reader, scope, receive, send)
+            await self._forward_response(reader, scope, receive, send)
         finally:
             sending.cancel()
             writer.close()
 
-    async def _pass_on(
+    async def _forward_response(
         self, reader: asyncio.StreamReader, scope: Mapped, receive: Receive, send: Send
     ) -> None:
         begun = False
@@ -133,7 +133,7 @@ class Relay:
             await self._refuse(scope, receive, send)
 
     async def _refuse(self, scope: Mapped, receive: Receive, send: Send) -> None:
-        """There is no such session any more."""
+        """Respond with 404: the session has ended with its worker."""
         request = self._app.make_request(scope, receive, send)
         request.body_is_read()
         await request.serve(_refuse)
@@ -149,7 +149,7 @@ class Relay:
         self._server = await asyncio.start_unix_server(self._take, path, limit=LONGEST_FRAME)
 
     async def close(self) -> None:
-        """Listen no longer; what is being answered still goes out."""
+        """Stop listening, and let requests that are being answered end within `CLOSE_SECONDS`."""
         if self._server is not None:
             self._server.close()
         if self._tasks:
@@ -163,12 +163,12 @@ class Relay:
         self._tasks.add(task)
         try:
             kind, data = await _frame(reader)
-            if kind == NEWS:
-                self._on_news(data.decode())
+            if kind == UPDATED:
+                self._on_resource_updated(data.decode())
             else:
                 body = _Body(reader)
-                await self._app(_scope_of(data), body.receive, _Answer(writer).send)
-                # Who answers before all of the body is there must not close on it: the answer would be lost.
+                await self._app(_scope_of(data), body.receive, _Response(writer).send)
+                # Closing the socket before the whole body is read would lose the response.
                 await asyncio.wait_for(body.skip(), CLOSE_SECONDS)
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.TimeoutError):
             pass  # the other worker has ended, or its client has gone
@@ -176,28 +176,28 @@ class Relay:
             self._tasks.discard(task)
             writer.close()
 
-    # --- news -----------------------------------------------------------------------------------------
+    # --- changed resources ----------------------------------------------------------------------------
 
-    def tell(self, uri: str) -> None:
-        """Tell the other workers that a resource has changed; from whatever thread."""
+    def share_update(self, uri: str) -> None:
+        """Notify the other workers that a resource has changed. Thread-safe."""
         if self._loop is not None:
             try:
-                self._loop.call_soon_threadsafe(self._tell, uri)
+                self._loop.call_soon_threadsafe(self._share_update, uri)
             except RuntimeError:  # the loop is closed: this worker has ended
                 pass
 
-    def _tell(self, uri: str) -> None:
+    def _share_update(self, uri: str) -> None:
         for other in range(self._count):
             if other != self._number:
-                task = asyncio.ensure_future(self._tell_one(other, uri))
+                task = asyncio.ensure_future(self._send_update(other, uri))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
 
-    async def _tell_one(self, other: int, uri: str) -> None:
+    async def _send_update(self, other: int, uri: str) -> None:
         try:
             _, writer = await asyncio.open_unix_connection(self._path(other))
-            _write(writer, NEWS, uri.encode())
-            await asyncio.wait_for(writer.drain(), NEWS_SECONDS)
+            _write(writer, UPDATED, uri.encode())
+            await asyncio.wait_for(writer.drain(), UPDATED_SECONDS)
             writer.close()
         except (OSError, asyncio.TimeoutError) as error:
             diagnostics.write("info", f"worker {other} was not told of {uri:.200}: {type(error).__name__}")
@@ -207,7 +207,7 @@ class Relay:
 
 
 class _Body:
-    """The `receive` of a request that another worker has handed over."""
+    """The `receive` of a request that another worker has forwarded."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
@@ -228,8 +228,8 @@ class _Body:
         return {"type": "http.request", "body": data, "more_body": kind == PART}
 
 
-class _Answer:
-    """The `send` of a request that another worker has handed over."""
+class _Response:
+    """The `send` of a request that another worker has forwarded."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
@@ -246,11 +246,11 @@ class _Answer:
                 _write_body(self._writer, message)
             await self._writer.drain()
         except ConnectionError:
-            pass  # nobody listens any more: `receive` says so
+            pass  # the other worker has closed the socket: `receive` returns http.disconnect
 
 
 async def _send_request(writer: asyncio.StreamWriter, scope: Mapped, receive: Receive) -> None:
-    """Hand a request over: its head, its body as it comes, and that its client goes away."""
+    """Send a request to another worker: head and body as they arrive. Close if the client disconnects."""
     head = {
         "method": scope["method"],
         "path": scope["path"],
@@ -271,7 +271,7 @@ async def _send_request(writer: asyncio.StreamWriter, scope: Mapped, receive: Re
             _write_body(writer, message)
             await writer.drain()
     except ConnectionError:
-        pass  # the worker has died: the reader of its answer finds out
+        pass  # the worker has died: `_forward_response` responds with an error
 
 
 def _scope_of(data: bytes) -> Mapped:
