@@ -59,7 +59,7 @@ cdef class Connection:
     cdef bytes legacy_list               # the first page of tools/list, once it has been asked for
     cdef bytes modern_list
     cdef public object flush             # called after writing outside of a pump, or None
-    cdef public object tell              # takes messages that answer nothing; None: they go among the answers
+    cdef public object notify            # takes messages that answer nothing; None: they go among the answers
     cdef public object loop              # the event loop that serves the connection, or None
     cdef public bint shared              # by all callers, and answers at once: no Context, no coroutine
     cdef public object call_in_loop      # calls a function on the event loop, as soon as there is one

@@ -44,7 +44,7 @@ class Connection:
     dispatcher: Any
     generation: int | None
     flush: Callable[[], object] | None
-    tell: Callable[[bytes], object] | None
+    notify: Callable[[bytes], object] | None
     loop: AbstractEventLoop | None
     principal: str
     calls: CallsInFlight

@@ -171,7 +171,7 @@ static void prepare_signals(void) {
 
 /* --- talking to the server -------------------------------------------------------------------------- */
 
-static void tell(struct report *report) {
+static void send_report(struct report *report) {
     const char *from = (const char *)report;
     size_t left = sizeof *report;
     while (left) {
@@ -354,7 +354,7 @@ static void start(const char *folder, char **arguments, char **variables, const 
         report.kind = FAILED;
         report.code = failure.number;
         report.nobody = (uint32_t)failure.folder;
-        tell(&report);
+        send_report(&report);
         return;
     }
     call.busy = 1;
@@ -362,7 +362,7 @@ static void start(const char *folder, char **arguments, char **variables, const 
     if ((flags & TELL_START) || !parent_death) { /* the server must be able to end it without us */
         report.kind = STARTED;
         report.pid = (int32_t)pid;
-        tell(&report);
+        send_report(&report);
     }
 }
 
@@ -391,7 +391,7 @@ static void tell_of_a_loss(void) {
     struct report report;
     memset(&report, 0, sizeof report);
     report.kind = LOST;
-    tell(&report);
+    send_report(&report);
 }
 
 /* The server has ended; or our guardian, which is told to a server that may still be there. */
@@ -428,13 +428,13 @@ static void run(const struct request *request, const int descriptors[4], int cou
     }
     if (in_file) {
         if (count != wanted) {
-            tell(&refusal);
+            send_report(&refusal);
             return;
         }
         payload = mmap(NULL, request->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptors[count - 1], 0);
         if (payload == MAP_FAILED) {
             refusal.code = errno;
-            tell(&refusal);
+            send_report(&refusal);
             return;
         }
     } else if (receive_rest(payload, request->size) < 0) {
@@ -453,10 +453,10 @@ static void run(const struct request *request, const int descriptors[4], int cou
         if (at)
             start(folder[0], strings, variables, descriptors, request->flags);
         else
-            tell(&refusal);
+            send_report(&refusal);
         free(strings);
     } else {
-        tell(&refusal);
+        send_report(&refusal);
     }
     if (in_file)
         munmap(payload, request->size);
@@ -481,7 +481,7 @@ static void serve_request(void) {
             report.pid = (int32_t)call.group;
             report.alive = each_left(0, &report);
         }
-        tell(&report);
+        send_report(&report);
     }
     for (int i = 0; i < count; i++)
         close(descriptors[i]);
@@ -522,13 +522,13 @@ static void look_after_the_call(void) {
             call.busy = 0;
         else
             report.alive = each_left(0, &report);
-        tell(&report);
+        send_report(&report);
     } else if (nobody) {
         memset(&report, 0, sizeof report);
         report.kind = GONE;
         report.killed = (uint32_t)call.killed;
         call.busy = 0;
-        tell(&report);
+        send_report(&report);
     }
 }
 

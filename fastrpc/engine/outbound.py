@@ -47,8 +47,8 @@ class OutboundMessages:
     def send_line(self, line: bytes) -> None:
         """Send a message that is JSON text and no answer, on the connection's own thread."""
         connection = self.connection
-        if connection.tell is not None:
-            connection.tell(line)
+        if connection.notify is not None:
+            connection.notify(line)
             return
         connection.output.line(line)
         connection.wrote()

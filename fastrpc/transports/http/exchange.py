@@ -73,7 +73,7 @@ class Exchange:
         self.dispatcher = dispatcher
         self.connection = dispatcher.connection
         self.connection.flush = self._flush
-        self.connection.tell = self._notify
+        self.connection.notify = self._notify
         self.connection.call_in_loop = lambda function: function()
         dispatcher.on_dropped = self._dropped
         dispatcher.on_paused = lambda: self.put(PAUSED, b"")
@@ -215,7 +215,7 @@ class Exchange:
             dispatcher.close()
         # A reference cycle that holds buffers, and the next garbage collection may be far off.
         dispatcher.on_paused = dispatcher.on_batch_read = None
-        connection.flush = connection.tell = connection.dispatcher = None
+        connection.flush = connection.notify = connection.dispatcher = None
         connection.call_in_loop = None  # type: ignore[assignment]  # nothing can be posted from here on
 
     def put(self, kind: str, line: bytes) -> None:

@@ -35,7 +35,7 @@ class SharedConnection:
         self.connection = self.dispatcher.connection
         self.connection.dispatcher = self
         self.connection.call_in_loop = lambda function: function()
-        self.connection.tell = _ignore  # no client receives notifications here
+        self.connection.notify = _ignore  # no client receives notifications here
         self.dispatcher.loop_runs(loop)
         self.connection.shared = True
         self.connection.generation = forks.generation
