@@ -23,6 +23,11 @@ cdef extern from "clock.h":
     int64_t c_clock "fastrpc_clock"() noexcept nogil
     int64_t c_ticks "fastrpc_ticks"() noexcept nogil
 
+cdef extern from "printable.h":
+    Py_ssize_t printable "fastrpc_printable"(
+        const unsigned char* at, const unsigned char* end, char special
+    ) noexcept nogil
+
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
 
@@ -297,9 +302,8 @@ cdef class NotedAnswers:
         elif type(served) is not Connection:
             self.note_alone(served, began, head, body, client, answer)
             return answer
-        self.buffer.note_answer(
-            served, began, client, head.principal, head.method, head.name, len(body), answer
-        )
+        caller, method, name = <tuple> head.call
+        self.buffer.note_answer(served, began, client, caller, method, name, len(body), answer)
         return answer
 
 
@@ -591,13 +595,14 @@ cdef void put_escaped(Lines* lines, Text text, char special) noexcept nogil:
     cdef const unsigned char* at = <const unsigned char*> text.data
     cdef const unsigned char* end = at + text.size
     cdef unsigned int code
+    cdef Py_ssize_t plain
     while at < end:
+        plain = printable(at, end, special)
+        put(lines, <const char*> at, plain)
+        at += plain
+        if at == end:
+            return
         code = at[0]
-        if 0x20 <= code < 0x7F and not (special and (code == <unsigned char> special or code == c"\\")):
-            lines.data[lines.size] = <char> code
-            lines.size += 1
-            at += 1
-            continue
         at += 1
         if 0xC2 <= code < 0xF5:
             code = rest_of(code, &at, end)

@@ -67,7 +67,7 @@ class Head:
     `session` is the session id, "" for a request of 2026-07-28.
     """
 
-    __slots__ = ("alone", "length", "method", "name", "path", "principal", "session", "valid_until")
+    __slots__ = ("alone", "call", "length", "method", "name", "path", "principal", "session", "valid_until")
 
     def __init__(self, method: bytes, name: bytes, principal: str, valid_until: float | None) -> None:
         self.length = 0
@@ -75,6 +75,8 @@ class Head:
         self.method = method
         self.name = name
         self.principal = principal
+        self.call = principal, method, name
+        """These three at once, for the access log."""
         self.session = ""
         self.valid_until = valid_until
         self.alone = 0
