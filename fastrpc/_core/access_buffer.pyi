@@ -46,6 +46,15 @@ class AccessBuffer:
         answer went out; `outcome` one of `recorder.OUTCOMES`, or None. An empty text stands for none. Raises
         UnicodeEncodeError for a text with lone surrogates.
         """
+    @property
+    def unwritten(self) -> int:
+        """How many lines the last `write_to` could not write."""
+    def write_to(self, descriptor: int, as_json: bool) -> None:
+        """Write the lines of all records that there are now to a file, the oldest first. By one thread at a
+        time. Raises OSError; the lines that are `unwritten` are lost then.
+
+        The GIL is taken once: on a busy event loop each time costs up to a switch interval.
+        """
     def take(self, as_json: bool) -> bytes:
         """Return the lines of all records that there are now, the oldest first. By one thread at a time."""
 

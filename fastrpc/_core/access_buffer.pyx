@@ -9,12 +9,15 @@ noted, are left to others (`fastrpc.telemetry.access_log`, `fastrpc.transports.h
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
+from libc.errno cimport EINTR, errno
 from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memchr, memcmp, memcpy
+from posix.unistd cimport write
 
 from fastrpc._core.connection cimport Connection
 from fastrpc._core.message cimport Message
 
+import os
 from time import time
 
 from fastrpc._core.recorder import OUTCOMES as _OUTCOMES
@@ -126,6 +129,7 @@ cdef class AccessBuffer:
     cdef Py_ssize_t capacity
     cdef Py_ssize_t used
     cdef readonly long long dropped
+    cdef readonly long long unwritten
     cdef object on_first
     cdef int64_t first_clock
     cdef int64_t first_ticks
@@ -255,8 +259,21 @@ cdef class AccessBuffer:
 
     def take(self, bint as_json):
         """Return the lines of all records that there are now, the oldest first. By one thread at a time."""
+        self.make_lines(as_json, -1)
+        return PyBytes_FromStringAndSize(self.lines.data, self.lines.size) if self.lines.size else b""
+
+    def write_to(self, int descriptor, bint as_json):
+        """Write these lines to a file, without the GIL in between; see access_buffer.pyi."""
+        cdef int problem = self.make_lines(as_json, descriptor)
+        if problem:
+            raise OSError(problem, os.strerror(problem))
+
+    cdef int make_lines(self, bint as_json, int descriptor) except -1:
+        """Make the lines of all records, and write them if there is a `descriptor`. Return what was wrong."""
         cdef char* records = self.filled
         cdef Py_ssize_t used = self.used
+        cdef Py_ssize_t written = 0
+        cdef int problem = 0
         cdef Lines* lines = &self.lines
         cdef double rate = <double> (c_ticks() - self.first_ticks) / (c_clock() - self.first_clock + 1)
         cdef int64_t now_us = <int64_t> (time() * 1e6)
@@ -267,9 +284,12 @@ cdef class AccessBuffer:
         lines.second = -1
         with nogil:
             put_all(lines, records, used, as_json, now, now_us, rate * 1000)
+            if descriptor >= 0 and not lines.failed:
+                problem = write_all(descriptor, lines, &written)
+                self.unwritten = newlines_in(lines.data + written, lines.size - written)
         if lines.failed:
             raise MemoryError
-        return PyBytes_FromStringAndSize(lines.data, lines.size) if lines.size else b""
+        return problem
 
 
 cdef class NotedAnswers:
@@ -400,6 +420,30 @@ cdef void put_all(
             put_json(lines, &record, texts, now_us - <int64_t> ((now - record.began) / rate), rate)
         else:
             put_columns(lines, &record, texts, now_us - <int64_t> ((now - record.began) / rate), rate)
+
+
+cdef int write_all(int descriptor, Lines* lines, Py_ssize_t* written) noexcept nogil:
+    """Write all lines; return the errno of what was wrong."""
+    cdef Py_ssize_t count
+    while written[0] < lines.size:
+        count = write(descriptor, lines.data + written[0], lines.size - written[0])
+        if count >= 0:
+            written[0] += count
+        elif errno != EINTR:
+            return errno
+    return 0
+
+
+cdef Py_ssize_t newlines_in(const char* at, Py_ssize_t size) noexcept nogil:
+    cdef const char* end = at + size
+    cdef Py_ssize_t count = 0
+    while at < end:
+        at = <const char*> memchr(at, c"\n", end - at)
+        if at == NULL:
+            break
+        at += 1
+        count += 1
+    return count
 
 
 cdef bint has_room(Lines* lines, Py_ssize_t size) noexcept nogil:

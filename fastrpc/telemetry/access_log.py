@@ -3,8 +3,8 @@
 Records go into a buffer of fixed size (`fastrpc._core.access_buffer`); a thread formats and writes them, at
 most 50 ms later, so no response waits for a disk or a reader. Records that do not fit, and lines that cannot
 be written, are counted, and the count is logged. A batch of lines is one write to a file that is open for
-appending: several processes may share it. A file that has been moved (logrotate) is created again. Records
-come from `fastrpc.transports.http.access`; nothing is imported without an access log.
+appending: several processes may share it. A file that has been moved (logrotate) is created again within a
+second. Records come from `fastrpc.transports.http.access`; nothing is imported without an access log.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 STDERR = "-"
 CAPACITY = 1024 * 1024
 """Bytes of each of the two buffers: about 9,000 records."""
+LOOK_SECONDS = 1.0
+"""Seconds between two looks at whether the file has been moved."""
 WRITE_SECONDS = 1.0
 """Seconds for which standard error may accept nothing before lines are dropped."""
 
@@ -43,6 +45,8 @@ class AccessLog:
         self._dropped = 0
         """The dropped records of the buffer that `_lost` includes."""
         self._file = -1 if self._path is None else self._open(self._path)
+        self._looks_at = 0.0
+        """When to look next whether the file has been moved, as ``time.monotonic()`` counts."""
         self._writing = Lock()
         self._generation = forks.generation
         self.buffer = AccessBuffer(CAPACITY, DrainThread("fastrpc-access-log", self.write, self.write).wake)
@@ -58,12 +62,13 @@ class AccessLog:
         if not self._writing.acquire(timeout=2 * WRITE_SECONDS):
             return
         try:
-            lines = self.buffer.take(self._as_json)
             dropped = self.buffer.dropped
             self._lost += dropped - self._dropped
             self._dropped = dropped
-            if lines:
-                self._put(lines)
+            if self._path is not None and not self._lost:
+                self._write_to_file(self._path)
+            else:
+                self._put(self.buffer.take(self._as_json))
         finally:
             self._writing.release()
 
@@ -76,7 +81,22 @@ class AccessLog:
                 os.close(self._file)
             self._file = -1
 
+    def _write_to_file(self, path: str) -> None:
+        """Append the lines of all requests answered so far to the file."""
+        try:
+            self._find_file(path)
+        except OSError:
+            self._put(self.buffer.take(self._as_json))  # tries again, reports what is wrong, and counts
+            return
+        try:
+            self.buffer.write_to(self._file, self._as_json)
+        except OSError as error:
+            diagnostics.write("error", f"the access log cannot be written: {error}")
+            self._lost = self.buffer.unwritten
+
     def _put(self, lines: bytes) -> None:
+        if not lines:
+            return
         text = self._note_of(self._lost) + lines if self._lost else lines
         try:
             left = self._to_stderr(text) if self._path is None else self._to_file(self._path, text)
@@ -100,19 +120,25 @@ class AccessLog:
 
     def _to_file(self, path: str, lines: bytes) -> bytes:
         """Append lines to the file; return the rest, which is empty. Raises OSError."""
-        if self._is_moved(path):
-            os.close(self._file)
-            self._file = -1
-        if self._file < 0:
-            self._file = self._open(path)
+        self._find_file(path)
         written = os.write(self._file, lines)  # at once, so that lines of other processes do not come between
         while written < len(lines):
             written += os.write(self._file, lines[written:])
         return b""
 
-    def _is_moved(self, path: str) -> bool:
+    def _find_file(self, path: str) -> None:
+        """Open the file, again if it has been moved. Raises OSError."""
+        now = monotonic()
+        if self._file >= 0 and now < self._looks_at:
+            return
+        self._looks_at = now + LOOK_SECONDS
+        if self._file >= 0 and self._is_moved(path):
+            os.close(self._file)
+            self._file = -1
         if self._file < 0:
-            return False
+            self._file = self._open(path)
+
+    def _is_moved(self, path: str) -> bool:
         mine = os.fstat(self._file)
         try:
             there = os.stat(path)

@@ -251,14 +251,25 @@ def test_what_is_noted_last_is_written_when_serving_ends(tmp_path: Any) -> None:
         assert [entry["id"] for entry in lines_of(server.file)] == [1]
 
 
-def test_a_file_that_has_been_moved_is_made_anew(tmp_path: Any) -> None:
+def test_a_file_that_has_been_moved_is_made_anew_within_a_second_and_no_line_is_lost(tmp_path: Any) -> None:
+    sent = 1
+    moved = tmp_path / "access.log.1"
+
+    def is_made_anew() -> bool:
+        nonlocal sent
+        sent += 1
+        server.ask(call("inline", {"how": "ok"}, id=sent))
+        return bool(os.path.exists(server.file))
+
     with Logged(tmp_path) as server:
         server.ask(call("inline", {"how": "ok"}, id=1))
         server.lines(1)
-        os.rename(server.file, tmp_path / "access.log.1")
-        server.ask(call("inline", {"how": "ok"}, id=2))
-        assert [entry["id"] for entry in server.lines(1)] == [2]
+        os.rename(server.file, moved)
+        eventually(is_made_anew)
         assert os.stat(server.file).st_mode & 0o077 == 0
+        eventually(lambda: (lines := lines_of(server.file)) and lines[-1]["id"] == sent)
+        ids = [line["id"] for file in (moved, server.file) for line in lines_of(file)]
+    assert ids == list(range(1, sent + 1))
 
 
 def test_the_command_writes_to_standard_error(tmp_path: Any) -> None:
@@ -344,20 +355,24 @@ def test_records_that_do_not_fit_are_counted_and_the_log_says_how_many(tmp_path:
     assert [line["id"] for line in rest] == [*range(20 - dropped), 20]
 
 
-def test_lines_that_cannot_be_written_are_counted_too(tmp_path: Any, monkeypatch: Any) -> None:
+def test_lines_that_cannot_be_written_are_counted_too(tmp_path: Any) -> None:
     log = AccessLog(str(tmp_path / "log"), as_json=False)
+    note(log.buffer, 0)
+
+    log.write()  # has the file looked at, which it is not again for a second
     note(log.buffer, 1)
     note(log.buffer, 2)
-
-    def full(*values: Any) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "write", full)
+    kept = os.dup(log._file)
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, log._file)
     log.write()
-    monkeypatch.undo()
+    assert log.buffer.unwritten == 2
+    os.dup2(kept, log._file)
+    os.close(full)
+    os.close(kept)
     note(log.buffer, 3)
     log.close()
-    first, second = (tmp_path / "log").read_text().splitlines()
+    _, first, second = (tmp_path / "log").read_text().splitlines()
     assert re.fullmatch(r"# \S+ 2 requests are missing here: there was no room for them", first)
     assert second.endswith(" 3")
 
