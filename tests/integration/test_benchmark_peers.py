@@ -213,7 +213,7 @@ def test_where_sdks_stand_fastrpc_stands_twice(suite: SimpleNamespace) -> None:
 SOURCES = {
     "mcp": (("mcp/server.py", "async def echo("),),
     "fastmcp": (("fastmcp/server.py", "async def echo("),),
-    "mcp-plain": (("python_shapes.py", "\ndef plain("), ("mcp/shapes.py", "ECHOES.get(shape, plain)")),
+    "mcp-plain": (("python_shapes.py", "\ndef plain("), ("mcp/shapes.py", "app_of(sys.argv[1], ")),
     "ts-v1": (("ts-v1/server.mjs", "async (given) => text(given.text)"),),
     "ts-v2": (("ts-v2/server.mjs", "async (given) => text(given.text)"),),
     "rmcp": (("rmcp/src/main.rs", "    fn echo("),),
