@@ -29,12 +29,12 @@ import pythons
 REPOSITORY = build_wheels.REPOSITORY
 NAME = re.compile(r"fastrpc_mcp-(?P<release>[^-]+)-(?P<python>cp3\d+)-(?P=python)-(?P<platform>\w+)\.whl")
 MOST_BYTES = 3_000_000
-MODULES = ("connection", "encode", "framer", "message", "plan", "stream")
+MODULES = ("connection", "encoder", "framer", "message", "plan", "stream")
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of ELF
 PACKAGED = (".py", ".pyi", ".so", "py.typed", "SKILL.md", "_core/reaper")
 CORE_TESTS = ("tests/unit", "tests/property", "tests/integration/test_stdio.py")
 # Emulated, each of hypothesis' examples takes some ten times as long: what is compiled, and a server.
-EMULATED_TESTS = ("tests/property", "tests/unit/test_encode.py", "tests/integration/test_stdio.py")
+EMULATED_TESTS = ("tests/property", "tests/unit/test_encoder.py", "tests/integration/test_stdio.py")
 TEST_PACKAGES = [
     "hypothesis",
     "jsonschema",
