@@ -3,7 +3,7 @@
 A `Binder` returns the values of all parameters, or says what is wrong with them. The common cases, right or
 wrong, cost some hundred nanoseconds an argument and no Python. An array of numbers of another type may have
 millions of elements: each costs some ten nanoseconds. What is neither common nor short goes to `accept`, the
-one definition of which values pass and of the error message for the others (`schema/templates.py`).
+one definition of which values pass and of the error message for the others (`schema/converters.py`).
 """
 
 from cpython.dict cimport PyDict_GetItem

@@ -10,7 +10,7 @@ cdef enum Kind:
     NOTIFICATION = 1
     RESPONSE = 2       # an answer to a request of ours
     BATCH = 3
-    IGNORED = 4        # has the template of a notification but is none: JSON-RPC forbids an answer
+    IGNORED = 4        # has the form of a notification but is none: JSON-RPC forbids an answer
     INVALID = 5        # JSON, but no message; `code` says which error
     BROKEN = 6         # no JSON
 
@@ -64,9 +64,9 @@ cdef class Message:
     cdef char* copy              # of a line given to keep()
     cdef bytes marked            # a copy of the line with its integers beyond 64 bits marked, if it has some
 
-    cdef bint parsed_fast             # the strict pass has read it; simdjson has not
+    cdef bint parsed_fast        # the strict pass has read it; simdjson has not
     cdef Call* call              # what the pass has found
-    cdef int next_fast         # the argument that next_argument() hands out next, of the pass's
+    cdef int next_fast           # the argument that next_argument() hands out next, of the pass's
     cdef Py_ssize_t params_position  # which member of the message params is
 
     cdef int read_line(self, const char* line, Py_ssize_t size) except -1

@@ -49,7 +49,7 @@ cdef class Plan:
     cdef object spare_info
     cdef readonly bint is_async          # calling it gives a coroutine
     cdef readonly bint stepped           # makes a coroutine that the connection may begin
-    cdef readonly bint adaptive            # inline or not by its record (run="auto")
+    cdef readonly bint adaptive          # inline or not by its record (run="auto")
     cdef object binder                   # of the tool's signature, once something has not fitted plainly
     cdef readonly bint binds_whole       # no argument may be bound without the others
     cdef readonly int form               # of a plain value that it returns; -1: the dispatcher decides
@@ -73,7 +73,7 @@ cdef class Plan:
     cdef void fill(self, PyObject** values, list bound) noexcept
     cdef bint order_of(self, const Call* call, uint8_t* order) noexcept
     cdef PyObject* call_known(self, const Call* call, const uint8_t* order) noexcept
-    cdef void note_duration(self, int64_t nanoseconds) noexcept
+    cpdef void record_duration(self, int64_t nanoseconds) noexcept
     cdef object plain_value(self, object result)
     cdef str failure_text(self, object error)
     cdef int count_failure(self, object error) except -1

@@ -333,12 +333,11 @@ cdef class Plan:
         cdef Py_ssize_t size = argument.key_size
         return size == self.key_sizes[at] and memcmp(argument.key, self.keys[at], size) == 0
 
-    def record_duration(self, int64_t nanoseconds):
-        """Record how long a call took, where it ran."""
-        self.note_duration(nanoseconds)
+    cpdef void record_duration(self, int64_t nanoseconds) noexcept:
+        """Record how long a call took, where it ran.
 
-    cdef void note_duration(self, int64_t nanoseconds) noexcept:
-        """Enough quick calls in a row on a worker prove a tool; one slow call inline costs it its place."""
+        Enough quick calls in a row on a worker prove a tool; one slow call inline costs it its place.
+        """
         if not self.adaptive:
             return
         if self.inline:

@@ -579,14 +579,14 @@ def plan_of(
     if direct and (not is_async or tool.max_running is None):
         parameters = parameters_of(signature)
     # A time limit cannot be kept, nor a bound on running calls be needed, on the loop's own thread.
-    judged = tool.run == "auto" and tool.timeout_seconds is None and not is_async
+    adaptive = tool.run == "auto" and tool.timeout_seconds is None and not is_async
     return Plan(
         tool,
         tool.name,
         tool.function,
         parameters,
         inline=tool.run == "inline" and not is_async,
-        adaptive=judged,
+        adaptive=adaptive,
         is_async=is_async,
         binds_whole=signature.binds_whole,
         stepped=is_async and parameters is not None,

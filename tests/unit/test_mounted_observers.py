@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import pytest
@@ -28,6 +29,20 @@ def watched(server: Server) -> Seen:
     seen: Seen = []
     server.observe(lambda records: seen.extend((each.kind, each.name, each.outcome) for each in records))
     return seen
+
+
+def two_mounted(note: Callable[[Any], str]) -> tuple[Server, Server, Server]:
+    """Two servers whose templates fit alike, the first of which calls `note`, and one that mounts both."""
+    one, other, outer = Server("one"), Server("other"), Server("outer")
+    one.resource("notes://{number}")(note)
+
+    @other.resource("notes://{name}")
+    def named(name: str) -> str:
+        return "other"
+
+    outer.mount(one)
+    outer.mount(other)
+    return one, other, outer
 
 
 def shop(name: str = "shop") -> Server:
@@ -226,18 +241,10 @@ def test_a_call_that_the_guard_of_the_host_refuses_is_seen_and_one_of_no_handler
 
 def test_of_templates_that_fit_alike_the_one_that_was_read_is_observed() -> None:
     async def run() -> None:
-        one, other, outer = Server("one"), Server("other"), Server("outer")
-
-        @one.resource("notes://{number}")
         def note(number: int) -> str:
             return "one"
 
-        @other.resource("notes://{name}")
-        def named(name: str) -> str:
-            return "other"
-
-        outer.mount(one)
-        outer.mount(other)
+        one, other, outer = two_mounted(note)
         seen = {server.name: watched(server) for server in (one, other)}
         async with Client(outer, version=MODERN) as client:
             assert (await client.read("notes://5")).text == "one"
@@ -395,18 +402,10 @@ def test_requests_that_name_nothing_or_what_no_uri_is_stop_nothing() -> None:
 
 def test_a_type_of_an_argument_that_fails_where_templates_are_told_apart_stops_nothing() -> None:
     async def run() -> None:
-        one, other, outer = Server("one"), Server("other"), Server("outer")
-
-        @one.resource("notes://{number}")
         def note(number: Annotated[int, AfterValidator(leave)]) -> str:
             return "one"
 
-        @other.resource("notes://{name}")
-        def named(name: str) -> str:
-            return "other"
-
-        outer.mount(one)
-        outer.mount(other)
+        one, _, outer = two_mounted(note)
         seen, outer_seen = watched(one), watched(outer)
         async with Client(outer, version=MODERN) as client:
             await failing(client.read("notes://5"))
