@@ -85,6 +85,8 @@ extensions = [
     module("http_body"),
     module("access_buffer"),
     module("stream"),
+    module("call_result"),
+    module("client_connection"),
     module("signal_pipe"),
     module("task"),
     module("pending"),

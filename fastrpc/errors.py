@@ -2,8 +2,8 @@
 
 There is a branch for each party: `ProtocolError` is the client's fault and becomes a JSON-RPC error with its
 `code`; `ToolError` and `ArgumentError` become a tool result with ``isError: true``; `DefinitionError` is the
-tool author's fault, raised while a tool is decorated; `UsageError` is a mistake on the command line,
-and exits with code 2. Errors are raised deep in the code and turned into an answer in one place,
+tool author's fault, raised while a tool is decorated; `ClientError` is what `fastrpc.Client` raises for what a
+server does; `UsageError` is a mistake on the command line, and exits with code 2. Errors are raised deep in the code and turned into an answer in one place,
 `fastrpc.engine.dispatcher`. Importing this module imports nothing.
 
 An error about an unknown name may suggest similar ones (`suggest`). Input is quoted by `excerpt`, so that
@@ -172,6 +172,55 @@ class ArgumentError(FastrpcError):
     """
 
     outcome = "invalid"
+
+
+class ClientError(FastrpcError):
+    """A client's request has failed: the root of all errors that `fastrpc.Client` raises for what a server does.
+
+    `outcome` is that of a call during which a server asked another server and did not handle the failure.
+    """
+
+
+class RemoteError(ClientError):
+    """The server answered with an error (JSON-RPC 2.0, section 5.1): `code`, `message`, `data`.
+
+    A handler of a client (``on_elicit=`` and others) may raise it to answer the server with an error.
+    """
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__(f"{error.get('message')} ({error.get('code')})")
+        self.code: int = error.get("code", 0)
+        self.message: str = error.get("message", "")
+        self.data: Any = error.get("data")
+
+
+class InvalidAnswer(ClientError):
+    """The server answered a request with what is no result of that method. The message names the member."""
+
+
+class RequestTimeout(ClientError, TimeoutError):
+    """The server has not answered a request within its time limit. The request was cancelled."""
+
+
+class ConnectionLost(ClientError, ConnectionError):
+    """The server has ended, or the connection to it. Whether it has processed the request is unknown.
+
+    `exit_code`: that of a server that was started here, negative for a signal; None if it is not known.
+    `stderr`: the last lines that such a server wrote to its standard error.
+    """
+
+    def __init__(self, message: str, *, exit_code: int | None = None, stderr: str = "") -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        self.stderr = stderr
+
+
+class ToolCallFailed(ClientError):
+    """The tool failed, where the value of its result was wanted (``as_type=``). `result` has all of it."""
+
+    def __init__(self, message: str, result: Any) -> None:
+        super().__init__(message)
+        self.result = result
 
 
 class DefinitionError(FastrpcError, TypeError):

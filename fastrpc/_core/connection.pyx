@@ -18,9 +18,10 @@ from libc.string cimport memchr, memcmp, memcpy
 
 from fastrpc._core.call cimport Call
 from fastrpc._core.call_info cimport CallInfo, info_of_call
+from fastrpc._core.collector cimport LARGE, PyGC_Disable, PyGC_Enable
 from fastrpc._core.context cimport CallContext, new_context
 from fastrpc._core.encoder cimport FORM_TEXT, ID_ROOM
-from fastrpc._core.message cimport LARGE, LEGACY, MODERN, REQUEST, PyGC_Disable, PyGC_Enable
+from fastrpc._core.message cimport LEGACY, MODERN, REQUEST
 from fastrpc._core.plan cimport MISFIT, FramedPlan, is_ascii_text, is_writable_text
 from fastrpc._core.recorder cimport Record
 

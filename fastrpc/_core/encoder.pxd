@@ -55,3 +55,5 @@ cdef class Output:
         self, const char* id, Py_ssize_t id_size, list parts, const char* tail, Py_ssize_t tail_size
     ) except -1
     cdef int grow(self, Py_ssize_t size) except -1
+
+cdef bint put_json(Output output, object value) except -1

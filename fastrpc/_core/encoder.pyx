@@ -393,10 +393,7 @@ def dumps(value):
 def plain_json(value):
     """Return the JSON of a value in UTF-8, or None if it is not plain all through."""
     cdef Output output = Output.__new__(Output)
-    try:  # The escaped copy is written and dropped: that costs less than a second writer.
-        return output.take() if write_plain(output, SCRATCH, value) else None
-    finally:
-        drop_scratch()
+    return output.take() if put_json(output, value) else None
 
 
 def result_of(value, int form, bytes tail):
@@ -536,6 +533,14 @@ cdef bint write_plain(Output raw, Output text, object value) except? False:
     raw.end = page.pens.raw - raw.buffer
     text.end = page.pens.raw + page.pens.ahead - text.buffer
     return True
+
+
+cdef bint put_json(Output output, object value) except -1:
+    """Write a plain value behind the output's end; False, with nothing written, for any other value."""
+    try:  # The escaped copy is written and dropped: that costs less than a second writer.
+        return write_plain(output, SCRATCH, value)
+    finally:
+        drop_scratch()
 
 
 cdef void hold(Page* page) noexcept:

@@ -3,6 +3,7 @@
 
 from libc.stdint cimport uint64_t
 
+from fastrpc._core.answer cimport Answer
 from fastrpc._core.call cimport Call, CallArgument
 
 cdef enum Kind:
@@ -18,13 +19,6 @@ cdef enum Era:
     LEGACY = 0         # params._meta names no protocol version
     MODERN = 1         # a whole 2026-07-28 envelope that asks for nothing but the answer
     OTHER = 2          # a _meta that the dispatcher has to judge
-
-cdef enum:
-    LARGE = 64 * 1024  # bytes of a line from which on the collector of cycles has to wait
-
-cdef extern from "Python.h":
-    int PyGC_Disable() noexcept
-    int PyGC_Enable() noexcept
 
 cdef struct Slice:
     const char* data
@@ -97,4 +91,5 @@ cdef class Message:
     cdef int read_deep(self) except -1
     cdef int read_numbers(self) except -1
 
+cdef bint read_answer(const char* line, Py_ssize_t size, Answer* answer) noexcept
 cdef str str_of(const CallArgument* argument)

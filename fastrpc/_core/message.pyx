@@ -20,10 +20,11 @@ from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from libc.string cimport memcmp, memcpy, memset
 
 cimport fastrpc._core.simdjson as simdjson
+from fastrpc._core.answer cimport Answer
 from fastrpc._core.call cimport Call, CallArgument
 from fastrpc._core.call_template cimport CallTemplate, learn_template, try_template
 from fastrpc._core.fast_parser cimport parse_fast
-from fastrpc._core.values cimport make_ascii, make_str, make_text, to_python
+from fastrpc._core.values cimport large_to_python, make_ascii, make_str, make_text, member_of
 
 cdef extern from *:
     """
@@ -55,6 +56,9 @@ cdef extern from *:
     Document* new_document "new FastrpcDocument"() except +
     Py_ssize_t LONGEST_META "FASTRPC_LONGEST_META"
     void delete_document "delete "(Document* document) noexcept
+
+cdef extern from "answer_parser.h":
+    bint c_read_answer "fastrpc_read_answer"(const char* line, Py_ssize_t size, Answer* answer) noexcept
 
 cdef extern from "fault.h":
     const char* find_fault "fastrpc::find_fault"(const char* line, Py_ssize_t size, Py_ssize_t* at) noexcept
@@ -104,33 +108,9 @@ cdef str str_of(const CallArgument* argument):
     return make_ascii(argument.text, argument.size)
 
 
-cdef object large_to_python(simdjson.Element value, Py_ssize_t size):
-    """Make Python objects of a value in a line of so many bytes.
-
-    The collector of cycles would look at the growing tree again and again. There are none in it: it waits.
-    """
-    cdef bint collecting
-    if size < LARGE:
-        return to_python(value)
-    collecting = PyGC_Disable()
-    try:
-        return to_python(value)
-    finally:
-        if collecting:
-            PyGC_Enable()
-
-
-cdef object member_of(simdjson.Element value, bytes key, Py_ssize_t size):
-    """Make Python objects of one member of an object; None where it has none, or is none."""
-    cdef simdjson.Members member
-    cdef simdjson.Element found
-    cdef bint present = False
-    member.begin(value)
-    while member.next():
-        if same(member.key, member.key_size, <char*> key, len(key)):
-            found = member.value
-            present = True
-    return large_to_python(found, size) if present else None
+cdef bint read_answer(const char* line, Py_ssize_t size, Answer* answer) noexcept:
+    """Read the likely answer to a call; False for any other line."""
+    return c_read_answer(line, size, answer)
 
 
 cdef class Message:

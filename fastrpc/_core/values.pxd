@@ -10,6 +10,7 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memcmp, memcpy
 
 cimport fastrpc._core.simdjson as simdjson
+from fastrpc._core.collector cimport LARGE, PyGC_Disable, PyGC_Enable
 
 cdef extern from "Python.h":
     str PyUnicode_New(Py_ssize_t size, Py_UCS4 maxchar)
@@ -173,3 +174,32 @@ cdef inline list uncounted_to_python(simdjson.Element value):
     while element.next():
         elements.append(to_python(element.value))
     return elements
+
+
+cdef inline object large_to_python(simdjson.Element value, Py_ssize_t size):
+    """Make Python objects of a value in a line of so many bytes.
+
+    The collector of cycles would look at the growing tree again and again. There are none in it: it waits.
+    """
+    cdef bint collecting
+    if size < LARGE:
+        return to_python(value)
+    collecting = PyGC_Disable()
+    try:
+        return to_python(value)
+    finally:
+        if collecting:
+            PyGC_Enable()
+
+
+cdef inline object member_of(simdjson.Element value, bytes key, Py_ssize_t size):
+    """Make Python objects of one member of an object; None where it has none, or is none."""
+    cdef simdjson.Members member
+    cdef simdjson.Element found
+    cdef bint present = False
+    member.begin(value)
+    while member.next():
+        if member.key_size == len(key) and memcmp(member.key, <char*> key, len(key)) == 0:
+            found = member.value
+            present = True
+    return large_to_python(found, size) if present else None

@@ -210,7 +210,7 @@ def content(value: Any) -> Any:
 
 
 def _json_text(value: Any) -> str:
-    from fastrpc.engine.json_encoding import to_json
+    from fastrpc.json_encoding import to_json
 
     return to_json(value).decode()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastrpc._core.encoder import dumps
-from fastrpc.engine.json_encoding import to_json
+from fastrpc.json_encoding import to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from _thread import get_ident
 
-from fastrpc.engine.json_encoding import to_json
+from fastrpc.json_encoding import to_json
 from fastrpc.engine.messages import notification
 from fastrpc.protocol.lifecycle import NEW
 

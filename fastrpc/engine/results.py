@@ -1,7 +1,7 @@
 """Makes the JSON of a tool's result: content blocks, structured content, errors; each version's own form.
 
 The most common result, `str`, is usually not handled here: the connection escapes it directly into the
-output. The JSON of all other values is written by `fastrpc.engine.json_encoding`. Whether a value conforms to
+output. The JSON of all other values is written by `fastrpc.json_encoding`. Whether a value conforms to
 its tool's output schema is checked by `fastrpc.engine.output_validation`, imported by the first that has one.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fastrpc._core.encoder import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, dumps, quoted, result_of
 from fastrpc.content import Content, ToolResult, block_of
-from fastrpc.engine.json_encoding import UnencodableResult, to_json
+from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.protocol.versions import ANY_STRUCTURED, MODERN, SERVER_KEY, STRUCTURED
 
 TYPE_CHECKING = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fastrpc import diagnostics
 from fastrpc._core.connection import CallsInFlight
 from fastrpc._core.plan import REQUIRED, Plan
-from fastrpc.engine.json_encoding import to_json
+from fastrpc.json_encoding import to_json
 from fastrpc.engine.results import (
     Results,
     exact_type_of,

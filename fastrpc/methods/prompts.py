@@ -9,7 +9,7 @@ from __future__ import annotations
 from fastrpc import tracebacks
 from fastrpc.content import Content, block_of
 from fastrpc.definitions.prompt import ROLES, Message
-from fastrpc.engine.json_encoding import UnencodableResult, to_json
+from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.engine.known_answers import keep_plan
 from fastrpc.errors import (
     ArgumentError,

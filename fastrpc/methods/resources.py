@@ -11,7 +11,7 @@ from fastrpc._core.encoder import dumps
 from fastrpc.content import Content, Contents
 from fastrpc.definitions.resource import ProviderMethod, Resource, entry_of, guessed_type
 from fastrpc.engine.call import Exited, complaint_of, contained
-from fastrpc.engine.json_encoding import UnencodableResult, to_json
+from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.engine.known_answers import keep_plan
 from fastrpc.errors import (
     FAILURES,

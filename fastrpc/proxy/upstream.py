@@ -11,7 +11,7 @@ import asyncio
 import json
 
 from fastrpc import diagnostics
-from fastrpc.engine.json_encoding import to_json
+from fastrpc.json_encoding import to_json
 from fastrpc.errors import FastrpcError, ProtocolError, ToolError
 from fastrpc.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS
 from fastrpc.proxy.requests import REFUSED, PendingRequest, RemoteError

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from fastrpc import diagnostics
-from fastrpc.engine.json_encoding import to_json
+from fastrpc.json_encoding import to_json
 from fastrpc.errors import ToolError
 from fastrpc.proxy.remote.events import Events
 from fastrpc.proxy.remote.transport import PAUSES, SILENT_SECONDS, STEADY_SECONDS, check_answers, parsed

@@ -10,7 +10,7 @@ import asyncio
 from urllib.parse import urljoin, urlsplit
 
 from fastrpc import diagnostics
-from fastrpc.engine.json_encoding import to_json
+from fastrpc.json_encoding import to_json
 from fastrpc.errors import ToolError
 from fastrpc.proxy.remote.events import Events
 from fastrpc.proxy.remote.transport import parsed

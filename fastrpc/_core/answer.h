@@ -1,0 +1,16 @@
+/* A likely answer to a tools/call as the parser finds it in its line: where its parts lie. No functions, no costs;
+ * what fills it is answer_parser.h, what uses it the client's connection. */
+
+#ifndef FASTRPC_ANSWER_H
+#define FASTRPC_ANSWER_H
+
+#include "call.h"
+
+struct fastrpc_answer {
+    int64_t id;
+    struct fastrpc_argument text;
+    const char *tail; /* from the text's closing quote to the end of the line */
+    Py_ssize_t tail_size;
+};
+
+#endif
