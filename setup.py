@@ -86,7 +86,7 @@ extensions = [
     module("access_buffer"),
     module("stream"),
     module("call_result"),
-    module("client_connection"),
+    module("client_stream"),
     module("signal_pipe"),
     module("task"),
     module("pending"),

@@ -1,5 +1,5 @@
 /* A likely answer to a tools/call as the parser finds it in its line: where its parts lie. No functions, no costs;
- * what fills it is answer_parser.h, what uses it the client's connection. */
+ * what fills it is answer_parser.h, what uses it the client's stream. */
 
 #ifndef FASTRPC_ANSWER_H
 #define FASTRPC_ANSWER_H

@@ -1,7 +1,7 @@
 /* The likely answer to a tools/call: a result of one text block, in one walk.
  *
  * Servers write the same bytes around each text. What stands before it is fixed here; what stands behind it, the
- * tail, is compared with tails of earlier lines that simdjson has read whole (`client_connection.pyx` learns
+ * tail, is compared with tails of earlier lines that simdjson has read whole (`client_stream.pyx` learns
  * them). A line with a fixed head, an integer for its id, a valid string and a known tail is valid JSON with
  * the meaning of the earlier line, but for the id and the text. It costs about 40 ns; every other line is handed
  * over untouched.

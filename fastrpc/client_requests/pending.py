@@ -13,8 +13,8 @@ from fastrpc.client_requests.base import InputRequest, InvalidClientResult
 from fastrpc.client_requests.request_state import memory_of, state_of
 from fastrpc.client_requests.request_state import once as once_of
 from fastrpc.engine.call import InputRequired
-from fastrpc.json_encoding import to_json
 from fastrpc.errors import MissingRequiredClientCapability, ToolError, excerpt
+from fastrpc.json_encoding import to_json
 from fastrpc.protocol.lifecycle import READY
 from fastrpc.protocol.versions import MODERN, SERVER_KEY
 

@@ -15,9 +15,9 @@ from fastrpc import forks
 from fastrpc._core.call_info import CallInfo
 from fastrpc._core.recorder import ticks
 from fastrpc.content import ToolResult
-from fastrpc.json_encoding import UnencodableResult
 from fastrpc.engine.request import ENDED, RUNNING, WAITING
 from fastrpc.errors import ArgumentError, CallTimeout, FastrpcError, InternalError, ToolError
+from fastrpc.json_encoding import UnencodableResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from _thread import get_ident
 
-from fastrpc.json_encoding import to_json
 from fastrpc.engine.messages import notification
+from fastrpc.json_encoding import to_json
 from fastrpc.protocol.lifecycle import NEW
 
 TYPE_CHECKING = False

@@ -9,8 +9,8 @@ checked that it becomes.
 from __future__ import annotations
 
 from fastrpc._core.encoder import is_plain
-from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.errors import FAILURES
+from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.schema.converters import (
     AnyConverter,
     ArrayConverter,

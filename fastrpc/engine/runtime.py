@@ -10,7 +10,6 @@ from __future__ import annotations
 from fastrpc import diagnostics
 from fastrpc._core.connection import CallsInFlight
 from fastrpc._core.plan import REQUIRED, Plan
-from fastrpc.json_encoding import to_json
 from fastrpc.engine.results import (
     Results,
     exact_type_of,
@@ -20,6 +19,7 @@ from fastrpc.engine.results import (
     plain_check_of,
 )
 from fastrpc.errors import InternalError, Overloaded, suggestion
+from fastrpc.json_encoding import to_json
 from fastrpc.protocol.pagination import page_of
 from fastrpc.protocol.versions import MODERN, known
 

@@ -7,8 +7,8 @@ all. At most 100 values are sent.
 from __future__ import annotations
 
 from fastrpc.definitions.completion import Completions, choices_of, key_of, matching
-from fastrpc.json_encoding import UnencodableResult
 from fastrpc.errors import InvalidParams, excerpt
+from fastrpc.json_encoding import UnencodableResult
 from fastrpc.methods.prompts import encoded, refusal, text_member, texts_member
 from fastrpc.protocol.versions import COMPLETION_CONTEXT
 from fastrpc.schema.converters import shorten

@@ -8,8 +8,8 @@ sent after its response.
 from __future__ import annotations
 
 from fastrpc._core.encoder import quoted
-from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.errors import InvalidParams
+from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.protocol.lifecycle import LOG_LEVELS
 from fastrpc.protocol.versions import LOG_KEY, MODERN
 

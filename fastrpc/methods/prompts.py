@@ -9,7 +9,6 @@ from __future__ import annotations
 from fastrpc import tracebacks
 from fastrpc.content import Content, block_of
 from fastrpc.definitions.prompt import ROLES, Message
-from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.engine.known_answers import keep_plan
 from fastrpc.errors import (
     ArgumentError,
@@ -21,6 +20,7 @@ from fastrpc.errors import (
     UnknownName,
     excerpt,
 )
+from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.protocol.pagination import cursor_of
 from fastrpc.protocol.versions import MODERN
 from fastrpc.schema.converters import quote, shorten

@@ -11,7 +11,6 @@ from fastrpc._core.encoder import dumps
 from fastrpc.content import Content, Contents
 from fastrpc.definitions.resource import ProviderMethod, Resource, entry_of, guessed_type
 from fastrpc.engine.call import Exited, complaint_of, contained
-from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.engine.known_answers import keep_plan
 from fastrpc.errors import (
     FAILURES,
@@ -23,6 +22,7 @@ from fastrpc.errors import (
     ToolError,
     excerpt,
 )
+from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.protocol.pagination import cursor_of, decode_cursor, encode_cursor, page_of
 from fastrpc.protocol.uri_template import LONGEST, normal
 from fastrpc.protocol.versions import MODERN, known

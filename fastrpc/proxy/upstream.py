@@ -11,8 +11,8 @@ import asyncio
 import json
 
 from fastrpc import diagnostics
-from fastrpc.json_encoding import to_json
 from fastrpc.errors import FastrpcError, ProtocolError, ToolError
+from fastrpc.json_encoding import to_json
 from fastrpc.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS
 from fastrpc.proxy.requests import REFUSED, PendingRequest, RemoteError
 

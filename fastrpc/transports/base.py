@@ -215,7 +215,7 @@ class ClientConnection(ServedConnection):
         at_once: bool,
         trace: Trace | None,
     ) -> None:
-        connection.call_in_loop = lambda function: function()
+        connection.call_in_loop = self._call_in_loop
         connection.flush = self.flush if at_once else self._flush_soon
         connection.generation = forks.generation
         super().__init__(connection, among)
@@ -270,6 +270,13 @@ class ClientConnection(ServedConnection):
             self._connection.receive(line)
         if self._connection.generation != forks.generation:
             forks.leave()
+
+    def _call_in_loop(self, function: Callable[[], object]) -> None:
+        """Call a function in the loop: now, unless a message was fed while the loop did not run."""
+        if self._loop is None or running_loop() is not None:
+            function()
+        else:
+            self._loop.call_soon(function)
 
     def _flush_soon(self) -> None:
         """The connection has written: flush after this turn of the loop, in which it may write more."""

@@ -92,7 +92,7 @@ LAYERS = {
     "fastrpc._core.plan": 11,
     "fastrpc._core.call_info": 12,
     "fastrpc._core.call_result": 12,
-    "fastrpc._core.client_connection": 14,
+    "fastrpc._core.client_stream": 14,
     "fastrpc._core.connection": 13,
     "fastrpc._core.access_buffer": 14,
     "fastrpc._core.http_body": 14,
@@ -125,6 +125,7 @@ LAYERS = {
     # 50: transports carry bytes: they are handed a connection, and meet neither engine nor features
     **numbered("fastrpc.transports", 50),
     **numbered("fastrpc.transports.http", 51),
+    **numbered("fastrpc.client", 53),
     # 60: what plugs into the slots of plans and the engine's ports
     **numbered("fastrpc.telemetry", 60),
     # 70: assembly

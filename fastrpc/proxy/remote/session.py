@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 
 from fastrpc import diagnostics
-from fastrpc.json_encoding import to_json
 from fastrpc.errors import ToolError
+from fastrpc.json_encoding import to_json
 from fastrpc.proxy.remote.events import Events
 from fastrpc.proxy.remote.transport import PAUSES, SILENT_SECONDS, STEADY_SECONDS, check_answers, parsed
 from fastrpc.proxy.remote.wire import JSON, LONGEST_BODY, STREAM, Refused, Unreachable, WireError

@@ -10,8 +10,8 @@ import asyncio
 from urllib.parse import urljoin, urlsplit
 
 from fastrpc import diagnostics
-from fastrpc.json_encoding import to_json
 from fastrpc.errors import ToolError
+from fastrpc.json_encoding import to_json
 from fastrpc.proxy.remote.events import Events
 from fastrpc.proxy.remote.transport import parsed
 from fastrpc.proxy.remote.wire import JSON, LONGEST_BODY, STREAM, WireError

@@ -11,8 +11,8 @@ import asyncio
 from base64 import b64encode
 
 from fastrpc import diagnostics
-from fastrpc.json_encoding import to_json
 from fastrpc.errors import ToolError
+from fastrpc.json_encoding import to_json
 from fastrpc.protocol.versions import CAPABILITIES_KEY, CLIENT_KEY, LOG_KEY, MODERN, SERVER_KEY, VERSION_KEY
 from fastrpc.proxy.remote.address import is_header_name
 from fastrpc.proxy.remote.events import Events

@@ -24,10 +24,10 @@ class PendingRequest:
         """Whatever the caller gave."""
     def result(self) -> Any:
         """Return the result. Raises the error."""
-    def follow(self, connection: ClientConnection, future: asyncio.Future[Any]) -> None:
+    def follow(self, connection: ClientStream, future: asyncio.Future[Any]) -> None:
         """Have `future` resolved too, in a loop that begins to wait only now."""
 
-class ClientConnection:
+class ClientStream:
     """One connection to a server.
 
     `on_request` gets each request of the server, whole; `on_notification` the method and the params; `on_unreadable`
@@ -43,7 +43,7 @@ class ClientConnection:
     carry: Callable[[], object] | None
     needs_loop: bool
 
-    def __new__(cls, max_line: int = ...) -> ClientConnection: ...
+    def __new__(cls, max_line: int = ...) -> ClientStream: ...
     @property
     def pending(self) -> dict[int, PendingRequest]: ...
     @property

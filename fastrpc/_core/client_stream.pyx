@@ -82,7 +82,7 @@ cdef class PendingRequest:
             raise self.error
         return self.value
 
-    def follow(self, ClientConnection connection, future):
+    def follow(self, ClientStream connection, future):
         """Have `future` resolved too, in a loop that begins to wait only now."""
         self.future = future
         if self.error is not None:
@@ -93,7 +93,7 @@ cdef class PendingRequest:
             connection.arm(self)
 
 
-cdef class ClientConnection:
+cdef class ClientStream:
     def __cinit__(self, Py_ssize_t max_line=LONGEST_LINE):
         self.framer = Framer(max_line)
         self.message = Message()

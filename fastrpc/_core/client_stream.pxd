@@ -25,7 +25,7 @@ cdef class PendingRequest:
     cdef int finish(self, object value) except -1
     cdef int fail(self, object error) except -1
 
-cdef class ClientConnection:
+cdef class ClientStream:
     cdef readonly dict pending   # id -> PendingRequest
     cdef public object on_request
     cdef public object on_notification

@@ -1,34 +1,54 @@
-"""How the in-memory client answers the server's requests, and which capabilities it declares.
+"""Answers to the requests that a server sends its client: elicitation, sampling, roots; and who hears what.
 
-A handler is a value, or a function of the request's params, synchronous or not. Its result is converted to
-the form of the protocol. Receiving requests and sending answers is left to the client.
+A handler is a value, or a function of the request's params, synchronous or not. The same handlers serve every
+protocol version. No I/O here.
 """
 
 from __future__ import annotations
 
-from fastrpc.protocol.versions import MODERN, VERSIONS
-from fastrpc.testing.results import RemoteError
+from fastrpc.errors import RemoteError
+from fastrpc.protocol.versions import ELICITATION, MODERN, RICH_INPUT_REQUESTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from typing import Any, TypeAlias, TypeVar
 
-ELICITATION = VERSIONS[2:]
-"""Versions with elicitation by a form."""
+    from fastrpc.options import Action, Root
 
-MODES = VERSIONS[3:]
-"""Versions with elicitation by URL, and with tools in sampling."""
+    Given = TypeVar("Given")
+    Handler: TypeAlias = Given | Callable[[dict[str, Any]], Given | Awaitable[Given]]
+    """An answer, or a function of the request's params that returns it, synchronous or not."""
+    Elicited = dict[str, Any] | bool | Action | None
+    Sampled = str | dict[str, Any] | list[dict[str, Any]]
+    Roots = Sequence[str | Root]
+    OnNotification = Callable[[dict[str, Any]], object]
+    """A function of a notification's params, synchronous or not."""
 
+METHOD_NOT_FOUND = -32601
 ACTIONS = ("accept", "decline", "cancel")
 
 
-class Answers:
-    """Answers the server's requests with the handlers of a test."""
+class Handlers:
+    """What a client answers and hears. `on_elicit`: None for a client that cannot be asked."""
 
-    def __init__(self, on_elicit: Any = None, on_sample: Any = None, roots: Any = None) -> None:
+    def __init__(
+        self,
+        on_elicit: Any = None,
+        on_sample: Any = None,
+        roots: Any = None,
+        on_log: OnNotification | None = None,
+        on_progress: OnNotification | None = None,
+        on_notification: OnNotification | None = None,
+    ) -> None:
         self.on_elicit = on_elicit
         self.on_sample = on_sample
         self.roots = roots
+        self.on_notification = on_notification
+        self._listeners: dict[str, list[OnNotification]] = {}
+        for method, handler in (("notifications/message", on_log), ("notifications/progress", on_progress)):
+            if handler is not None:
+                self._listeners[method] = [handler]
 
     def capabilities(self, version: str) -> dict[str, Any]:
         """Return the client capabilities that follow from the handlers, in the form of a version."""
@@ -36,10 +56,14 @@ class Answers:
         if self.roots is not None:
             found["roots"] = {} if version == MODERN else {"listChanged": True}
         if self.on_sample is not None:
-            found["sampling"] = {"tools": {}} if version in MODES else {}
+            found["sampling"] = {"tools": {}} if version in RICH_INPUT_REQUESTS else {}
         if self.on_elicit is not None and version in ELICITATION:
-            found["elicitation"] = {"form": {}, "url": {}} if version in MODES else {}
+            found["elicitation"] = {"form": {}, "url": {}} if version in RICH_INPUT_REQUESTS else {}
         return found
+
+    def of_notification(self, method: str) -> Iterator[OnNotification]:
+        """Return the handlers of one kind of notification."""
+        return iter(self._listeners.get(method, ()))
 
     async def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Return the result for a request. Raises RemoteError, and whatever a handler raises."""
@@ -51,7 +75,9 @@ class Answers:
             return sampled(await value_from(self.on_sample, params))
         if method == "roots/list" and self.roots is not None:
             return {"roots": [rooted(root) for root in await value_from(self.roots, params)]}
-        raise RemoteError({"code": -32601, "message": f"{method}: the test gave no handler for it"})
+        raise RemoteError(
+            {"code": METHOD_NOT_FOUND, "message": f"{method}: the client has no handler for it"}
+        )
 
 
 async def value_from(handler: Any, params: dict[str, Any]) -> Any:
@@ -77,9 +103,9 @@ def sampled(value: Any) -> dict[str, Any]:
     """Return a CreateMessageResult: for a text, for content, or for a dict with a role, which is the whole
     result."""
     if isinstance(value, dict) and "role" in value:
-        return {"model": "test", **value}
+        return {"model": "unknown", **value}
     content = {"type": "text", "text": value} if isinstance(value, str) else value
-    return {"role": "assistant", "content": content, "model": "test", "stopReason": "endTurn"}
+    return {"role": "assistant", "content": content, "model": "unknown", "stopReason": "endTurn"}
 
 
 def rooted(root: Any) -> dict[str, Any]:

@@ -1,0 +1,173 @@
+"""Change notifications in every version: ``async with client.listen(tools=True) as changes``.
+
+From 2026-07-28 on a subscriptions/listen request stays open, and the server sends on it what was requested.
+Before, the server notifies of changed lists by itself, and of resources that were subscribed to. The code is
+the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastrpc.errors import ClientError
+from fastrpc.protocol.versions import MODERN, SUBSCRIPTION_KEY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Protocol
+
+    from fastrpc._core.client_stream import ClientStream, PendingRequest
+
+    class Session(Protocol):
+        """What listening needs of a session."""
+
+        version: str
+        stream: ClientStream
+        listening: list[Listening]
+        """The open `Listening` objects, which receive each notification (`Listening.take`)."""
+
+        async def request(self, method: str, params: dict[str, Any] | None = None) -> Any:
+            """Send a request and return its result. Raises ClientError."""
+
+        def start(
+            self, method: str, params: dict[str, Any] | None = None, timeout_seconds: float | None = None
+        ) -> tuple[PendingRequest, asyncio.Future[Any]]:
+            """Send a request; return it, and a future of its result."""
+
+        def withdraw(self, request: PendingRequest) -> None:
+            """Cancel a request."""
+
+
+LISTS = {
+    "toolsListChanged": "notifications/tools/list_changed",
+    "promptsListChanged": "notifications/prompts/list_changed",
+    "resourcesListChanged": "notifications/resources/list_changed",
+}
+UPDATED = "notifications/resources/updated"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+SECONDS = 10.0
+
+
+class Listening:
+    """Change notifications, from entering the block to leaving it.
+
+    `changes` are those received, each with its ``method`` and ``params``; `honoured` is what the server has
+    agreed to send.
+    """
+
+    def __init__(self, session: Session, wanted: dict[str, Any]) -> None:
+        self.changes: list[dict[str, Any]] = []
+        self.honoured: dict[str, Any] = {}
+        self.id: int | None = None
+        """The id of the open request, in 2026-07-28."""
+        self._session = session
+        self._wanted = wanted
+        self._uris: list[str] = wanted.get("resourceSubscriptions", [])
+        self._methods = {LISTS[name] for name in wanted if name in LISTS}
+        self._queue: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+        self._request: PendingRequest | None = None
+        self._end: asyncio.Future[dict[str, Any]] | None = None
+        self._acknowledged: asyncio.Future[None] | None = None
+
+    @property
+    def end(self) -> dict[str, Any] | None:
+        """The result with which the server ended the stream, or None."""
+        end = self._end
+        if end is None or not end.done() or end.cancelled() or end.exception() is not None:
+            return None
+        return end.result()
+
+    async def __aenter__(self) -> Listening:
+        self._session.listening.append(self)
+        try:
+            if self._session.version == MODERN:
+                await self._open()
+            else:
+                for uri in self._uris:
+                    await self._session.request("resources/subscribe", {"uri": uri})
+                self.honoured = self._wanted
+        except BaseException:
+            self._session.listening.remove(self)
+            raise
+        return self
+
+    async def _open(self) -> None:
+        """Send the request that stays open, and wait for its acknowledgement. Raises ClientError and
+        TimeoutError."""
+        self._acknowledged = asyncio.get_running_loop().create_future()
+        self.id = self._session.stream.next_id  # a server in this process acknowledges at once
+        self._request, self._end = self._session.start(
+            "subscriptions/listen", {"notifications": self._wanted}, 0
+        )
+        self._end.add_done_callback(self._ended)
+        waited: set[asyncio.Future[Any]] = {self._end, self._acknowledged}
+        await asyncio.wait(waited, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if self._end.done():
+            self._end.result()
+        if not self._acknowledged.done():
+            self._session.withdraw(self._request)
+            raise TimeoutError("subscriptions/listen: no acknowledgement came")
+
+    def _ended(self, end: asyncio.Future[dict[str, Any]]) -> None:
+        if not end.cancelled():
+            end.exception()  # it is seen by whoever waits for a change
+        self._queue.put_nowait(None)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self in self._session.listening:
+            self._session.listening.remove(self)
+        if self._request is None:
+            for uri in self._uris:
+                try:
+                    await self._session.request("resources/unsubscribe", {"uri": uri})
+                except ClientError:
+                    if error is None:
+                        raise
+        elif self._end is not None and not self._end.done():
+            self._session.withdraw(self._request)
+            self._end.cancel()
+
+    def take(self, method: str, params: dict[str, Any]) -> None:
+        """Store a notification, if it belongs to this stream."""
+        if self._session.version == MODERN:
+            if self.id is None or (params.get("_meta") or {}).get(SUBSCRIPTION_KEY) != self.id:
+                return
+            if method == ACKNOWLEDGED:
+                self.honoured = params.get("notifications") or {}
+                if self._acknowledged is not None and not self._acknowledged.done():
+                    self._acknowledged.set_result(None)
+                return
+        elif method not in self._methods and not (method == UPDATED and params.get("uri") in self._uris):
+            return
+        change = {"method": method, "params": params}
+        self.changes.append(change)
+        self._queue.put_nowait(change)
+
+    def lost(self) -> None:
+        """The connection has ended."""
+        self._queue.put_nowait(None)
+
+    async def next(self, seconds: float = SECONDS) -> dict[str, Any]:
+        """Return the next notification; waits at most so many seconds. Raises TimeoutError, and EOFError when
+        the server has ended the stream."""
+        try:
+            change = await asyncio.wait_for(self._queue.get(), seconds)
+        except asyncio.TimeoutError:
+            raise TimeoutError(f"no change within {seconds:g} s") from None
+        if change is None:
+            self._queue.put_nowait(None)
+            raise EOFError("the server has ended the stream")
+        return change
+
+    def __aiter__(self) -> Listening:
+        return self
+
+    async def __anext__(self) -> dict[str, Any]:
+        change = await self._queue.get()
+        if change is None:
+            self._queue.put_nowait(None)
+            raise StopAsyncIteration
+        return change

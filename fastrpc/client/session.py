@@ -1,0 +1,359 @@
+"""MCP over one stream: the handshake, requests with progress, the server's own requests, notifications.
+
+Versions are negotiated here (MCP 2026-07-28, versioning: backwards compatibility): a server that answers
+`server/discover` with 2026-07-28 gets stateless requests, every other one an `initialize`. What methods there are
+and what they return is left to `fastrpc.client.client`; bytes are the transport's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastrpc import diagnostics
+from fastrpc.errors import ClientError, InvalidAnswer, RemoteError, RequestTimeout
+from fastrpc.json_encoding import to_json
+from fastrpc.protocol.versions import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    LATEST_LEGACY,
+    LEGACY_VERSIONS,
+    LOG_KEY,
+    MODERN,
+    VERSION_KEY,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
+    from fastrpc._core.client_stream import ClientStream, PendingRequest
+    from fastrpc.client.handlers import Handlers
+    from fastrpc.client.listening import Listening
+    from fastrpc.errors import ConnectionLost
+
+PROBE_SECONDS = 5.0
+"""Seconds that a server may take to answer `server/discover`; then it is asked to `initialize`."""
+MOST_ROUNDS = 16
+"""Rounds of input requests in one call before the client gives up (MCP 2026-07-28: InputRequiredResult)."""
+MOST_PAGES = 1000
+"""Pages of one list; a server that sends more is treated as endless."""
+LONGEST_EXCERPT = 80
+
+INTERNAL_ERROR = -32603
+UNSUPPORTED_VERSION = -32022
+
+
+class Session:
+    """One session with a server.
+
+    `version` and `info` (the result of `initialize` or `server/discover`) are known after `begin`.
+    """
+
+    def __init__(
+        self,
+        stream: ClientStream,
+        handlers: Handlers,
+        *,
+        client_info: dict[str, Any],
+        capabilities: dict[str, Any] | None,
+        timeout_seconds: float,
+    ) -> None:
+        self.stream = stream
+        self.handlers = handlers
+        self.version = LATEST_LEGACY
+        self.info: dict[str, Any] = {}
+        self.log_level: str | None = None
+        self.lost: ConnectionLost | None = None
+        """Why no request can be made any more."""
+        self.unreadable: str | None = None
+        """The beginning of the last line that was no message."""
+        self.timeout_seconds = timeout_seconds
+        self._client_info = client_info
+        self._capabilities = capabilities
+        self._loop = asyncio.get_running_loop()
+        self.listening: list[Listening] = []
+        """Those that receive notifications of changes."""
+        self._progress: dict[int, Callable[[dict[str, Any]], object]] = {}
+        self._answering: dict[str | int, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        stream.on_request = self._on_request
+        stream.on_notification = self._on_notification
+        stream.on_unreadable = self._on_unreadable
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        """The client capabilities that are declared."""
+        if self._capabilities is not None:
+            return self._capabilities
+        return self.handlers.capabilities(self.version)
+
+    # --- beginning ------------------------------------------------------------------------------------
+
+    async def begin(self, version: str | None, seconds: float) -> None:
+        """Agree on a version, `version` if it is not None. Raises ClientError."""
+        if version in (None, MODERN) and await self._discover(
+            min(seconds, PROBE_SECONDS), version is not None
+        ):
+            return
+        await self._initialize(version or LATEST_LEGACY, seconds)
+
+    async def _discover(self, seconds: float, must: bool) -> bool:
+        """Find out whether the server speaks 2026-07-28. Raises ClientError if it `must`, and does not."""
+        self._be_stateless(MODERN)
+        try:
+            found = await self.request("server/discover", timeout_seconds=seconds)
+        except (RemoteError, RequestTimeout, InvalidAnswer):
+            if must:
+                raise
+            found = {}
+        supported = found.get("supportedVersions")
+        if isinstance(supported, list) and MODERN in supported:
+            self.info = found
+            return True
+        if must:
+            raise ClientError(f"the server does not speak {MODERN}, but {supported!r:.80}")
+        self.version = LATEST_LEGACY
+        self.stream.set_envelope(None)
+        return False
+
+    def _be_stateless(self, version: str) -> None:
+        self.version = version
+        self.stream.set_envelope(self._envelope())
+
+    async def _initialize(self, version: str, seconds: float) -> None:
+        """Run the handshake (MCP up to 2025-11-25: lifecycle). Raises ClientError."""
+        self.version = version
+        params = {
+            "protocolVersion": version,
+            "capabilities": self.capabilities,
+            "clientInfo": self._client_info,
+        }
+        try:
+            found = await self.request("initialize", params, timeout_seconds=seconds)
+        except RemoteError as error:
+            data = error.data if isinstance(error.data, dict) else {}
+            if error.code != UNSUPPORTED_VERSION or MODERN not in (data.get("supported") or ()):
+                raise
+            await self._discover(seconds, must=True)  # it was only slow to say so
+            return
+        chosen = found.get("protocolVersion")
+        if chosen not in LEGACY_VERSIONS:
+            raise ClientError(f"the server speaks protocol {chosen!r:.40}, which is not known here")
+        self.version = chosen
+        self.info = found
+        self.notify("notifications/initialized")
+        if self.log_level is not None:
+            await self.set_log_level(self.log_level)
+
+    async def set_log_level(self, level: str) -> None:
+        """Set the minimum level of log messages, from the next request on. Raises ClientError."""
+        self.log_level = level
+        if self.version == MODERN:
+            self.stream.set_envelope(self._envelope())
+        else:
+            await self.request("logging/setLevel", {"level": level})
+
+    def _envelope(self) -> dict[str, Any]:
+        meta: dict[str, Any] = {
+            VERSION_KEY: self.version,
+            CAPABILITIES_KEY: self.capabilities,
+            CLIENT_KEY: self._client_info,
+        }
+        if self.log_level is not None:
+            meta[LOG_KEY] = self.log_level
+        return meta
+
+    # --- requests -------------------------------------------------------------------------------------
+
+    async def request(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        timeout_seconds: float | None = None,
+        on_progress: Callable[[dict[str, Any]], object] | None = None,
+        is_call: bool = False,
+    ) -> Any:
+        """Send a request and return its result, which may be an InputRequiredResult. Raises ClientError.
+
+        A result is a dict; with `is_call` a complete one is a CallResult. `on_progress` is called with the
+        params of each progress notification. Cancelling this cancels the request.
+        """
+        pending, future = self.start(method, params, timeout_seconds, on_progress, is_call)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self.withdraw(pending)
+            raise
+        finally:
+            self._progress.pop(pending.id, None)
+
+    def start(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        timeout_seconds: float | None = None,
+        on_progress: Callable[[dict[str, Any]], object] | None = None,
+        is_call: bool = False,
+    ) -> tuple[PendingRequest, asyncio.Future[Any]]:
+        """Send a request; return it, and a future of its result. Raises ConnectionLost."""
+        if self.lost is not None:
+            raise self.lost_again()
+        limit = self.timeout_seconds if timeout_seconds is None else timeout_seconds
+        future: asyncio.Future[Any] = self._loop.create_future()
+        token = None if on_progress is None else self.stream.next_id
+        if on_progress is not None and token is not None:
+            self._progress[token] = on_progress
+        params = self._with_meta(params, token)
+        return self.stream.request(method, params, future, limit, None, is_call), future
+
+    def _with_meta(self, params: dict[str, Any] | None, token: int | None) -> dict[str, Any]:
+        """Return params with what the version and a wish for progress put into ``_meta``."""
+        params = dict(params or {})
+        meta = dict(params.get("_meta") or {})
+        if token is not None:
+            meta.setdefault("progressToken", token)
+        if self.version == MODERN:
+            meta = {**self._envelope(), **meta}
+        if meta:
+            params["_meta"] = meta
+        return params
+
+    def withdraw(self, request: PendingRequest) -> None:
+        """Cancel a request that nobody waits for any more. An `initialize` must not be (MCP, cancellation)."""
+        if self.stream.forget(request) and request.method != "initialize" and self.lost is None:
+            self.stream.cancel(request.id, "nobody waits for it any more")
+
+    def lost_again(self) -> ConnectionLost:
+        """Return an error of its own for each request that finds the connection ended."""
+        assert self.lost is not None
+        return type(self.lost)(str(self.lost), exit_code=self.lost.exit_code, stderr=self.lost.stderr)
+
+    async def complete(self, method: str, params: dict[str, Any], found: Any = None, **options: Any) -> Any:
+        """Return a request's complete result: answer input requests and send it again as often as needed (MCP
+        2026-07-28, multi round-trip requests). `found`: its first result, if there is one. Raises ClientError.
+        """
+        if found is None:
+            found = await self.request(method, params, **options)
+        for _ in range(MOST_ROUNDS):
+            if not isinstance(found, dict) or found.get("resultType") != "input_required":
+                return found
+            again = dict(params)
+            if isinstance(found.get("inputRequests"), dict):
+                again["inputResponses"] = {
+                    key: await self.answer(request) for key, request in found["inputRequests"].items()
+                }
+            if "requestState" in found:
+                again["requestState"] = found["requestState"]
+            found = await self.request(method, again, **options)
+        raise ClientError(f"{method}: the server still asks after {MOST_ROUNDS} rounds")
+
+    def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """Send a notification. Raises ConnectionLost."""
+        if self.lost is not None:
+            raise self.lost_again()
+        self.stream.send(to_json({"jsonrpc": "2.0", "method": method, "params": params or {}}))
+
+    # --- what the server sends ------------------------------------------------------------------------
+
+    async def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the result for a request of the server. Raises RemoteError, and whatever a handler raises."""
+        params = request.get("params")
+        return await self.handlers.answer(
+            str(request.get("method")), params if isinstance(params, dict) else {}
+        )
+
+    def _on_request(self, request: dict[str, Any]) -> None:
+        self.stream.needs_loop = True
+        task = self._loop.create_task(self._reply(request))
+        self._answering[request["id"]] = task
+        self._keep(task)
+
+    async def _reply(self, request: dict[str, Any]) -> None:
+        """Answer a request of the server. An exception of a handler also fails the pending requests."""
+        id = request["id"]
+        reply: dict[str, Any] = {"jsonrpc": "2.0", "id": id}
+        try:
+            reply["result"] = await self.answer(request)
+        except RemoteError as error:
+            reply["error"] = {"code": error.code, "message": error.message}
+            if error.data is not None:
+                reply["error"]["data"] = error.data
+        except Exception as error:
+            reply["error"] = {"code": INTERNAL_ERROR, "message": f"{type(error).__name__}: {error}"}
+            self.stream.fail_all(lambda request, error=error: error)
+        finally:
+            self._answering.pop(id, None)
+        if self.lost is None:
+            self.stream.send(to_json(reply))
+
+    def _on_notification(self, method: str, params: dict[str, Any]) -> None:
+        if method == "notifications/progress":
+            token = params.get("progressToken")
+            on_progress = self._progress.get(token) if type(token) is int else None
+            if on_progress is not None:
+                self._run(on_progress, params)
+        elif method == "notifications/cancelled":
+            task = self._answering.pop(params.get("requestId", ""), None)
+            if task is not None:
+                task.cancel()
+        for listening in self.listening:
+            listening.take(method, params)
+        for handler in self.handlers.of_notification(method):
+            self._run(handler, params)
+        if self.handlers.on_notification is not None:
+            self._run(self.handlers.on_notification, {"method": method, "params": params})
+
+    def _run(self, handler: Callable[[dict[str, Any]], object], params: dict[str, Any]) -> None:
+        """Call a handler of notifications; what it raises concerns no request and is logged."""
+        try:
+            awaited = handler(params)
+            if hasattr(awaited, "__await__"):
+                self.stream.needs_loop = True
+                self._keep(self._loop.create_task(_awaited(awaited)))
+        except Exception as error:
+            diagnostics.write("error", "a client's handler of notifications failed", error)
+
+    def _keep(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._dropped)
+
+    def _dropped(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not self._tasks:
+            self.stream.needs_loop = False
+
+    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        """Run a coroutine until it ends or the session does."""
+        self._keep(self._loop.create_task(coroutine))
+
+    def _on_unreadable(self, line: bytes) -> None:
+        """A line that is no message is skipped (MCP, stdio transport: the server must not write it)."""
+        self.unreadable = line.decode(errors="replace")[:LONGEST_EXCERPT]
+        diagnostics.write("warning", f"the server wrote what is no message: {self.unreadable!r}")
+
+    # --- the end --------------------------------------------------------------------------------------
+
+    def on_lost(self, error: ConnectionLost) -> None:
+        """The connection has ended: fail what is in flight."""
+        if self.lost is None:
+            self.lost = error
+            self.stream.detach()
+            self.stream.fail_all(lambda request: self.lost_again())
+            for listening in self.listening:
+                listening.lost()
+
+    async def end(self) -> None:
+        """Stop answering the server."""
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _awaited(awaited: Any) -> None:
+    try:
+        await awaited
+    except Exception as error:
+        diagnostics.write("error", "a client's handler of notifications failed", error)

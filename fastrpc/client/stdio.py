@@ -1,0 +1,150 @@
+"""Runs a server as a child process and carries its messages over pipes (MCP, stdio transport).
+
+The pipes are read and written by the compiled stream. The process runs below a reaper (`fastrpc.processes`):
+however this process ends, the server and its children end too. What the server writes to its standard error
+goes to ours, and its last lines into the error that tells of its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from fastrpc import diagnostics
+from fastrpc.errors import ConnectionLost, FastrpcError
+from fastrpc.processes import environment
+from fastrpc.processes.server_process import ServerProcess
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from fastrpc._core.client_stream import ClientStream
+
+LAST_WORDS = 4096
+"""Bytes of its standard error that an error shows, at most."""
+LAST_LINES = 10
+READ_SIZE = 16 * 1024
+
+
+class Stdio:
+    """The transport to a server that is started with `command`.
+
+    `env`: variables besides those of this process, without fastrpc's own secrets. `stderr`: whether what the
+    server writes there goes to our standard error.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        stderr: bool = True,
+    ) -> None:
+        self.shown = command[0]
+        self._command = command
+        self._cwd = cwd
+        self._env = env
+        self._shows_stderr = stderr
+        self._process: _Process | None = None
+
+    async def open(self, stream: ClientStream, on_lost: Callable[[ConnectionLost], object]) -> None:
+        env = environment(self._env)
+        try:
+            self._process = _Process(
+                self._command, self._cwd, env, stream, on_lost, shows_stderr=self._shows_stderr
+            )
+        except FastrpcError as error:
+            raise ConnectionLost(f"{self.shown} cannot be started: {error}") from None
+
+    async def close(self) -> None:
+        if self._process is not None:
+            self._process.on_lost = None
+            await self._process.leave()
+
+
+class _Process(ServerProcess):
+    """The server, its pipes attached to a stream."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        cwd: str | None,
+        env: Mapping[str, str],
+        stream: ClientStream,
+        on_lost: Callable[[ConnectionLost], object],
+        *,
+        shows_stderr: bool,
+    ) -> None:
+        self._name = command[0]
+        self.on_lost: Callable[[ConnectionLost], object] | None = on_lost
+        self._stream = stream
+        self._shows_stderr = shows_stderr
+        self._last_words = b""
+        self._errors, theirs = os.pipe()
+        os.set_blocking(self._errors, False)
+        try:
+            super().__init__(command, cwd=cwd, env=env, stderr=theirs)
+        except BaseException:
+            os.close(self._errors)
+            raise
+        finally:
+            os.close(theirs)
+        self.loop.add_reader(self._errors, self._read_errors)
+        stream.on_end = self.output_ended
+        stream.open(self.output, self.input, self._errors)
+
+    def read_rest(self) -> None:
+        self._stream.read_rest()
+        self._read_errors()
+
+    def _read_errors(self) -> None:
+        """Read what the server has written to its standard error, keep the end of it, and pass it on."""
+        while self._errors >= 0:
+            try:
+                data = os.read(self._errors, READ_SIZE)
+            except BlockingIOError:
+                return
+            if not data:
+                self._close_errors()
+                return
+            self._last_words = (self._last_words + data)[-LAST_WORDS:]
+            if self._shows_stderr and not diagnostics.write_text(data.decode(errors="replace")):
+                self._shows_stderr = False  # nobody reads ours
+
+    def _close_errors(self) -> None:
+        if self._errors >= 0:
+            if not self.loop.is_closed():
+                self.loop.remove_reader(self._errors)
+            os.close(self._errors)
+            self._errors = -1
+
+    def close_output(self) -> None:
+        self._stream.detach()
+        super().close_output()
+
+    def ended(self, reason: str) -> None:
+        self._read_errors()
+        self._close_errors()
+        on_lost, self.on_lost = self.on_lost, None
+        if on_lost is not None:
+            lines = self._last_words.decode(errors="replace").splitlines()[-LAST_LINES:]
+            shown = "".join(f"\n  {line}" for line in lines)
+            words = f"; the last that it wrote to its standard error:{shown}" if shown else ""
+            on_lost(
+                ConnectionLost(
+                    f"the server {self._name} is gone: {reason}{words}",
+                    exit_code=self.exit_code,
+                    stderr="\n".join(lines),
+                )
+            )
+
+    def on_loop_closed(self) -> None:
+        super().on_loop_closed()
+        self._close_errors()
+
+    async def leave(self, seconds: float = 2.0) -> None:
+        await super().leave(seconds)
+        await asyncio.sleep(0)
+        self._close_errors()

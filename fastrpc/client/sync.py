@@ -1,0 +1,351 @@
+"""`SyncClient`: the same client without an event loop, for scripts, threads and notebooks.
+
+    with Client.sync(["python", "server.py"]) as client:
+        print(client.call_tool("word_count", {"text": "two words"}).text)
+
+A call of a tool is written and its answer waited for by compiled code, in poll(2). Whatever else there is to do, such as
+the server's own requests, runs in a loop of this client's own, and only while a method waits: notifications that come
+between two methods are handled by the next one. Calls from several threads take turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from fastrpc._core.call_result import CallResult
+from fastrpc.client.client import Client
+from fastrpc.transports.loop import new_loop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+    from types import TracebackType
+    from typing import Any, TypeVar, overload
+
+    from fastrpc._core.client_stream import PendingRequest
+    from fastrpc.client.handlers import Handler, OnNotification, Roots
+    from fastrpc.client.listening import Listening
+    from fastrpc.client.results import CompletionResult, Described, PromptResult, ReadResult
+    from fastrpc.client.targets import Target
+    from fastrpc.options import LogLevel
+
+    Result = TypeVar("Result")
+    Wanted = TypeVar("Wanted")
+
+
+class SyncClient:
+    """A client of one MCP server, without an event loop. Use it in a ``with`` block, or `connect` and `close`.
+
+    Arguments, methods and errors are those of `fastrpc.Client`. Handlers may be coroutine functions; a handler
+    must not use the client that has called it.
+    """
+
+    def __init__(self, target: Target, **options: Any) -> None:
+        self._client = Client(target, **options)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> SyncClient:
+        self.connect()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def connect(self) -> None:
+        """Connect to the server and agree on a version. Raises ClientError."""
+        with self._lock:
+            self._loop = new_loop()
+            try:
+                self._run(self._client.connect())
+            except BaseException:
+                self._close_loop()
+                raise
+
+    def close(self) -> None:
+        """End the connection; a server that was started ends too."""
+        with self._lock:
+            if self._loop is not None:
+                try:
+                    self._run(self._client.close())
+                finally:
+                    self._close_loop()
+
+    def _close_loop(self) -> None:
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.close()
+
+    def _run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine of the client to its end."""
+        with self._lock:
+            loop = self._loop
+            if loop is None:
+                coroutine.close()
+                raise RuntimeError("use the client in a 'with' block, or connect() first")
+            running = asyncio._get_running_loop()
+            if running is None:
+                return loop.run_until_complete(coroutine)
+            if running is loop:
+                coroutine.close()
+                raise RuntimeError("a handler must not use the client that has called it")
+            # This thread has a loop of its own, as that of a notebook, in which no second one can run.
+            return _in_thread(loop, coroutine)
+
+    # --- tools ------------------------------------------------------------------------------------------
+
+    if TYPE_CHECKING:
+
+        @overload
+        def call_tool(
+            self,
+            name: str,
+            arguments: dict[str, Any] | None = None,
+            *,
+            timeout_seconds: float | None = None,
+            on_progress: OnNotification | None = None,
+            meta: dict[str, Any] | None = None,
+        ) -> CallResult: ...
+
+        @overload
+        def call_tool(
+            self,
+            name: str,
+            arguments: dict[str, Any] | None = None,
+            *,
+            as_type: type[Wanted],
+            timeout_seconds: float | None = None,
+            on_progress: OnNotification | None = None,
+            meta: dict[str, Any] | None = None,
+        ) -> Wanted: ...
+
+    def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        as_type: Any = None,
+        timeout_seconds: float | None = None,
+        on_progress: OnNotification | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> Any:
+        """Call a tool: see `Client.call_tool`. Raises ClientError."""
+        client = self._client
+        if on_progress is None and meta is None and client._is_open:
+            with self._lock:
+                limit = client._timeout_seconds if timeout_seconds is None else timeout_seconds
+                pending = client._stream.call(name, arguments, None, limit)
+                try:
+                    if not client._stream.wait(pending):
+                        self._run(self._wait_in_loop(pending))
+                except BaseException:
+                    client._session.withdraw(pending)
+                    raise
+                result = pending.result()
+            if type(result) is CallResult and as_type is None:
+                return result
+        else:
+            result = None
+        return self._run(
+            client.finish_call(name, arguments, result, as_type, timeout_seconds, on_progress, meta)
+        )
+
+    async def _wait_in_loop(self, pending: PendingRequest) -> None:
+        """Wait for an answer that needs the loop: a handler has to run, or the server has ended."""
+        future = asyncio.get_running_loop().create_future()
+        pending.follow(self._client._stream, future)
+        await asyncio.wait({future})
+        future.exception()  # seen: result() raises it
+
+    def list_tools(self) -> list[Described]:
+        """Return the descriptors of all tools, from all pages. Raises ClientError."""
+        return self._run(self._client.list_tools())
+
+    def iter_tools(self) -> Iterator[Described]:
+        """Yield the descriptors of the tools, page by page."""
+        return self._each(self._client.iter_tools())
+
+    # --- resources, prompts -----------------------------------------------------------------------------
+
+    def list_resources(self) -> list[Described]:
+        """Return the descriptors of all resources, from all pages. Raises ClientError."""
+        return self._run(self._client.list_resources())
+
+    def iter_resources(self) -> Iterator[Described]:
+        """Yield the descriptors of the resources, page by page."""
+        return self._each(self._client.iter_resources())
+
+    def list_resource_templates(self) -> list[Described]:
+        """Return the descriptors of all resource templates, from all pages. Raises ClientError."""
+        return self._run(self._client.list_resource_templates())
+
+    def iter_resource_templates(self) -> Iterator[Described]:
+        """Yield the descriptors of the resource templates, page by page."""
+        return self._each(self._client.iter_resource_templates())
+
+    def read_resource(self, uri: str, *, timeout_seconds: float | None = None) -> ReadResult:
+        """Read a resource. Raises ClientError, RemoteError if it does not exist."""
+        return self._run(self._client.read_resource(uri, timeout_seconds=timeout_seconds))
+
+    def list_prompts(self) -> list[Described]:
+        """Return the descriptors of all prompts, from all pages. Raises ClientError."""
+        return self._run(self._client.list_prompts())
+
+    def iter_prompts(self) -> Iterator[Described]:
+        """Yield the descriptors of the prompts, page by page."""
+        return self._each(self._client.iter_prompts())
+
+    def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, *, timeout_seconds: float | None = None
+    ) -> PromptResult:
+        """Get a prompt: see `Client.get_prompt`. Raises ClientError."""
+        return self._run(self._client.get_prompt(name, arguments, timeout_seconds=timeout_seconds))
+
+    def complete(
+        self,
+        ref: str | dict[str, Any],
+        argument: str,
+        value: str = "",
+        context: dict[str, str] | None = None,
+    ) -> CompletionResult:
+        """Return completions: see `Client.complete`. Raises ClientError."""
+        return self._run(self._client.complete(ref, argument, value, context))
+
+    def _each(self, entries: AsyncIterator[Result]) -> Iterator[Result]:
+        async def following() -> Any:
+            return await anext(entries, None)
+
+        while (entry := self._run(following())) is not None:
+            yield entry
+
+    # --- everything else --------------------------------------------------------------------------------
+
+    def request(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        timeout_seconds: float | None = None,
+        on_progress: OnNotification | None = None,
+    ) -> dict[str, Any]:
+        """Send any request and return its result, which may be an InputRequiredResult. Raises ClientError."""
+        return self._run(
+            self._client.request(method, params, timeout_seconds=timeout_seconds, on_progress=on_progress)
+        )
+
+    def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """Send a notification. Raises ConnectionLost."""
+
+        async def notify() -> None:
+            self._client.notify(method, params)
+
+        self._run(notify())
+
+    def ping(self) -> None:
+        """Send a ping: see `Client.ping`. Raises ClientError."""
+        self._run(self._client.ping())
+
+    def set_log_level(self, level: LogLevel) -> None:
+        """Set the minimum level of log messages, from the next request on. Raises ClientError."""
+        self._run(self._client.set_log_level(level))
+
+    def subscribe(self, uri: str) -> None:
+        """Subscribe to changes of a resource, of which `on_notification` hears. Raises ClientError."""
+        self._run(self._client.subscribe(uri))
+
+    def unsubscribe(self, uri: str) -> None:
+        """End a subscription to a resource. Raises ClientError."""
+        self._run(self._client.unsubscribe(uri))
+
+    def set_roots(self, roots: Handler[Roots]) -> None:
+        """Change the roots, and notify the server in versions that have the notification."""
+
+        async def change() -> None:
+            self._client.set_roots(roots)
+
+        self._run(change())
+
+    def listen(
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool = False,
+        uris: Sequence[str] = (),
+    ) -> SyncListening:
+        """Receive notifications of changed lists, and of changes of the resources `uris`::
+
+        with client.listen(tools=True) as changes:
+            print(changes.next(60.0))
+        """
+        return SyncListening(
+            self, self._client.listen(tools=tools, prompts=prompts, resources=resources, uris=uris)
+        )
+
+    @property
+    def version(self) -> str:
+        """The protocol version in use."""
+        return self._client.version
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The result of `initialize` or `server/discover`."""
+        return self._client.info
+
+    @property
+    def server_info(self) -> dict[str, Any]:
+        """The server's name, version and so on (MCP: Implementation)."""
+        return self._client.server_info
+
+    @property
+    def server_capabilities(self) -> dict[str, Any]:
+        """What the server offers (MCP: ServerCapabilities)."""
+        return self._client.server_capabilities
+
+    @property
+    def instructions(self) -> str | None:
+        """What the server says about how to use it."""
+        return self._client.instructions
+
+
+class SyncListening:
+    """Change notifications, from entering the block to leaving it: `fastrpc.client.listening.Listening`."""
+
+    def __init__(self, client: SyncClient, listening: Listening) -> None:
+        self._client = client
+        self._listening = listening
+
+    def __enter__(self) -> SyncListening:
+        self._client._run(self._listening.__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client._run(self._listening.__aexit__(kind, error, trace))
+
+    @property
+    def honoured(self) -> dict[str, Any]:
+        """What the server has agreed to send."""
+        return self._listening.honoured
+
+    @property
+    def changes(self) -> list[dict[str, Any]]:
+        """The notifications received so far."""
+        return self._listening.changes
+
+    def next(self, seconds: float = 10.0) -> dict[str, Any]:
+        """Return the next notification; waits at most so many seconds. Raises TimeoutError, and EOFError when
+        the server has ended the stream."""
+        return self._client._run(self._listening.next(seconds))
+
+
+def _in_thread(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine in a loop on a thread of its own, and wait for it."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(loop.run_until_complete, coroutine).result()

@@ -1,0 +1,42 @@
+"""What a client connects to: a command that is started, or a `Server` in this process.
+
+`transport_of` checks the target and its options before anything is started.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from fastrpc.client.in_memory import Server
+    from fastrpc.client.transport import Transport
+
+    Target = Sequence[str] | Server
+
+OF_COMMANDS = ("cwd", "env", "stderr")
+
+
+def transport_of(target: Any, options: dict[str, Any]) -> Callable[[], Transport]:
+    """Return what makes a new transport to a target. Raises TypeError and ValueError."""
+    if isinstance(target, (list, tuple)):
+        if not target or not all(isinstance(part, str) for part in target):
+            raise ValueError(f"target: expected a command, a list of str, got {target!r:.80}")
+        _check(options, OF_COMMANDS, "a command")
+        from fastrpc.client.stdio import Stdio
+
+        return lambda: Stdio(target, **options)
+    if hasattr(target, "connect") and hasattr(target, "runtime"):
+        _check(options, (), "a Server")
+        from fastrpc.client.in_memory import InMemory
+
+        return lambda: InMemory(target)
+    raise TypeError(f"target: expected a command, a list of str, or a Server, got {target!r:.80}")
+
+
+def _check(options: dict[str, Any], known: tuple[str, ...], kind: str) -> None:
+    for name in options:
+        if name not in known:
+            there = f"those of {kind} are {', '.join(known)}" if known else f"{kind} has none"
+            raise TypeError(f"{name}: no such option; {there}")
