@@ -15,7 +15,7 @@ cdef class PendingRequest:
     cdef readonly str method
     cdef readonly bint is_call   # of a tool: its result is a CallResult
     cdef readonly bint done
-    cdef readonly object context # whatever the caller gave
+    cdef readonly object context  # whatever the caller gave
     cdef object future           # of asyncio, or None
     cdef object value
     cdef object error

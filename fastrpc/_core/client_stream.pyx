@@ -1,13 +1,13 @@
 """A client's side of a connection: encodes requests, matches answers to them, hands over all else.
 
-Requests have integer ids of this connection. A likely answer costs 150 ns to read: its text is taken from
-between bytes that earlier answers had, too (answer.h); simdjson reads every other line. The future of a request is
+Requests have integer ids of this connection. The text of a likely answer is taken from between bytes that
+earlier answers had, too (answer_parser.h); simdjson reads every other line. The future of a request is
 resolved where its answer is read, without a task. Requests that are made together are written together.
 
 Two ways to wait and one reader for both: `wait()` polls the descriptors and needs no event loop; a loop calls
-`readable()`. Without descriptors, lines come in by `receive()`, and `carry` is called when some wait to be taken.
-What else a server sends goes to `on_request`, `on_notification` and `on_unreadable`, which must not raise.
-Handshake, versions and handlers are the business of `fastrpc.client`; the process, that of `fastrpc.processes`.
+`readable()`. Without descriptors, lines come in by `receive()`, and `carry` is called when some wait to be
+taken. What else a server sends goes to `on_request`, `on_notification` and `on_unreadable`, which must not
+raise. Handshake, versions and handlers are left to `fastrpc.client`, the process to `fastrpc.processes`.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -171,7 +171,9 @@ cdef class ClientStream:
         self.wrote()
         return request
 
-    def request(self, str method, dict params, future=None, double timeout_seconds=0, context=None, bint is_call=False):
+    def request(
+        self, str method, dict params, future=None, double timeout_seconds=0, context=None, bint is_call=False
+    ):
         """Send any request; return its PendingRequest, whose result is a dict."""
         cdef PendingRequest request = self.begin(method, is_call, future, context, timeout_seconds)
         try:
@@ -254,7 +256,7 @@ cdef class ClientStream:
     # --- writing ------------------------------------------------------------------------------------
 
     cdef int wrote(self) except -1:
-        """Have what was written sent: at once if nothing else is in flight, else with what comes this turn."""
+        """Send what was written: at once if nothing else is in flight, else with what comes this turn."""
         if self.sink < 0:
             if self.carry is not None:
                 self.carry()
@@ -280,8 +282,10 @@ cdef class ClientStream:
         self.write_out()
 
     cdef int write_out(self) except -1:
-        """Write until all is written or the output is full. An output that nobody reads takes everything: that
-        the server has ended is seen where its answers are read."""
+        """Write until all is written or the output is full.
+
+        What nobody reads is dropped: that the server has ended is seen where its answers are read.
+        """
         cdef Py_ssize_t count
         while self.output.waiting() > 0 and self.sink >= 0:
             count = write(self.sink, self.output.buffer + self.output.start, self.output.waiting())
@@ -299,7 +303,7 @@ cdef class ClientStream:
     # --- waiting --------------------------------------------------------------------------------------
 
     def wait(self, PendingRequest request):
-        """Wait for an answer without a loop. Return False if that needs the loop, which has to go on waiting."""
+        """Wait for an answer without a loop. Return False if that needs the loop, which has to wait on."""
         cdef pollfd watched[3]
         cdef char* room
         cdef Py_ssize_t available, count
@@ -460,8 +464,9 @@ cdef class ClientStream:
         cdef AnswerTail tail
         cdef PendingRequest request
         for tail in self.tails:
-            if len(tail.line) == answer.tail_size and memcmp(<char*> tail.line, answer.tail, answer.tail_size) == 0:
-                break
+            if len(tail.line) == answer.tail_size:
+                if memcmp(<char*> tail.line, answer.tail, answer.tail_size) == 0:
+                    break
         else:
             return False
         request = self.pending.get(answer.id)
@@ -532,13 +537,11 @@ cdef class ClientStream:
 
     cdef int take_notification(self, dict message) except -1:
         cdef PendingRequest request
-        params = message.get("params")
-        if type(params) is not dict:
-            params = {}
         if message["method"] == "notifications/progress":
-            token = params.get("progressToken")
+            params = message.get("params")
+            token = params.get("progressToken") if type(params) is dict else None
             request = self.pending.get(token) if type(token) is int else None
             if request is not None and request.limit:
                 request.deadline = clock() + request.limit  # it is alive (MCP, lifecycle: timeouts)
-        self.on_notification(message["method"], params)
+        self.on_notification(message)
         return 0

@@ -4,8 +4,8 @@
         result = await client.call_tool("word_count", {"text": "two words"})
         print(result.text)
 
-A call of a tool is encoded and its answer matched by compiled code (`fastrpc._core.client_stream`): it costs a future and
-a coroutine, and no task. Everything else goes through `fastrpc.client.session`.
+A call of a tool is encoded and its answer matched by compiled code (`fastrpc._core.client_stream`): it costs
+a future and a coroutine, and no task. Everything else goes through `fastrpc.client.session`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, TypeVar, overload
 
+    from typing_extensions import Unpack
+
     from fastrpc.client.handlers import Elicited, Handler, OnNotification, Roots, Sampled
+    from fastrpc.client.options import ClientOptions, TargetOptions
     from fastrpc.client.sync import SyncClient
     from fastrpc.client.targets import Target
     from fastrpc.client.transport import Transport
@@ -43,13 +46,14 @@ START_SECONDS = 30.0
 class Client:
     """A client of one MCP server, in one event loop. Use it with ``async with``, or `connect` and `close`.
 
-    `target`: a command (a list of str) that is started and ended with the client, or a `fastrpc.Server`, which
-    is served in memory. Options of a command: `cwd`; `env`, variables besides this process's own; `stderr`,
-    False to keep what the server writes there to itself.
+    `target`: a command (a list of str) that is started and ended with the client, or a `fastrpc.Server`,
+    which is served in memory. Options of a command: `cwd`; `env`, variables besides this process's own;
+    `stderr`, False to keep what the server writes there to itself.
 
-    `version` pins the protocol version; by default it is the latest that both sides speak. `timeout_seconds` is the
-    time limit of a request (0: none), which progress begins anew; `start_seconds` that of the handshake. With `restart`
-    a request to a server that has ended starts it again; what was in flight fails in any case.
+    `version` pins the protocol version; by default it is the latest that both sides speak. `timeout_seconds`
+    is the time limit of a request (0: none), which progress begins anew; `start_seconds` that of the
+    handshake. With `restart` a request to a server that has ended starts it again; what was in flight fails
+    in any case.
 
     `on_elicit`, `on_sample` and `roots` answer the server's requests in any version: each is a value, or a
     function of the request's params, synchronous or not. `on_elicit` returns the filled-in form as a dict,
@@ -81,11 +85,11 @@ class Client:
         log_level: LogLevel | None = None,
         capabilities: dict[str, Any] | None = None,
         client_info: dict[str, Any] | None = None,
-        **options: Any,
+        **options: Unpack[TargetOptions],
     ) -> None:
         if version is not None and version not in VERSIONS:
             raise ValueError(f"version: expected one of {', '.join(VERSIONS)}, got {version!r:.80}")
-        self._make_transport = transport_of(target, options)
+        self._make_transport = transport_of(target, dict(options))
         self._wanted_version = version
         self._handlers = Handlers(on_elicit, on_sample, roots, on_log, on_progress, on_notification)
         self._capabilities = capabilities
@@ -101,7 +105,7 @@ class Client:
         self._is_open = False
 
     @staticmethod
-    def sync(target: Target, **options: Any) -> SyncClient:
+    def sync(target: Target, **options: Unpack[ClientOptions]) -> SyncClient:
         """Return a client with the same methods that needs no event loop::
 
         with Client.sync(["python", "server.py"]) as client:
@@ -291,10 +295,10 @@ class Client:
     ) -> Any:
         """Call a tool. Cancelling this cancels the call.
 
-        A tool that fails returns a result with `is_error`. `as_type`: return the result's value as this type (a
-        dataclass, a msgspec Struct, a pydantic model, ``list[int]`` …); raises ToolCallFailed for a tool that
-        fails, InvalidAnswer for a value that does not fit. `meta`: members of the request's ``_meta``. Raises
-        ClientError.
+        A tool that fails returns a result with `is_error`. `as_type`: return the result's value as this type
+        (a dataclass, a msgspec Struct, a pydantic model, ``list[int]`` …); raises ToolCallFailed for a tool
+        that fails, InvalidAnswer for a value that does not fit. `meta`: members of the request's ``_meta``.
+        Raises ClientError.
         """
         if on_progress is None and meta is None and self._is_open:
             future: asyncio.Future[Any] = self._loop.create_future()
@@ -309,9 +313,9 @@ class Client:
                 return result
         else:
             result = None
-        return await self.finish_call(name, arguments, result, as_type, timeout_seconds, on_progress, meta)
+        return await self._finish_call(name, arguments, result, as_type, timeout_seconds, on_progress, meta)
 
-    async def finish_call(
+    async def _finish_call(
         self,
         name: str,
         arguments: dict[str, Any] | None,
@@ -321,8 +325,8 @@ class Client:
         on_progress: OnNotification | None,
         meta: dict[str, Any] | None,
     ) -> Any:
-        """Make a call, or go on with its first result, where that is more than to wait: progress, input requests, a
-        typed value."""
+        """Make a call, or go on with its first result, where that is more than to wait: progress, input
+        requests, a typed value."""
         if type(result) is not CallResult:
             params: dict[str, Any] = {"name": name, "arguments": arguments or {}}
             if meta is not None:
@@ -398,7 +402,8 @@ class Client:
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, *, timeout_seconds: float | None = None
     ) -> PromptResult:
-        """Get a prompt. Arguments are strings in MCP; other values are sent as JSON text. Raises ClientError."""
+        """Get a prompt. Arguments are strings in MCP; other values are sent as JSON text. Raises
+        ClientError."""
         import json
 
         texts = {

@@ -3,9 +3,10 @@
     with Client.sync(["python", "server.py"]) as client:
         print(client.call_tool("word_count", {"text": "two words"}).text)
 
-A call of a tool is written and its answer waited for by compiled code, in poll(2). Whatever else there is to do, such as
-the server's own requests, runs in a loop of this client's own, and only while a method waits: notifications that come
-between two methods are handled by the next one. Calls from several threads take turns.
+A call of a tool is written and its answer waited for by compiled code, in poll(2). Whatever else there is to
+do, such as the server's own requests, runs in a loop of this client's own, and only while a method waits:
+notifications that come between two methods are handled by the next one. Calls from several threads take
+turns.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, TypeVar, overload
 
+    from typing_extensions import Unpack
+
     from fastrpc._core.client_stream import PendingRequest
     from fastrpc.client.handlers import Handler, OnNotification, Roots
     from fastrpc.client.listening import Listening
+    from fastrpc.client.options import ClientOptions
     from fastrpc.client.results import CompletionResult, Described, PromptResult, ReadResult
     from fastrpc.client.targets import Target
     from fastrpc.options import LogLevel
@@ -35,13 +39,14 @@ if TYPE_CHECKING:
 
 
 class SyncClient:
-    """A client of one MCP server, without an event loop. Use it in a ``with`` block, or `connect` and `close`.
+    """A client of one MCP server, without an event loop. Use it in a ``with`` block, or `connect` and
+    `close`.
 
-    Arguments, methods and errors are those of `fastrpc.Client`. Handlers may be coroutine functions; a handler
-    must not use the client that has called it.
+    Arguments, methods and errors are those of `fastrpc.Client`. Handlers may be coroutine functions; a
+    handler must not use the client that has called it.
     """
 
-    def __init__(self, target: Target, **options: Any) -> None:
+    def __init__(self, target: Target, **options: Unpack[ClientOptions]) -> None:
         self._client = Client(target, **options)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.RLock()
@@ -150,7 +155,7 @@ class SyncClient:
         else:
             result = None
         return self._run(
-            client.finish_call(name, arguments, result, as_type, timeout_seconds, on_progress, meta)
+            client._finish_call(name, arguments, result, as_type, timeout_seconds, on_progress, meta)
         )
 
     async def _wait_in_loop(self, pending: PendingRequest) -> None:
