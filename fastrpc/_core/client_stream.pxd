@@ -33,6 +33,7 @@ cdef class ClientStream:
     cdef public object on_end
     cdef public object carry
     cdef public bint needs_loop
+    cdef public str remark       # what an error about a missing answer says besides; "" for nothing
     cdef Framer framer
     cdef Message message
     cdef Output output

@@ -42,6 +42,8 @@ class ClientStream:
     on_end: Callable[[], object]
     carry: Callable[[], object] | None
     needs_loop: bool
+    remark: str
+    """What an error about a missing answer says besides; "" for nothing."""
 
     def __new__(cls, max_line: int = ...) -> ClientStream: ...
     @property

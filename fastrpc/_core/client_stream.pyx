@@ -24,7 +24,7 @@ from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.message cimport BATCH, NOTIFICATION, REQUEST, RESPONSE, Message, read_answer, str_of
 
 from fastrpc._core.encoder import quoted
-from fastrpc.errors import InvalidAnswer, RemoteError, RequestTimeout
+from fastrpc.errors import ClientError, InvalidAnswer, RemoteError, RequestTimeout
 from fastrpc.json_encoding import to_json
 
 cdef extern from "clock.h":
@@ -46,6 +46,7 @@ cdef enum:
     READS_A_TURN = 16            # then the loop has its turn
     FLUSH_ABOVE = 256 * 1024     # requests held back before a write in the middle of a turn
     LOOK_AGAIN_NANOSECONDS = 30_000
+    MOST_UNSENT = 64 * 1024 * 1024
     MOST_HEADS = 1024
     LONGEST_EXCERPT = 200
     DIGITS = 20
@@ -93,6 +94,11 @@ cdef class PendingRequest:
             connection.arm(self)
 
 
+cdef bytes text_of(Message message):
+    """Return the beginning of a message's line."""
+    return message.line.data[: min(message.line.size, LONGEST_EXCERPT)]
+
+
 cdef class ClientStream:
     def __cinit__(self, Py_ssize_t max_line=LONGEST_LINE):
         self.framer = Framer(max_line)
@@ -102,6 +108,7 @@ cdef class ClientStream:
         self.heads = {}
         self.tails = []
         self.call_end = b"}}\n"
+        self.remark = ""
         self.input = self.sink = self.also = -1
 
     # --- the transport's side ---------------------------------------------------------------------
@@ -210,7 +217,11 @@ cdef class ClientStream:
             (<PendingRequest> request).fail(make_error(request))
 
     cdef PendingRequest begin(self, str method, bint is_call, object future, object context, double seconds):
-        cdef PendingRequest request = PendingRequest.__new__(PendingRequest)
+        cdef PendingRequest request
+        if self.output.waiting() > MOST_UNSENT:
+            waiting = self.output.waiting()
+            raise ClientError(f"{method}: the server does not read: {waiting:,} bytes wait for it")
+        request = PendingRequest.__new__(PendingRequest)
         self.last_id += 1
         request.id = self.last_id
         request.method = method
@@ -412,7 +423,9 @@ cdef class ClientStream:
                 del self.pending[request.id]
                 self.cancel(request.id, "the time limit has passed")
                 request.fail(
-                    RequestTimeout(f"{request.method}: no answer within {request.limit * 1e-9:g} s")
+                    RequestTimeout(
+                        f"{request.method}: no answer within {request.limit * 1e-9:g} s{self.remark}"
+                    )
                 )
             elif earliest is None or request.deadline < earliest.deadline:
                 earliest = request
@@ -491,7 +504,7 @@ cdef class ClientStream:
         elif kind == BATCH:
             self.take_batch()
         else:
-            self.on_unreadable(line[: min(size, LONGEST_EXCERPT)])
+            self.on_unreadable(text_of(message))
         return 0
 
     cdef int take_batch(self) except -1:
@@ -505,7 +518,9 @@ cdef class ClientStream:
         id = message.get("id")
         request = self.pending.pop(id, None) if type(id) is int else None
         if request is None:
-            return 0  # cancelled meanwhile, answered twice, or none of ours
+            if type(id) is not int or id < 1 or id > self.last_id:
+                self.on_unreadable(text_of(self.message))
+            return 0  # cancelled meanwhile, or answered twice
         result = message.get("result")
         error = message.get("error")
         if type(result) is dict:

@@ -21,6 +21,7 @@ from fastrpc.protocol.versions import (
     MODERN,
     VERSION_KEY,
 )
+from fastrpc.redaction import masked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,8 +67,6 @@ class Session:
         self.log_level: str | None = None
         self.lost: ConnectionLost | None = None
         """Why no request can be made any more."""
-        self.unreadable: str | None = None
-        """The beginning of the last line that was no message."""
         self.timeout_seconds = timeout_seconds
         self._client_info = client_info
         self._capabilities = capabilities
@@ -338,8 +337,9 @@ class Session:
 
     def _on_unreadable(self, line: bytes) -> None:
         """A line that is no message is skipped (MCP, stdio transport: the server must not write it)."""
-        self.unreadable = line.decode(errors="replace")[:LONGEST_EXCERPT]
-        diagnostics.write("warning", f"the server wrote what is no message: {self.unreadable!r}")
+        shown = repr(masked(line.decode(errors="replace"))[:LONGEST_EXCERPT])
+        self.stream.remark = f"; it has written what is no message of ours: {shown}"
+        diagnostics.write("warning", f"the server has written what is no message of ours: {shown}")
 
     # --- the end --------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ import asyncio
 import threading
 
 from fastrpc._core.call_result import CallResult
-from fastrpc.client.client import Client
+from fastrpc.client.asynchronous import AsyncClient
 from fastrpc.transports.loop import new_loop
 
 TYPE_CHECKING = False
@@ -47,7 +47,7 @@ class SyncClient:
     """
 
     def __init__(self, target: Target, **options: Unpack[ClientOptions]) -> None:
-        self._client = Client(target, **options)
+        self._client = AsyncClient(target, **options)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.RLock()
 
@@ -137,7 +137,7 @@ class SyncClient:
         on_progress: OnNotification | None = None,
         meta: dict[str, Any] | None = None,
     ) -> Any:
-        """Call a tool: see `Client.call_tool`. Raises ClientError."""
+        """Call a tool: see `AsyncClient.call_tool`. Raises ClientError."""
         client = self._client
         if on_progress is None and meta is None and client._is_open:
             with self._lock:
@@ -150,13 +150,15 @@ class SyncClient:
                     client._session.withdraw(pending)
                     raise
                 result = pending.result()
-            if type(result) is CallResult and as_type is None:
-                return result
         else:
             result = None
-        return self._run(
-            client._finish_call(name, arguments, result, as_type, timeout_seconds, on_progress, meta)
-        )
+        if type(result) is not CallResult:
+            result = self._run(
+                client._complete_call(name, arguments, result, timeout_seconds, on_progress, meta)
+            )
+        if as_type is None and name not in client._output_schemas:
+            return result
+        return client._value_of(name, result, as_type)
 
     async def _wait_in_loop(self, pending: PendingRequest) -> None:
         """Wait for an answer that needs the loop: a handler has to run, or the server has ended."""
@@ -206,7 +208,7 @@ class SyncClient:
     def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, *, timeout_seconds: float | None = None
     ) -> PromptResult:
-        """Get a prompt: see `Client.get_prompt`. Raises ClientError."""
+        """Get a prompt: see `AsyncClient.get_prompt`. Raises ClientError."""
         return self._run(self._client.get_prompt(name, arguments, timeout_seconds=timeout_seconds))
 
     def complete(
@@ -216,7 +218,7 @@ class SyncClient:
         value: str = "",
         context: dict[str, str] | None = None,
     ) -> CompletionResult:
-        """Return completions: see `Client.complete`. Raises ClientError."""
+        """Return completions: see `AsyncClient.complete`. Raises ClientError."""
         return self._run(self._client.complete(ref, argument, value, context))
 
     def _each(self, entries: AsyncIterator[Result]) -> Iterator[Result]:
@@ -250,7 +252,7 @@ class SyncClient:
         self._run(notify())
 
     def ping(self) -> None:
-        """Send a ping: see `Client.ping`. Raises ClientError."""
+        """Send a ping: see `AsyncClient.ping`. Raises ClientError."""
         self._run(self._client.ping())
 
     def set_log_level(self, level: LogLevel) -> None:

@@ -161,6 +161,7 @@ PUBLIC = {
     "human_input/__init__.py": {"Choice", "Outcome", "ask_person"},
     "testing/__init__.py": {"Client"},
     "client/client.py": {"Client"},
+    "client/asynchronous.py": {"AsyncClient"},
     "client/sync.py": {"SyncClient", "SyncListening"},
     "client/results.py": {"CompletionResult", "PromptResult", "ReadResult"},
     "client/listening.py": {"Listening"},
