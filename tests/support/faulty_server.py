@@ -2,8 +2,8 @@
 
     python faulty_server.py FAULT
 
-It speaks the versions up to 2025-11-25, has the tools `good` (returns its text), `bad` (does what is named), and
-`priced` (with an output schema), and imports nothing of fastrpc.
+It speaks the versions up to 2025-11-25, has the tools `good` (returns its text), `bad` (does what is named),
+and `priced` (with an output schema), and imports nothing of fastrpc.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def call(id: int, fault: str) -> None:
     elif fault == "dies-in-a-line":
         sys.stderr.write("out of cheese\n")
         sys.stderr.flush()
-        sys.stdout.write('{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"te' % id)
+        sys.stdout.write(f'{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"te')
         sys.stdout.flush()
         os._exit(7)
     elif fault == "exits":
@@ -73,7 +73,7 @@ def call(id: int, fault: str) -> None:
             sys.stdout.write((line + "\n") * 50)
         send({"id": id, "result": text("after the flood")})
     elif fault == "huge":
-        sys.stdout.write('{"jsonrpc":"2.0","id":%d,"result":' % id)
+        sys.stdout.write(f'{{"jsonrpc":"2.0","id":{id},"result":')
         for _ in range(70):
             sys.stdout.write(" " * 1024 * 1024)
         write("}")
