@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from msgspec import Meta
 
     from fastrpc._core.call_info import CallInfo
+    from fastrpc._core.call_result import CallResult
     from fastrpc._core.recorder import CallRecord
     from fastrpc.client.client import Client
     from fastrpc.content import (
@@ -54,6 +55,7 @@ __all__ = [
     "Audio",
     "CallInfo",
     "CallRecord",
+    "CallResult",
     "Client",
     "ClientError",
     "Completions",
@@ -88,6 +90,7 @@ _HOMES = {
     "Audio": "fastrpc.content",
     "CallInfo": "fastrpc._core.call_info",
     "CallRecord": "fastrpc._core.recorder",
+    "CallResult": "fastrpc._core.call_result",
     "Client": "fastrpc.client.client",
     "ClientError": "fastrpc.errors",
     "Completions": "fastrpc.definitions.completion",
