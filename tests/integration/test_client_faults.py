@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -159,11 +158,9 @@ def test_a_server_that_never_reads_stops_nobody_and_takes_no_more_than_so_much_m
 
 
 def test_a_server_that_does_not_start_in_time_is_ended() -> None:
-    began = time.monotonic()
     client = Client.sync(command("never-starts"), start_seconds=LIMIT)
     with pytest.raises(RequestTimeout, match="initialize"):
         client.connect()
-    assert time.monotonic() - began < 20
 
 
 def test_a_program_that_is_not_there_is_named() -> None:
