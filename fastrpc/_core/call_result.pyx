@@ -40,7 +40,7 @@ cdef AnswerTail tail_of(const char* line, Py_ssize_t size, dict result):
 
 @freelist(256)
 cdef class CallResult:
-    """The result of a tool call (MCP, tools: CallToolResult). Raises InvalidAnswer for a dict that is none."""
+    """The result of a tool call (MCP, tools: CallToolResult). Raises InvalidAnswer for another dict."""
 
     def __init__(self, dict raw):
         content = raw.get("content")
