@@ -30,6 +30,7 @@ from workloads.row import Options, Result, Row
 GUARDED = ("W1", "W2", "W3", "W3-256", "W4-64k", "W4-1m", "W7", "W8", "W8-serve", "W8-list")
 GUARDED += ("W9", "W9-loop", "W9-calls", "W9-serve", "W9-serve-loop", "W11-cpu")
 GUARDED += ("W12-context", "W12-coroutine", "W12-guard")  # to the plain echo of the same server
+GUARDED += ("W13-sync", "W13-async")  # to the load client before the same server
 REPETITIONS = 3
 WORSE = 1.25
 PLANT = "FASTRPC_GUARD_PLANT"
@@ -143,7 +144,8 @@ def main(arguments: list[str] | None = None) -> int:
     rows = [row for row in ROWS if row.name in wanted]
     build.build("client")
     build.build("server")
-    peers = [planted(roster.peer_of(name, given.python)) for name in ("c", roster.PLAIN, "fastrpc", "bare")]
+    names = ("c", roster.PLAIN, "fastrpc", "bare", roster.LOAD_CLIENT)
+    peers = [planted(roster.peer_of(name, given.python)) for name in names]
     if not all(peer.from_wheel for peer in peers):
         rows = [row for row in rows if row.base != "bare"]
         print("W8 is left out: start-up counts from a wheel only (--python)")
@@ -156,7 +158,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("W11 is left out: this Python lacks fastrpc's extra http (--python)")
     if (os.cpu_count() or 1) < 2:
         rows = [row for row in rows if row.cores == 1]
-    options = Options(given.rounds, given.seconds, starts=5)
+    options = Options(given.rounds, given.seconds, starts=5, python=given.python)
     if guard(rows, peers, options, committed_figures(rows)):
         return 0
     print("guard.py: fastrpc has become slower; see above", file=sys.stderr)
