@@ -51,6 +51,7 @@ class Load:
     seconds: float
     warm_up: float
     is_sync: bool
+    planted_us: int | None = None
 
 
 def texts(count: int, chance: random.Random) -> list[str]:
@@ -120,7 +121,7 @@ TextOf = Callable[[Any], str]
 
 def drive_sync(load: Load, call_tool: CallTool, text_of: TextOf) -> dict[str, Any]:
     """Call one at a time without an event loop. Raises Void."""
-    meter = Meter(load)
+    meter, text_of = Meter(load), late(load, text_of)
     for sent in meter.all_passes():
         got, moments = [], [perf_counter_ns()]
         for text in sent:
@@ -132,7 +133,7 @@ def drive_sync(load: Load, call_tool: CallTool, text_of: TextOf) -> dict[str, An
 
 async def drive(load: Load, call_tool: CallTool, text_of: TextOf) -> dict[str, Any]:
     """Keep the window full. Raises Void."""
-    meter = Meter(load)
+    meter, text_of = Meter(load), late(load, text_of)
     for sent in meter.all_passes():
         if load.window == 1:
             got, moments = [], [perf_counter_ns()]
@@ -158,6 +159,21 @@ async def keep_calling(
         got[number] = text_of(await call_tool("echo", {"text": text}))
 
 
+def late(load: Load, text_of: TextOf) -> TextOf:
+    """The function itself, or one that wastes so much time at first as has been planted."""
+    if load.planted_us is None:
+        return text_of
+    nanoseconds = 1000 * load.planted_us
+
+    def text_of_late(result: Any) -> str:
+        until = perf_counter_ns() + nanoseconds
+        while perf_counter_ns() < until:
+            pass
+        return text_of(result)
+
+    return text_of_late
+
+
 def elapsed(moments: list[int]) -> tuple[int, list[int]]:
     """From the moments around calls that follow each other: the whole time and that of each, in ns."""
     return moments[-1] - moments[0], [after - before for before, after in itertools.pairwise(moments)]
@@ -178,6 +194,7 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--warm-up", type=float, default=0.2)
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds after which the run is void")
+    parser.add_argument("--planted", type=int, help="us that each call wastes: for the guard's own test")
     parser.add_argument("--client-cpu", type=int, help="the core of the client and of its server")
     parser.add_argument("--sync", action="store_true", help="without an event loop, where the client can")
     parser.add_argument("--in-memory", metavar="FILE", help="serve the `app` of this file in this process")
@@ -223,7 +240,8 @@ def main(driver: Driver, sync_driver: Callable[[Load], dict[str, Any]] | None = 
     limit = threading.Timer(found.timeout, give_up, [found.timeout])
     limit.daemon = True
     limit.start()
-    load = Load(found.command, app, found.window, found.seconds, found.warm_up, found.sync)
+    shape = (found.window, found.seconds, found.warm_up, found.sync, found.planted)
+    load = Load(found.command, app, *shape)
     try:
         if load.is_sync and sync_driver is None:
             raise Void("this client needs an event loop")
