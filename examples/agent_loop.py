@@ -10,8 +10,7 @@ import os
 import sys
 import time
 
-from fastrpc import Server
-from fastrpc.client import Client
+from fastrpc import Client, Server
 
 app = Server("library", version="1.0")
 SERVER = [sys.executable, os.path.abspath(__file__), "serve"]

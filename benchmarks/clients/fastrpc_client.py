@@ -7,7 +7,8 @@ from typing import Any
 
 import driving
 
-from fastrpc.client import CallResult, Client
+from fastrpc import Client
+from fastrpc.client import CallResult
 
 
 def text_of(result: CallResult) -> str:
