@@ -16,7 +16,7 @@ from fastrpc.client.output_schemas import OutputSchemas
 from fastrpc.client.results import CompletionResult, Described, PromptResult, ReadResult
 from fastrpc.client.session import MOST_PAGES, Session
 from fastrpc.client.targets import transport_of
-from fastrpc.errors import ClientError, ConnectionLost, InvalidAnswer
+from fastrpc.errors import ClientError, ConnectionLost, InvalidAnswer, RemoteError, SessionExpired
 from fastrpc.protocol.versions import MODERN, SERVER_KEY, VERSIONS
 
 TYPE_CHECKING = False
@@ -99,7 +99,7 @@ class AsyncClient:
         try:
             await self._transport.open(self._stream, self._on_lost)
             self._stream.attach(self._loop)
-            await session.begin(self._wanted_version, self._start_seconds)
+            await session.begin(self._wanted_version, self._start_seconds, self._transport)
             if self._log_level is not None:
                 await self._session.set_log_level(self._log_level)
         except BaseException:
@@ -207,14 +207,25 @@ class AsyncClient:
         """Send any request and return its result, which may be an InputRequiredResult. Raises ClientError."""
         if not self._is_open:
             await self._open_again()
-        found: dict[str, Any] = await self._session.request(
-            method, params, timeout_seconds=timeout_seconds, on_progress=on_progress
-        )
+        try:
+            found: dict[str, Any] = await self._session.request(
+                method, params, timeout_seconds=timeout_seconds, on_progress=on_progress
+            )
+        except SessionExpired:
+            await self._open_again()
+            found = await self._session.request(
+                method, params, timeout_seconds=timeout_seconds, on_progress=on_progress
+            )
         return found
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Send a notification. Raises ConnectionLost."""
         self._session.notify(method, params)
+
+    async def flush(self) -> None:
+        """Wait until the notifications so far have been sent. Over HTTP each is a request."""
+        if self._transport is not None:
+            await self._transport.flush()
 
     async def ping(self) -> None:
         """Send a ping; in 2026-07-28, which has none, ask the server who it is. Raises ClientError."""
@@ -273,6 +284,10 @@ class AsyncClient:
             except asyncio.CancelledError:
                 self._session.withdraw(pending)
                 raise
+            except (RemoteError, SessionExpired) as error:
+                if not self.may_call_again(error):
+                    raise
+                result = None
         else:
             result = None
         if type(result) is not CallResult:
@@ -280,6 +295,12 @@ class AsyncClient:
         if as_type is None and name not in self._output_schemas:
             return result
         return self._value_of(name, result, as_type)
+
+    def may_call_again(self, error: RemoteError | SessionExpired) -> bool:
+        """Whether a call that has failed was not processed, and is to be made again."""
+        if isinstance(error, SessionExpired):
+            return self._restart
+        return self._session.is_mismatch(error)
 
     async def _complete_call(
         self,
@@ -322,14 +343,12 @@ class AsyncClient:
         """Return the complete result of a request that may ask for input. Raises ClientError."""
         if not self._is_open:
             await self._open_again()
-        return await self._session.complete(
-            method,
-            params,
-            found,
-            timeout_seconds=timeout_seconds,
-            on_progress=on_progress,
-            is_call=is_call,
-        )
+        options = {"timeout_seconds": timeout_seconds, "on_progress": on_progress, "is_call": is_call}
+        try:
+            return await self._session.complete(method, params, found, **options)
+        except SessionExpired:
+            await self._open_again()
+        return await self._session.complete(method, params, **options)
 
     async def list_tools(self) -> list[Described]:
         """Return the descriptors of all tools, from all pages. Raises ClientError."""

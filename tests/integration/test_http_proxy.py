@@ -13,8 +13,8 @@ from support.scripted_server import Asked, Saying, Scripted
 from support.upstream import every_feature_passes
 
 from fastrpc import Server
+from fastrpc.client.http import session as session_transport
 from fastrpc.protocol.versions import CAPABILITIES_KEY, LATEST_LEGACY, MODERN, VERSION_KEY, VERSIONS
-from fastrpc.proxy.remote import session as session_transport
 from fastrpc.testing import Client, RemoteError
 
 pytest.importorskip("httpx", reason="the client's side of HTTP stands on it: pip install httpx")
