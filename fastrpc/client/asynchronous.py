@@ -78,6 +78,8 @@ class AsyncClient:
         self._transport: Transport | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._is_open = False
+        self._is_wanted = False
+        """Whether a connection that has ended may be made again."""
 
     # --- the life of the connection -------------------------------------------------------------------
 
@@ -92,6 +94,7 @@ class AsyncClient:
 
     async def connect(self) -> None:
         """Connect to the server and agree on a version. Raises ClientError."""
+        self._is_wanted = True
         self._loop = asyncio.get_running_loop()
         self._stream = self._new_stream()
         self._session_or_none = session = self._new_session(self._stream)
@@ -102,8 +105,8 @@ class AsyncClient:
             await session.begin(self._wanted_version, self._start_seconds, self._transport)
             if self._log_level is not None:
                 await self._session.set_log_level(self._log_level)
-        except BaseException:
-            await self.close()
+        except BaseException as error:
+            await self._leave(ConnectionLost(str(error)))
             raise
         self._is_open = True
 
@@ -130,13 +133,21 @@ class AsyncClient:
 
     async def close(self) -> None:
         """End the connection; a server that was started ends too. Pending requests fail."""
+        self._is_wanted = False
+        if (connecting := self._connecting) is not None:
+            connecting.cancel()
+            await asyncio.wait({connecting})
+        await self._leave(ConnectionLost("the client is closed"))
+
+    async def _leave(self, reason: ConnectionLost) -> None:
+        """End the connection, and fail what is pending for this reason."""
         self._is_open = False
         session, transport = self._session_or_none, self._transport
         self._transport = None
         if session is None:
             return
         await session.end()
-        session.on_lost(ConnectionLost("the client is closed"))
+        session.on_lost(reason)
         if transport is not None:
             await transport.close()
 
@@ -144,11 +155,15 @@ class AsyncClient:
         """Connect again to a server that has ended, if that is wished. Raises ClientError."""
         if self._session.lost is None:
             return
-        if not self._restart or self._transport is None:
+        if not self._restart or not self._is_wanted:
             raise self._session.lost_again()
         if self._connecting is None:
             self._connecting = self._loop.create_task(self._reconnect())
-        await asyncio.shield(self._connecting)
+        connecting = self._connecting
+        await asyncio.wait({connecting})
+        if connecting.cancelled():
+            raise ConnectionLost("the client is closed")
+        connecting.result()
 
     async def _reconnect(self) -> None:
         try:

@@ -26,10 +26,10 @@ class Client(AsyncClient):
 
     `target`: a command (a list of str) that is started and ended with the client; the http or https URL of a
     server, whose transport is found out; or a `fastrpc.Server`, which is served in memory. Options of a
-    command: `cwd`; `env`, variables besides this process's own; `stderr`, False to keep what the server writes
-    there to itself. Options of a URL: `token`, the bearer token, a str or a function that returns one for each
-    request; `headers`, additional headers; `tls_ca`, a file of CA certificates to trust instead of the default
-    ones.
+    command: `cwd`; `env`, variables besides this process's own; `stderr`, False to keep what the server
+    writes there to itself. Options of a URL: `token`, the bearer token, a str or a function that returns one
+    for each request; `headers`, additional headers; `tls_ca`, a file of CA certificates to trust instead of
+    the default ones.
 
     `version` pins the protocol version; by default it is the latest that both sides speak. `timeout_seconds`
     is the time limit of a request (0: none), which progress begins anew; `start_seconds` that of the

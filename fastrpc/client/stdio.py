@@ -81,8 +81,8 @@ class PipedProcess(ServerProcess):
         stderr: int = 2,
         errors: int = -1,
     ) -> None:
-        """Start it. Raises ProgramError. `stderr`: the descriptor that is its standard error; `errors`: our end
-        of that, if the loop reads it."""
+        """Start it. Raises ProgramError. `stderr`: the descriptor that is its standard error; `errors`: our
+        end of that, if the loop reads it."""
         super().__init__(command, cwd=cwd, env=env, stderr=stderr)
         self.on_end: Callable[[str], object] | None = on_end
         self._stream = stream
