@@ -47,8 +47,9 @@ def test_every_row_is_of_the_command_or_of_a_file_as_users_write_it(fastrpc: Any
     of_files = {*OF_A_USERS_FILE, roster.HTTP, roster.HTTP_SESSION, roster.HTTP_LOG, roster.HTTP_ASGI}
     of_files |= set(map(roster.many, roster.MANY_TOOLS))
     of_files |= {name(shape) for shape in roster.SHAPES for name in (roster.shaped, roster.shaped_over_http)}
+    clients = {name for name in fastrpc.commands if name.startswith(roster.CLIENT)}
     for row in ROWS:
-        assert row.server in of_files or row.server in OF_THE_COMMAND, row.name
+        assert row.server in {*of_files, *OF_THE_COMMAND, *clients}, row.name
     for asked in of_files & set(fastrpc.commands):
         file = next(word for word in fastrpc.commands[asked] if word.endswith(".py"))
         with open(file, encoding="utf-8") as source:
