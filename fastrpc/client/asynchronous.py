@@ -103,8 +103,10 @@ class AsyncClient:
             await self._transport.open(self._stream, self._on_lost)
             self._stream.attach(self._loop)
             await session.begin(self._wanted_version, self._start_seconds, self._transport)
-            if self._log_level is not None:
-                await self._session.set_log_level(self._log_level)
+            if self._log_level is not None and (
+                session.version == MODERN or "logging" in self.server_capabilities
+            ):  # a server without it has no such method, and sends what it likes
+                await session.set_log_level(self._log_level)
         except BaseException as error:
             await self._leave(ConnectionLost(str(error)))
             raise
