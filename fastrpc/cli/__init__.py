@@ -21,8 +21,9 @@ COMMANDS = {
     "serve": "serve tools over standard input and output, or over HTTP",
     "dev": "serve a file while it is being written: reload it at each change",
     "bridge": "serve a remote server, at a URL, over standard input and output",
-    "tools": "list the tools that would be served",
-    "call": "call one tool in a real session and print its result",
+    "list": "list the tools, resources and prompts of a server",
+    "tools": "list the tools of a server, as a table",
+    "call": "call a tool, read a resource or get a prompt of a server",
     "demo": "show a whole conversation between a client and a server",
     "selftest": "check the tools against their contract",
     "install-client": "enter this server in a client's configuration",
@@ -32,8 +33,9 @@ COMMANDS = {
 
 OTHER_WORDS = {
     **dict.fromkeys(("run", "start"), "serve FILE"),
-    **dict.fromkeys(("list", "ls"), "tools"),
-    "inspect": "tools --json",
+    "ls": "list",
+    **dict.fromkeys(("read", "get"), "call TARGET --resource URI"),
+    "prompt": "call TARGET --prompt NAME",
     **dict.fromkeys(("install", "add"), "install-client"),
     **dict.fromkeys(("new", "init", "create"), "dev FILE"),
     **dict.fromkeys(("settings", "env"), "config"),

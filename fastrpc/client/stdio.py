@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 LAST_WORDS = 4096
 """Bytes of its standard error that an error shows, at most."""
 LAST_LINES = 10
+LAST_WORDS_BEGIN = "; the last that it wrote to its standard error:"
+"""Between an error's reason and these lines, in its message."""
 READ_SIZE = 16 * 1024
 
 
@@ -131,7 +133,7 @@ class _Process(ServerProcess):
         if on_lost is not None:
             lines = self._last_words.decode(errors="replace").splitlines()[-LAST_LINES:]
             shown = "".join(f"\n  {line}" for line in lines)
-            words = f"; the last that it wrote to its standard error:{shown}" if shown else ""
+            words = f"{LAST_WORDS_BEGIN}{shown}" if shown else ""
             on_lost(
                 ConnectionLost(
                     f"the server {self._name} is gone: {reason}{words}",

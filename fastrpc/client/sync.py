@@ -88,7 +88,7 @@ class SyncClient:
                 raise RuntimeError("use the client in a 'with' block, or connect() first")
             running = asyncio._get_running_loop()
             if running is None:
-                return loop.run_until_complete(coroutine)
+                return _run_or_cancel(loop, coroutine)
             if running is loop:
                 coroutine.close()
                 raise RuntimeError("a handler must not use the client that has called it")
@@ -341,6 +341,18 @@ class SyncListening:
         """Return the next notification; waits at most so many seconds. Raises TimeoutError, and EOFError when
         the server has ended the stream."""
         return self._client._run(self._listening.next(seconds))
+
+
+def _run_or_cancel(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine to its end. Ctrl-C cancels it, and with it its requests."""
+    task = loop.create_task(coroutine)
+    try:
+        return loop.run_until_complete(task)
+    except KeyboardInterrupt:
+        if not task.done():
+            task.cancel()
+            loop.run_until_complete(asyncio.wait({task}))
+        raise
 
 
 def _in_thread(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Result]) -> Result:
