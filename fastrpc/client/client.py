@@ -99,6 +99,8 @@ class Client:
         self._transport: Transport | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._is_open = False
+        self.exit_code: int | None = None
+        """That of a server that was started and has been closed; negative for a signal, else None."""
 
     @staticmethod
     def sync(target: Target, **options: Any) -> SyncClient:
@@ -171,6 +173,7 @@ class Client:
         session.on_lost(ConnectionLost("the client is closed"))
         if transport is not None:
             await transport.close()
+            self.exit_code = getattr(transport, "exit_code", None)
 
     async def _open_again(self) -> None:
         """Connect again to a server that has ended, if that is wished. Raises ClientError."""

@@ -60,6 +60,11 @@ class Stdio:
         except FastrpcError as error:
             raise ConnectionLost(f"{self.shown} cannot be started: {error}") from None
 
+    @property
+    def exit_code(self) -> int | None:
+        """That of the server, once it has ended; negative for a signal."""
+        return None if self._process is None else self._process.exit_code
+
     async def close(self) -> None:
         if self._process is not None:
             self._process.on_lost = None

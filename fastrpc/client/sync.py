@@ -244,6 +244,10 @@ class SyncClient:
 
         self._run(notify())
 
+    def wait(self, seconds: float) -> None:
+        """Handle for so long what the server sends by itself: notifications, and requests to this client."""
+        self._run(asyncio.sleep(seconds))
+
     def ping(self) -> None:
         """Send a ping: see `Client.ping`. Raises ClientError."""
         self._run(self._client.ping())
@@ -304,6 +308,11 @@ class SyncClient:
     def server_capabilities(self) -> dict[str, Any]:
         """What the server offers (MCP: ServerCapabilities)."""
         return self._client.server_capabilities
+
+    @property
+    def exit_code(self) -> int | None:
+        """That of a server that was started and has been closed; negative for a signal, else None."""
+        return self._client.exit_code
 
     @property
     def instructions(self) -> str | None:

@@ -440,7 +440,7 @@ def test_demo_prints_the_conversation_times_many_calls_and_ends_cleanly(place, t
         'conversation.call("First", {"text": 5, "x": []})',
         'conversation.call("Missing", {})',
         'conversation.check(False, "no")',
-        'conversation.client.process.kill(); conversation.call("First", {})',
+        'conversation.kill(); conversation.call("First", {})',
         'conversation.cancel("First", {"text": "too fast to cancel"}, 3)',
     ],
 )
@@ -486,14 +486,14 @@ def test_the_demo_waits_for_a_log_message_whatever_else_the_server_tells_of_befo
     from fastrpc.cli.demo import Conversation
 
     told = [
-        {"method": "notifications/tools/list_changed"},
+        {"method": "notifications/tools/list_changed", "params": {}},
         {"method": "notifications/message", "params": {"data": "look at the build"}},
     ]
-    client = SimpleNamespace(
-        request=lambda method, params: SimpleNamespace(error=None, result={}, seconds=0.0),
-        listen=lambda seconds: told.pop(0),
+    conversation = Conversation("/", "pid", {})
+    conversation.client = SimpleNamespace(
+        set_log_level=lambda level: None, wait=lambda seconds: conversation.hear(told.pop(0))
     )
-    Conversation(lambda: client, "/").wait_for_log("look at the build", seconds=10)
+    conversation.wait_for_log("look at the build", seconds=10)
     assert not told
     assert "look at the build" in capsys.readouterr().out
 
