@@ -24,6 +24,8 @@ COMMANDS = {
     "list": "list the tools, resources and prompts of a server",
     "tools": "list the tools of a server, as a table",
     "call": "call a tool, read a resource or get a prompt of a server",
+    "inspect": "show all that a server says of itself, as text, JSON or a page",
+    "discover": "list the servers that the clients on this machine know",
     "demo": "show a whole conversation between a client and a server",
     "selftest": "check the tools against their contract",
     "install-client": "enter this server in a client's configuration",

@@ -45,48 +45,77 @@ def catalogue_of(client: SyncClient) -> Catalogue:
     return found
 
 
-def shown(catalogue: Catalogue) -> Iterator[str]:
-    """Yield the lines that show everything to a person."""
-    sections = (
-        ("tools", _tool_lines),
-        ("resources", lambda entry: _named_lines(entry, "uri")),
-        ("resourceTemplates", lambda entry: _named_lines(entry, "uriTemplate")),
-        ("prompts", _prompt_lines),
-    )
-    titles = {"resourceTemplates": "resource templates"}
+TITLES = {
+    "tools": "tools",
+    "resources": "resources",
+    "resourceTemplates": "resource templates",
+    "prompts": "prompts",
+}
+
+
+def shown(catalogue: Catalogue, *, is_whole: bool = False) -> Iterator[str]:
+    """Yield the lines that show everything to a person. `is_whole`: with all of each description, and what
+    tools return."""
+    lines_of = {
+        "tools": lambda entry: _tool_lines(entry, is_whole),
+        "resources": lambda entry: _named_lines(entry, "uri"),
+        "resourceTemplates": lambda entry: _named_lines(entry, "uriTemplate"),
+        "prompts": _prompt_lines,
+    }
     is_first = True
-    for member, lines_of in sections:
+    for member, title in TITLES.items():
         if catalogue[member]:
             if not is_first:
                 yield ""
             is_first = False
-            yield f"{titles.get(member, member)}:"
+            yield f"{title}:"
             for entry in catalogue[member]:
-                yield from lines_of(entry)
+                head, *others = lines_of[member](entry)
+                yield head
+                if is_whole:
+                    yield from _further_lines(entry)
+                yield from others
     if is_first:
         yield "Nothing: no tools, resources or prompts."
 
 
-def _tool_lines(tool: Entry) -> Iterator[str]:
+def _further_lines(entry: Entry) -> Iterator[str]:
+    """Yield the lines of a description behind its first."""
+    _, *further = str(entry.get("description") or "").strip().splitlines() or [""]
+    for line in further:
+        yield f"    {plain(line)}".rstrip()
+
+
+def _tool_lines(tool: Entry, is_whole: bool) -> Iterator[str]:
     effect = effect_of(tool)
     yield _head(tool.get("name"), tool, f" ({effect})" if effect else "")
-    schema = tool.get("inputSchema")
+    yield from _parameter_lines(parameters_of(tool.get("inputSchema")))
+    returned = parameters_of(tool.get("outputSchema")) if is_whole else []
+    if returned:
+        yield "    returns"
+        yield from _parameter_lines(returned)
+
+
+def parameters_of(schema: Any) -> list[tuple[str, str, bool, str]]:
+    """Return the members of an object's schema: name, type, whether it is required, description."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
-    if isinstance(schema, dict) and isinstance(properties, dict):
-        required = schema.get("required") or ()
-        yield from _parameter_lines(
-            [(name, kind_of(field), name in required, _detail(field)) for name, field in properties.items()]
-        )
+    if not isinstance(properties, dict):
+        return []
+    required = schema.get("required") or ()
+    return [(name, kind_of(field), name in required, _detail(field)) for name, field in properties.items()]
 
 
 def _prompt_lines(prompt: Entry) -> Iterator[str]:
     yield _head(prompt.get("name"), prompt)
-    yield from _parameter_lines(
-        [
-            (str(argument.get("name")), "", bool(argument.get("required")), argument.get("description") or "")
-            for argument in prompt.get("arguments") or ()
-        ]
-    )
+    yield from _parameter_lines(arguments_of(prompt))
+
+
+def arguments_of(prompt: Entry) -> list[tuple[str, str, bool, str]]:
+    """Return the arguments of a prompt as `parameters_of` those of a tool; they have no type."""
+    return [
+        (str(argument.get("name")), "", bool(argument.get("required")), argument.get("description") or "")
+        for argument in prompt.get("arguments") or ()
+    ]
 
 
 def _named_lines(entry: Entry, member: str) -> Iterator[str]:

@@ -70,6 +70,11 @@ class Client:
         """Return the text that a person can paste into the file."""
         raise NotImplementedError
 
+    def servers(self, text: str) -> dict[str, Any]:
+        """Return the entries of a file by the server's name, as the client writes them. Raises UsageError or
+        NotJson for a text that cannot be parsed."""
+        raise NotImplementedError
+
     def _put(self, text: str, name: str, entry: NewEntry) -> str:
         raise NotImplementedError
 
@@ -120,6 +125,15 @@ class JsonClient(Client):
         servers = {self.section: {name: self._entry(entry)}}
         return json.dumps(servers, ensure_ascii=False, indent=2) + "\n"
 
+    def servers(self, text: str) -> dict[str, Any]:
+        return _member(json_text.parse(text).plain, self.section) if text.strip() else {}
+
+    def servers_of_projects(self, text: str) -> dict[str, dict[str, Any]]:
+        """Return the entries that are for one project only, as Claude Code keeps them, by the project's
+        folder. Raises NotJson."""
+        projects = _member(json_text.parse(text).plain, "projects") if text.strip() else {}
+        return {folder: _member(project, self.section) for folder, project in projects.items()}
+
     def _entry(self, entry: NewEntry) -> dict[str, Any]:
         if not entry.url:
             return self.local(entry)
@@ -136,6 +150,12 @@ def command_entry(entry: NewEntry) -> dict[str, Any]:
     if entry.env:
         found["env"] = entry.env
     return found
+
+
+def _member(document: Any, name: str) -> dict[str, Any]:
+    """Return a member that is an object, an empty one for anything else."""
+    found = document.get(name) if isinstance(document, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _checked_json(before: str, after: str, section: str, name: str) -> str:
@@ -199,6 +219,16 @@ class TomlClient(Client):
                 for key, value in entry.env.items()
             ]
         return "\n".join(lines) + "\n"
+
+    def servers(self, text: str) -> dict[str, Any]:
+        if sys.version_info >= (3, 11):
+            import tomllib
+
+            try:
+                return _member(tomllib.loads(text), self.section)
+            except tomllib.TOMLDecodeError as error:
+                raise UsageError(f"the file is no TOML: {error}") from None
+        raise UsageError("CPython 3.10 reads no TOML")
 
 
 def _check_toml(before: str, after: str, section: str, name: str) -> None:
@@ -276,6 +306,19 @@ class YamlClient(Client):
     def shown(self, name: str, entry: NewEntry) -> str:
         return "".join([f"{self.section}:\n", *_yaml_entry(name, entry, "  ")])
 
+    def servers(self, text: str) -> dict[str, Any]:
+        lines = text.splitlines()
+        begin, end = self._block(lines)
+        if begin is None:
+            return {}
+        found = _yaml_members([line for line in lines[begin:end] if not _is_gap(line)])
+        # The client's own extensions have neither a command nor an address.
+        return {
+            name: raw
+            for name, raw in found.items()
+            if isinstance(raw, dict) and ("cmd" in raw or "uri" in raw)
+        }
+
 
 def _yaml_entry(name: str, entry: NewEntry, indent: str) -> list[str]:
     """Return the lines of a server. Values are JSON, which is valid YAML."""
@@ -287,6 +330,40 @@ def _yaml_entry(name: str, entry: NewEntry, indent: str) -> list[str]:
     lines = [f"{indent}{json.dumps(name, ensure_ascii=False)}:\n"]
     lines += [f"{indent}  {key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in members.items()]
     return lines
+
+
+def _yaml_members(lines: list[str]) -> dict[str, Any]:
+    """Return a block mapping of mappings, lists and scalars as Goose writes it; no general YAML.
+
+    `lines` hold neither comments nor gaps. Scalars are JSON where they can be, else text.
+    """
+    found: dict[str, Any] = {}
+    indent = _child_indent(lines)
+    at = 0
+    while at < len(lines):
+        key, _, rest = lines[at].strip().partition(":")
+        at += 1
+        inner = []
+        while at < len(lines) and (lines[at].startswith((f"{indent} ", f"{indent}- "))):
+            inner.append(lines[at])
+            at += 1
+        name = str(_yaml_scalar(key))
+        if rest.strip():
+            found[name] = _yaml_scalar(rest.strip())
+        elif inner and inner[0].strip().startswith("- "):
+            found[name] = [_yaml_scalar(line.strip()[2:].strip()) for line in inner]
+        else:
+            found[name] = _yaml_members(inner) if inner else None
+    return found
+
+
+def _yaml_scalar(text: str) -> Any:
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return text[1:-1].replace("''", "'")
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _child_indent(lines: list[str]) -> str:
