@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -421,3 +422,19 @@ def test_an_interrupted_call_is_cancelled_at_the_server(place: Any) -> None:
         there.process.send_signal(signal.SIGINT)
         assert there.end() == (130, "")
     assert (place / "cancelled").exists()
+
+
+def test_the_second_example_of_the_readme_can_be_played(place: Any) -> None:
+    readme = os.path.join(os.path.dirname(__file__), "..", "..", "README.md")
+    with open(readme, encoding="utf-8") as file:
+        (code,) = [
+            block for block in re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL) if "ship" in block
+        ]
+    (place / "shop.py").write_text(code)
+    with on_terminal(place, "call", "shop.py", "ship", "id=7") as there:
+        there.until("street (text): ")
+        there.type("Main Road 5\n")
+        there.until("city (text): ")
+        there.type("Oslo\n")
+        there.until("[###############...............]  50% packed")
+        assert there.end() == (0, "on its way to Oslo\n")
