@@ -26,6 +26,7 @@ COMMANDS = {
     "call": "call a tool, read a resource or get a prompt of a server",
     "inspect": "show all that a server says of itself, as text, JSON or a page",
     "discover": "list the servers that the clients on this machine know",
+    "repl": "use a server by hand: a prompt with completion",
     "demo": "show a whole conversation between a client and a server",
     "selftest": "check the tools against their contract",
     "install-client": "enter this server in a client's configuration",

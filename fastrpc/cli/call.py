@@ -8,21 +8,17 @@ tool's schema; the server validates the arguments. Ctrl-C cancels the call.
 
 from __future__ import annotations
 
-import sys
-
 from fastrpc.cli import parser, toolset_examples
-from fastrpc.cli._arguments import texts, typed, whole
+from fastrpc.cli._arguments import whole
+from fastrpc.cli._calls import SECONDS, Caller
 from fastrpc.cli._target import add_options, converse, destination, is_url, split_command
-from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
-from fastrpc.errors import ClientError, RemoteError, UsageError
+from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from typing import Any
 
-    from fastrpc.cli._feedback import Feedback
     from fastrpc.client.sync import SyncClient
 
 EXAMPLES = """\
@@ -33,7 +29,6 @@ EXAMPLES = """\
   fastrpc call shop.py --prompt complain id=7 tone=firm
 """
 USAGE = "[TARGET] TOOL|--resource URI|--prompt NAME [key=value…] [option…] [-- COMMAND…]"
-SECONDS = 600.0
 FORMER = "--json"
 """What ``--arguments`` was called before 0.2; it still is, with a JSON object behind it."""
 
@@ -54,11 +49,12 @@ def main(arguments: list[str]) -> int:
     def work(client: SyncClient) -> int:
         if "logging" in client.server_capabilities:
             client.set_log_level(chosen.log_level)
+        caller = Caller(client, feedback, seconds=chosen.time_limit, is_json=chosen.json)
         if chosen.resource is not None:
-            return _read(client, chosen)
+            return caller.read(chosen.resource)
         if chosen.prompt is not None:
-            return _get(client, chosen, given, pairs)
-        return _call(client, chosen, name, given, pairs, feedback)
+            return caller.get(chosen.prompt, pairs, given)
+        return caller.call(name, pairs, given)
 
     try:
         return converse(
@@ -132,105 +128,3 @@ def _split_words(chosen: Namespace, command: list[str]) -> tuple[list[str], str,
         behind = f" behind {words[0]}" if words else ""
         raise UsageError(f"a tool's name is needed{behind} (see 'fastrpc list')")
     return targets, words[0], words[1:]
-
-
-def _call(
-    client: SyncClient,
-    chosen: Namespace,
-    tool: str,
-    given: dict[str, Any] | None,
-    pairs: list[str],
-    feedback: Feedback,
-) -> int:
-    descriptors = {str(descriptor.get("name")): descriptor for descriptor in client.list_tools()}
-    _require(tool, "tool", descriptors)
-    if given is None:
-        given = typed(pairs, tool, descriptors[tool].get("inputSchema", {}))
-    result = client.call_tool(
-        tool,
-        given,
-        timeout_seconds=chosen.time_limit,
-        on_progress=feedback.on_progress if feedback.has_terminal else None,
-    )
-    feedback.wipe()
-    if chosen.json:
-        _print_json(result.raw)
-    elif result.content or result.structured is None:
-        _print_text("\n".join(map(block_text, result.content)))
-    else:
-        _print_json(result.structured)
-    return 1 if result.is_error else 0
-
-
-def _read(client: SyncClient, chosen: Namespace) -> int:
-    try:
-        result = client.read_resource(chosen.resource, timeout_seconds=chosen.time_limit)
-    except RemoteError as error:
-        write_line(f"fastrpc: {error.message}{_near_resources(client, chosen.resource)}")
-        return 1
-    if chosen.json:
-        _print_json(result.raw)
-        return 0
-    for part in result.contents:
-        if "text" in part:
-            _print_text(str(part["text"]))
-        elif sys.stdout.isatty():
-            print(f"[{part.get('mimeType', 'binary')}, {len(part.get('blob', '')):,} characters of base64]")
-        else:
-            from base64 import b64decode
-
-            sys.stdout.flush()
-            sys.stdout.buffer.write(b64decode(part.get("blob", "")))
-    return 0
-
-
-def _near_resources(client: SyncClient, uri: str) -> str:
-    try:
-        return suggestion(uri, [str(entry.get("uri")) for entry in client.list_resources()])
-    except ClientError:
-        return ""
-
-
-def _get(client: SyncClient, chosen: Namespace, given: dict[str, Any] | None, pairs: list[str]) -> int:
-    descriptors = {str(descriptor.get("name")): descriptor for descriptor in client.list_prompts()}
-    _require(chosen.prompt, "prompt", descriptors)
-    if given is None:
-        known = [str(argument.get("name")) for argument in descriptors[chosen.prompt].get("arguments") or ()]
-        given = dict(texts(pairs, chosen.prompt, known))
-    result = client.get_prompt(chosen.prompt, given, timeout_seconds=chosen.time_limit)
-    if chosen.json:
-        _print_json(result.raw)
-        return 0
-    for message in result.messages:
-        content = message.get("content")
-        _print_text(f"{message.get('role')}: {block_text(content if isinstance(content, dict) else {})}")
-    return 0
-
-
-def _require(name: str, kind: str, known: dict[str, Any]) -> None:
-    """Raise UsageError for a name that the server has not."""
-    if name not in known:
-        hint = suggestion(name, known) or f"; there is {', '.join(known) or 'none'}"
-        raise UsageError(f"no {kind} {name!r}{hint}")
-
-
-def block_text(block: dict[str, Any]) -> str:
-    """Return a content block as text; one that is not text is named instead."""
-    if block.get("type") == "text":
-        return str(block.get("text", ""))
-    size = len(block.get("data", ""))
-    if not size:
-        import json
-
-        return json.dumps(block, ensure_ascii=False)
-    return f"[{block.get('type')} {block.get('mimeType', '')}, {size:,} characters of base64]"
-
-
-def _print_text(text: str) -> None:
-    sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")
-
-
-def _print_json(value: Any) -> None:
-    import json
-
-    print(json.dumps(value, ensure_ascii=False, indent=2))

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
-import pty
 import re
-import select
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from support.command_line import SECONDS, assert_mistake, run
+from support.terminal import on_terminal
 
 SHOP = '''
 import asyncio
@@ -292,60 +286,6 @@ def test_without_a_terminal_a_question_is_declined_and_that_is_said(
 
 
 # --- on a terminal ------------------------------------------------------------------------------------
-
-
-class OnTerminal:
-    """A command whose standard input and standard error are a terminal; its standard output is a pipe."""
-
-    def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
-        self.process = process
-        self.master = master
-        self.written = b""
-
-    def type(self, text: str) -> None:
-        os.write(self.master, text.encode())
-
-    def until(self, wanted: str) -> str:
-        """Read until the terminal shows a text; return all up to there."""
-        deadline = time.monotonic() + SECONDS
-        while wanted.encode() not in self.written:
-            left = deadline - time.monotonic()
-            assert left > 0, f"{wanted!r} never came: {self.written!r}"
-            if select.select([self.master], [], [], left)[0]:
-                self.written += os.read(self.master, 65536)
-        before, _, self.written = self.written.partition(wanted.encode())
-        return before.decode() + wanted
-
-    def end(self) -> tuple[int, str]:
-        """Wait for the end; return the exit code and the standard output."""
-        assert self.process.stdout is not None
-        out = self.process.stdout.read().decode()
-        return self.process.wait(SECONDS), out
-
-
-@contextlib.contextmanager
-def on_terminal(place: Any, *arguments: str) -> Iterator[OnTerminal]:
-    master, slave = pty.openpty()
-    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "fastrpc", *arguments],
-        cwd=place,
-        stdin=slave,
-        stdout=subprocess.PIPE,
-        stderr=slave,
-        start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0),
-        env={**os.environ, "TERM": "xterm"},
-    )
-    os.close(slave)
-    try:
-        yield OnTerminal(process, master)
-    finally:
-        process.kill()
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
-        os.close(master)
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2026-07-28"])
