@@ -2,9 +2,10 @@
 
 There is a branch for each party: `ProtocolError` is the client's fault and becomes a JSON-RPC error with its
 `code`; `ToolError` and `ArgumentError` become a tool result with ``isError: true``; `DefinitionError` is the
-tool author's fault, raised while a tool is decorated; `ClientError` is what `fastrpc.Client` raises for what a
-server does; `UsageError` is a mistake on the command line, and exits with code 2. Errors are raised deep in the code and turned into an answer in one place,
-`fastrpc.engine.dispatcher`. Importing this module imports nothing.
+tool author's fault, raised while a tool is decorated; `ClientError` is what `fastrpc.Client` raises for what
+a server does; `UsageError` is a mistake on the command line, and exits with code 2. Errors are raised deep in
+the code and turned into an answer in one place, `fastrpc.engine.dispatcher`. Importing this module imports
+nothing.
 
 An error about an unknown name may suggest similar ones (`suggest`). Input is quoted by `excerpt`, so that
 an error is never as large as the input.
@@ -175,7 +176,8 @@ class ArgumentError(FastrpcError):
 
 
 class ClientError(FastrpcError):
-    """A client's request has failed: the root of all errors that `fastrpc.Client` raises for what a server does.
+    """A client's request has failed: the root of all errors that `fastrpc.Client` raises for what a server
+    does.
 
     `outcome` is that of a call during which a server asked another server and did not handle the failure.
     """

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+class AnswerTail:
+    """What stood behind the text of an earlier line: the rest of its result. For the compiled core."""
+
 class CallResult:
     """The result of a tool call (MCP, tools: CallToolResult). Raises InvalidAnswer for a dict that is none.
 

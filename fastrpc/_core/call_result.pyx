@@ -27,7 +27,7 @@ cdef AnswerTail tail_of(const char* line, Py_ssize_t size, dict result):
     """Return the tail of a line that was read whole, or None for one that would not come again."""
     cdef AnswerTail tail
     content = result["content"]
-    if size > LONGEST_TAIL or "structuredContent" in result or result.get("resultType", "complete") != "complete":
+    if size > LONGEST_TAIL or "structuredContent" in result:
         return None
     if len(content) != 1 or content[0].keys() != {"type", "text"}:
         return None

@@ -15,7 +15,7 @@ cdef class PendingRequest:
     cdef readonly str method
     cdef readonly bint is_call   # of a tool: its result is a CallResult
     cdef readonly bint done
-    cdef readonly object context # whatever the caller gave
+    cdef readonly object context  # whatever the caller gave
     cdef object future           # of asyncio, or None
     cdef object value
     cdef object error
@@ -33,6 +33,7 @@ cdef class ClientStream:
     cdef public object on_end
     cdef public object carry
     cdef public bint needs_loop
+    cdef public str remark       # what an error about a missing answer says besides; "" for nothing
     cdef Framer framer
     cdef Message message
     cdef Output output

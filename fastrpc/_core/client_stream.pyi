@@ -30,18 +30,20 @@ class PendingRequest:
 class ClientStream:
     """One connection to a server.
 
-    `on_request` gets each request of the server, whole; `on_notification` the method and the params; `on_unreadable`
+    `on_request` and `on_notification` get each request and notification of the server, whole; `on_unreadable`
     the beginning of a line that is no message; `on_end` is called at the end of the input. None of them may
     raise. `carry`, for a connection without descriptors, is called when lines wait to be taken. `needs_loop`
     makes `wait` return, once it has seen it.
     """
 
     on_request: Callable[[dict[str, Any]], object]
-    on_notification: Callable[[str, dict[str, Any]], object]
+    on_notification: Callable[[dict[str, Any]], object]
     on_unreadable: Callable[[bytes], object]
     on_end: Callable[[], object]
     carry: Callable[[], object] | None
     needs_loop: bool
+    remark: str
+    """What an error about a missing answer says besides; "" for nothing."""
 
     def __new__(cls, max_line: int = ...) -> ClientStream: ...
     @property
@@ -70,7 +72,7 @@ class ClientStream:
         name: str,
         arguments: dict[str, Any] | None,
         future: asyncio.Future[Any] | None = None,
-        timeout_seconds: float = 0,
+        timeout_seconds: float = 0.0,
     ) -> PendingRequest:
         """Send a ``tools/call``; return its PendingRequest, whose result is a CallResult.
 
@@ -81,7 +83,7 @@ class ClientStream:
         method: str,
         params: dict[str, Any],
         future: asyncio.Future[Any] | None = None,
-        timeout_seconds: float = 0,
+        timeout_seconds: float = 0.0,
         context: Any = None,
         is_call: bool = False,
     ) -> PendingRequest:
@@ -99,7 +101,7 @@ class ClientStream:
     def flush(self) -> None:
         """Write what waits."""
     def wait(self, request: PendingRequest) -> bool:
-        """Wait for an answer without a loop. Return False if that needs the loop, which has to go on waiting."""
+        """Wait for an answer without a loop. Return False if that needs the loop, which has to wait on."""
     def readable(self) -> None:
         """Read what has come, in a loop."""
     def writable(self) -> None:

@@ -1,13 +1,13 @@
 """A client's side of a connection: encodes requests, matches answers to them, hands over all else.
 
-Requests have integer ids of this connection. A likely answer costs 150 ns to read: its text is taken from
-between bytes that earlier answers had, too (answer.h); simdjson reads every other line. The future of a request is
+Requests have integer ids of this connection. The text of a likely answer is taken from between bytes that
+earlier answers had, too (answer_parser.h); simdjson reads every other line. The future of a request is
 resolved where its answer is read, without a task. Requests that are made together are written together.
 
 Two ways to wait and one reader for both: `wait()` polls the descriptors and needs no event loop; a loop calls
-`readable()`. Without descriptors, lines come in by `receive()`, and `carry` is called when some wait to be taken.
-What else a server sends goes to `on_request`, `on_notification` and `on_unreadable`, which must not raise.
-Handshake, versions and handlers are the business of `fastrpc.client`; the process, that of `fastrpc.processes`.
+`readable()`. Without descriptors, lines come in by `receive()`, and `carry` is called when some wait to be
+taken. What else a server sends goes to `on_request`, `on_notification` and `on_unreadable`, which must not
+raise. Handshake, versions and handlers are left to `fastrpc.client`, the process to `fastrpc.processes`.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -24,7 +24,7 @@ from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.message cimport BATCH, NOTIFICATION, REQUEST, RESPONSE, Message, read_answer, str_of
 
 from fastrpc._core.encoder import quoted
-from fastrpc.errors import InvalidAnswer, RemoteError, RequestTimeout
+from fastrpc.errors import ClientError, InvalidAnswer, RemoteError, RequestTimeout
 from fastrpc.json_encoding import to_json
 
 cdef extern from "clock.h":
@@ -46,6 +46,7 @@ cdef enum:
     READS_A_TURN = 16            # then the loop has its turn
     FLUSH_ABOVE = 256 * 1024     # requests held back before a write in the middle of a turn
     LOOK_AGAIN_NANOSECONDS = 30_000
+    MOST_UNSENT = 64 * 1024 * 1024
     MOST_HEADS = 1024
     LONGEST_EXCERPT = 200
     DIGITS = 20
@@ -93,6 +94,11 @@ cdef class PendingRequest:
             connection.arm(self)
 
 
+cdef bytes text_of(Message message):
+    """Return the beginning of a message's line."""
+    return message.line.data[: min(message.line.size, LONGEST_EXCERPT)]
+
+
 cdef class ClientStream:
     def __cinit__(self, Py_ssize_t max_line=LONGEST_LINE):
         self.framer = Framer(max_line)
@@ -102,6 +108,7 @@ cdef class ClientStream:
         self.heads = {}
         self.tails = []
         self.call_end = b"}}\n"
+        self.remark = ""
         self.input = self.sink = self.also = -1
 
     # --- the transport's side ---------------------------------------------------------------------
@@ -171,7 +178,9 @@ cdef class ClientStream:
         self.wrote()
         return request
 
-    def request(self, str method, dict params, future=None, double timeout_seconds=0, context=None, bint is_call=False):
+    def request(
+        self, str method, dict params, future=None, double timeout_seconds=0, context=None, bint is_call=False
+    ):
         """Send any request; return its PendingRequest, whose result is a dict."""
         cdef PendingRequest request = self.begin(method, is_call, future, context, timeout_seconds)
         try:
@@ -208,7 +217,11 @@ cdef class ClientStream:
             (<PendingRequest> request).fail(make_error(request))
 
     cdef PendingRequest begin(self, str method, bint is_call, object future, object context, double seconds):
-        cdef PendingRequest request = PendingRequest.__new__(PendingRequest)
+        cdef PendingRequest request
+        if self.output.waiting() > MOST_UNSENT:
+            waiting = self.output.waiting()
+            raise ClientError(f"{method}: the server does not read: {waiting:,} bytes wait for it")
+        request = PendingRequest.__new__(PendingRequest)
         self.last_id += 1
         request.id = self.last_id
         request.method = method
@@ -254,7 +267,7 @@ cdef class ClientStream:
     # --- writing ------------------------------------------------------------------------------------
 
     cdef int wrote(self) except -1:
-        """Have what was written sent: at once if nothing else is in flight, else with what comes this turn."""
+        """Send what was written: at once if nothing else is in flight, else with what comes this turn."""
         if self.sink < 0:
             if self.carry is not None:
                 self.carry()
@@ -280,8 +293,10 @@ cdef class ClientStream:
         self.write_out()
 
     cdef int write_out(self) except -1:
-        """Write until all is written or the output is full. An output that nobody reads takes everything: that
-        the server has ended is seen where its answers are read."""
+        """Write until all is written or the output is full.
+
+        What nobody reads is dropped: that the server has ended is seen where its answers are read.
+        """
         cdef Py_ssize_t count
         while self.output.waiting() > 0 and self.sink >= 0:
             count = write(self.sink, self.output.buffer + self.output.start, self.output.waiting())
@@ -299,7 +314,7 @@ cdef class ClientStream:
     # --- waiting --------------------------------------------------------------------------------------
 
     def wait(self, PendingRequest request):
-        """Wait for an answer without a loop. Return False if that needs the loop, which has to go on waiting."""
+        """Wait for an answer without a loop. Return False if that needs the loop, which has to wait on."""
         cdef pollfd watched[3]
         cdef char* room
         cdef Py_ssize_t available, count
@@ -408,7 +423,9 @@ cdef class ClientStream:
                 del self.pending[request.id]
                 self.cancel(request.id, "the time limit has passed")
                 request.fail(
-                    RequestTimeout(f"{request.method}: no answer within {request.limit * 1e-9:g} s")
+                    RequestTimeout(
+                        f"{request.method}: no answer within {request.limit * 1e-9:g} s{self.remark}"
+                    )
                 )
             elif earliest is None or request.deadline < earliest.deadline:
                 earliest = request
@@ -460,8 +477,9 @@ cdef class ClientStream:
         cdef AnswerTail tail
         cdef PendingRequest request
         for tail in self.tails:
-            if len(tail.line) == answer.tail_size and memcmp(<char*> tail.line, answer.tail, answer.tail_size) == 0:
-                break
+            if len(tail.line) == answer.tail_size:
+                if memcmp(<char*> tail.line, answer.tail, answer.tail_size) == 0:
+                    break
         else:
             return False
         request = self.pending.get(answer.id)
@@ -486,7 +504,7 @@ cdef class ClientStream:
         elif kind == BATCH:
             self.take_batch()
         else:
-            self.on_unreadable(line[: min(size, LONGEST_EXCERPT)])
+            self.on_unreadable(text_of(message))
         return 0
 
     cdef int take_batch(self) except -1:
@@ -500,7 +518,9 @@ cdef class ClientStream:
         id = message.get("id")
         request = self.pending.pop(id, None) if type(id) is int else None
         if request is None:
-            return 0  # cancelled meanwhile, answered twice, or none of ours
+            if type(id) is not int or id < 1 or id > self.last_id:
+                self.on_unreadable(text_of(self.message))
+            return 0  # cancelled meanwhile, or answered twice
         result = message.get("result")
         error = message.get("error")
         if type(result) is dict:
@@ -532,13 +552,11 @@ cdef class ClientStream:
 
     cdef int take_notification(self, dict message) except -1:
         cdef PendingRequest request
-        params = message.get("params")
-        if type(params) is not dict:
-            params = {}
         if message["method"] == "notifications/progress":
-            token = params.get("progressToken")
+            params = message.get("params")
+            token = params.get("progressToken") if type(params) is dict else None
             request = self.pending.get(token) if type(token) is int else None
             if request is not None and request.limit:
                 request.deadline = clock() + request.limit  # it is alive (MCP, lifecycle: timeouts)
-        self.on_notification(message["method"], params)
+        self.on_notification(message)
         return 0

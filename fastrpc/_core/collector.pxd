@@ -1,7 +1,7 @@
 # CPython's collector of cycles, and from which size of a line on it has to wait.
 
 cdef enum:
-    LARGE = 64 * 1024  # bytes: what is made of a longer line would be looked at again and again while it grows
+    LARGE = 64 * 1024  # bytes: what a longer line is made into would be looked at again and again
 
 cdef extern from "Python.h":
     int PyGC_Disable() noexcept

@@ -193,6 +193,21 @@ def first_line(text: object, longest: int = TEXT_WIDTH) -> str:
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
+def title_of(report: dict[str, Any]) -> str:
+    """Return a server's name: the one for people, if it has one."""
+    server = report["serverInfo"]
+    return str(server.get("title") or server.get("name") or "a server without a name")
+
+
+def capabilities_of(report: dict[str, Any]) -> list[str]:
+    """Return each capability with what belongs to it: ``tools (listChanged)``."""
+    found = []
+    for name, value in report["capabilities"].items():
+        parts = [key for key, on in value.items() if on is not False] if isinstance(value, dict) else []
+        found.append(f"{name} ({', '.join(parts)})" if parts else name)
+    return found
+
+
 def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """Print rows in aligned columns; the last column is not padded."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head) - 1)]

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 from html import escape
 
-from fastrpc.cli._catalogue import TITLES, arguments_of, effect_of, parameters_of
-from fastrpc.cli.inspect import capabilities_of, title_of
+from fastrpc.cli._catalogue import TITLES, arguments_of, capabilities_of, effect_of, parameters_of, title_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

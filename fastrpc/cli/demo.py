@@ -178,7 +178,7 @@ class Conversation:
                 self.client.wait(LOOK_SECONDS)
             message = self._heard.pop(0)
             method = message["method"]
-            text = str(message["params"].get("data", ""))
+            text = str(message.get("params", {}).get("data", ""))
             self._print_server(text, time.perf_counter() - begun, note=method)
         self.check(what in text, f"{what!r} is not in {text!r}")
 

@@ -8,7 +8,7 @@ As text, as JSON (`--json`, everything as received), or as one page that needs n
 from __future__ import annotations
 
 from fastrpc.cli import parser
-from fastrpc.cli._catalogue import catalogue_of, shown
+from fastrpc.cli._catalogue import capabilities_of, catalogue_of, shown, title_of
 from fastrpc.cli._target import TARGET_HELP, add_options, converse, destination, split_command
 from fastrpc.errors import UsageError
 from fastrpc.human_input.screen import plain
@@ -68,21 +68,6 @@ def report_of(client: SyncClient) -> dict[str, Any]:
         "instructions": client.instructions,
         **catalogue_of(client),
     }
-
-
-def title_of(report: dict[str, Any]) -> str:
-    """Return a server's name: the one for people, if it has one."""
-    server = report["serverInfo"]
-    return str(server.get("title") or server.get("name") or "a server without a name")
-
-
-def capabilities_of(report: dict[str, Any]) -> list[str]:
-    """Return each capability with what belongs to it: ``tools (listChanged)``."""
-    found = []
-    for name, value in report["capabilities"].items():
-        parts = [key for key, on in value.items() if on is not False] if isinstance(value, dict) else []
-        found.append(f"{name} ({', '.join(parts)})" if parts else name)
-    return found
 
 
 def _lines(report: dict[str, Any]) -> Iterator[str]:

@@ -65,7 +65,8 @@ class InMemory:
         return dispatcher.connection
 
     def _carry(self) -> None:
-        """Hand over what the stream holds. A server's answer to it may make the stream hold more: that goes first."""
+        """Hand over what the stream holds. A server's answer to it may make the stream hold more: that goes
+        first."""
         assert self._carrier is not None
         for line in self._stream.take().splitlines():
             if self._watcher is not None:

@@ -130,8 +130,9 @@ class Listening:
             self._session.withdraw(self._request)
             self._end.cancel()
 
-    def take(self, method: str, params: dict[str, Any]) -> None:
+    def take(self, message: dict[str, Any], params: dict[str, Any]) -> None:
         """Store a notification, if it belongs to this stream."""
+        method = message["method"]
         if self._session.version == MODERN:
             if self.id is None or (params.get("_meta") or {}).get(SUBSCRIPTION_KEY) != self.id:
                 return
@@ -142,9 +143,8 @@ class Listening:
                 return
         elif method not in self._methods and not (method == UPDATED and params.get("uri") in self._uris):
             return
-        change = {"method": method, "params": params}
-        self.changes.append(change)
-        self._queue.put_nowait(change)
+        self.changes.append(message)
+        self._queue.put_nowait(message)
 
     def lost(self) -> None:
         """The connection has ended."""

@@ -1,8 +1,8 @@
 """MCP over one stream: the handshake, requests with progress, the server's own requests, notifications.
 
 Versions are negotiated here (MCP 2026-07-28, versioning: backwards compatibility): a server that answers
-`server/discover` with 2026-07-28 gets stateless requests, every other one an `initialize`. What methods there are
-and what they return is left to `fastrpc.client.client`; bytes are the transport's.
+`server/discover` with 2026-07-28 gets stateless requests, every other one an `initialize`. What methods there
+are and what they return is left to `fastrpc.client.client`; bytes are the transport's.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from fastrpc.protocol.versions import (
     MODERN,
     VERSION_KEY,
 )
+from fastrpc.redaction import masked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,8 +67,6 @@ class Session:
         self.log_level: str | None = None
         self.lost: ConnectionLost | None = None
         """Why no request can be made any more."""
-        self.unreadable: str | None = None
-        """The beginning of the last line that was no message."""
         self.timeout_seconds = timeout_seconds
         self._client_info = client_info
         self._capabilities = capabilities
@@ -221,7 +220,8 @@ class Session:
         return params
 
     def withdraw(self, request: PendingRequest) -> None:
-        """Cancel a request that nobody waits for any more. An `initialize` must not be (MCP, cancellation)."""
+        """Cancel a request that nobody waits for any more. An `initialize` must not be (MCP,
+        cancellation)."""
         if self.stream.forget(request) and request.method != "initialize" and self.lost is None:
             self.stream.cancel(request.id, "nobody waits for it any more")
 
@@ -232,7 +232,8 @@ class Session:
 
     async def complete(self, method: str, params: dict[str, Any], found: Any = None, **options: Any) -> Any:
         """Return a request's complete result: answer input requests and send it again as often as needed (MCP
-        2026-07-28, multi round-trip requests). `found`: its first result, if there is one. Raises ClientError.
+        2026-07-28, multi round-trip requests). `found`: its first result, if there is one. Raises
+        ClientError.
         """
         if found is None:
             found = await self.request(method, params, **options)
@@ -258,7 +259,8 @@ class Session:
     # --- what the server sends ------------------------------------------------------------------------
 
     async def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the result for a request of the server. Raises RemoteError, and whatever a handler raises."""
+        """Return the result for a request of the server. Raises RemoteError, and whatever a handler
+        raises."""
         params = request.get("params")
         return await self.handlers.answer(
             str(request.get("method")), params if isinstance(params, dict) else {}
@@ -281,14 +283,19 @@ class Session:
             if error.data is not None:
                 reply["error"]["data"] = error.data
         except Exception as error:
+            failure = error
             reply["error"] = {"code": INTERNAL_ERROR, "message": f"{type(error).__name__}: {error}"}
-            self.stream.fail_all(lambda request, error=error: error)
+            self.stream.fail_all(lambda request: failure)
         finally:
             self._answering.pop(id, None)
         if self.lost is None:
             self.stream.send(to_json(reply))
 
-    def _on_notification(self, method: str, params: dict[str, Any]) -> None:
+    def _on_notification(self, message: dict[str, Any]) -> None:
+        method: str = message["method"]
+        params = message.get("params")
+        if not isinstance(params, dict):
+            params = {}
         if method == "notifications/progress":
             token = params.get("progressToken")
             on_progress = self._progress.get(token) if type(token) is int else None
@@ -299,11 +306,11 @@ class Session:
             if task is not None:
                 task.cancel()
         for listening in self.listening:
-            listening.take(method, params)
+            listening.take(message, params)
         for handler in self.handlers.of_notification(method):
             self._run(handler, params)
         if self.handlers.on_notification is not None:
-            self._run(self.handlers.on_notification, {"method": method, "params": params})
+            self._run(self.handlers.on_notification, message)
 
     def _run(self, handler: Callable[[dict[str, Any]], object], params: dict[str, Any]) -> None:
         """Call a handler of notifications; what it raises concerns no request and is logged."""
@@ -330,8 +337,9 @@ class Session:
 
     def _on_unreadable(self, line: bytes) -> None:
         """A line that is no message is skipped (MCP, stdio transport: the server must not write it)."""
-        self.unreadable = line.decode(errors="replace")[:LONGEST_EXCERPT]
-        diagnostics.write("warning", f"the server wrote what is no message: {self.unreadable!r}")
+        shown = repr(masked(line.decode(errors="replace"))[:LONGEST_EXCERPT])
+        self.stream.remark = f"; it has written what is no message of ours: {shown}"
+        diagnostics.write("warning", f"the server has written what is no message of ours: {shown}")
 
     # --- the end --------------------------------------------------------------------------------------
 

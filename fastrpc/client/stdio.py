@@ -14,6 +14,7 @@ from fastrpc import diagnostics
 from fastrpc.errors import ConnectionLost, FastrpcError
 from fastrpc.processes import environment
 from fastrpc.processes.server_process import ServerProcess
+from fastrpc.redaction import masked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Stdio:
 
     async def close(self) -> None:
         if self._process is not None:
-            self._process.on_lost = None
+            self._process.report_loss = None
             await self._process.leave()
 
 
@@ -85,7 +86,7 @@ class _Process(ServerProcess):
         shows_stderr: bool,
     ) -> None:
         self._name = command[0]
-        self.on_lost: Callable[[ConnectionLost], object] | None = on_lost
+        self.report_loss: Callable[[ConnectionLost], object] | None = on_lost
         self._stream = stream
         self._shows_stderr = shows_stderr
         self._last_words = b""
@@ -134,12 +135,12 @@ class _Process(ServerProcess):
     def ended(self, reason: str) -> None:
         self._read_errors()
         self._close_errors()
-        on_lost, self.on_lost = self.on_lost, None
-        if on_lost is not None:
-            lines = self._last_words.decode(errors="replace").splitlines()[-LAST_LINES:]
+        report, self.report_loss = self.report_loss, None
+        if report is not None:
+            lines = masked(self._last_words.decode(errors="replace")).splitlines()[-LAST_LINES:]
             shown = "".join(f"\n  {line}" for line in lines)
             words = f"{LAST_WORDS_BEGIN}{shown}" if shown else ""
-            on_lost(
+            report(
                 ConnectionLost(
                     f"the server {self._name} is gone: {reason}{words}",
                     exit_code=self.exit_code,

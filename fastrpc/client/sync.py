@@ -3,9 +3,10 @@
     with Client.sync(["python", "server.py"]) as client:
         print(client.call_tool("word_count", {"text": "two words"}).text)
 
-A call of a tool is written and its answer waited for by compiled code, in poll(2). Whatever else there is to do, such as
-the server's own requests, runs in a loop of this client's own, and only while a method waits: notifications that come
-between two methods are handled by the next one. Calls from several threads take turns.
+A call of a tool is written and its answer waited for by compiled code, in poll(2). Whatever else there is to
+do, such as the server's own requests, runs in a loop of this client's own, and only while a method waits:
+notifications that come between two methods are handled by the next one. Calls from several threads take
+turns.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import asyncio
 import threading
 
 from fastrpc._core.call_result import CallResult
-from fastrpc.client.client import Client
+from fastrpc.client.asynchronous import AsyncClient
 from fastrpc.transports.loop import new_loop
 
 TYPE_CHECKING = False
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, TypeVar, overload
 
+    from typing_extensions import Unpack
+
     from fastrpc._core.client_stream import PendingRequest
     from fastrpc.client.handlers import Handler, OnNotification, Roots
     from fastrpc.client.listening import Listening
+    from fastrpc.client.options import ClientOptions
     from fastrpc.client.results import CompletionResult, Described, PromptResult, ReadResult
     from fastrpc.client.targets import Target
     from fastrpc.options import LogLevel
@@ -35,14 +39,15 @@ if TYPE_CHECKING:
 
 
 class SyncClient:
-    """A client of one MCP server, without an event loop. Use it in a ``with`` block, or `connect` and `close`.
+    """A client of one MCP server, without an event loop. Use it in a ``with`` block, or `connect` and
+    `close`.
 
-    Arguments, methods and errors are those of `fastrpc.Client`. Handlers may be coroutine functions; a handler
-    must not use the client that has called it.
+    Arguments, methods and errors are those of `fastrpc.Client`. Handlers may be coroutine functions; a
+    handler must not use the client that has called it.
     """
 
-    def __init__(self, target: Target, **options: Any) -> None:
-        self._client = Client(target, **options)
+    def __init__(self, target: Target, **options: Unpack[ClientOptions]) -> None:
+        self._client = AsyncClient(target, **options)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.RLock()
 
@@ -132,7 +137,7 @@ class SyncClient:
         on_progress: OnNotification | None = None,
         meta: dict[str, Any] | None = None,
     ) -> Any:
-        """Call a tool: see `Client.call_tool`. Raises ClientError."""
+        """Call a tool: see `AsyncClient.call_tool`. Raises ClientError."""
         client = self._client
         if on_progress is None and meta is None and client._is_open:
             with self._lock:
@@ -145,13 +150,15 @@ class SyncClient:
                     client._session.withdraw(pending)
                     raise
                 result = pending.result()
-            if type(result) is CallResult and as_type is None:
-                return result
         else:
             result = None
-        return self._run(
-            client.finish_call(name, arguments, result, as_type, timeout_seconds, on_progress, meta)
-        )
+        if type(result) is not CallResult:
+            result = self._run(
+                client._complete_call(name, arguments, result, timeout_seconds, on_progress, meta)
+            )
+        if as_type is None and name not in client._output_schemas:
+            return result
+        return client._value_of(name, result, as_type)
 
     async def _wait_in_loop(self, pending: PendingRequest) -> None:
         """Wait for an answer that needs the loop: a handler has to run, or the server has ended."""
@@ -201,7 +208,7 @@ class SyncClient:
     def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, *, timeout_seconds: float | None = None
     ) -> PromptResult:
-        """Get a prompt: see `Client.get_prompt`. Raises ClientError."""
+        """Get a prompt: see `AsyncClient.get_prompt`. Raises ClientError."""
         return self._run(self._client.get_prompt(name, arguments, timeout_seconds=timeout_seconds))
 
     def complete(
@@ -211,7 +218,7 @@ class SyncClient:
         value: str = "",
         context: dict[str, str] | None = None,
     ) -> CompletionResult:
-        """Return completions: see `Client.complete`. Raises ClientError."""
+        """Return completions: see `AsyncClient.complete`. Raises ClientError."""
         return self._run(self._client.complete(ref, argument, value, context))
 
     def _each(self, entries: AsyncIterator[Result]) -> Iterator[Result]:
@@ -249,7 +256,7 @@ class SyncClient:
         self._run(asyncio.sleep(seconds))
 
     def ping(self) -> None:
-        """Send a ping: see `Client.ping`. Raises ClientError."""
+        """Send a ping: see `AsyncClient.ping`. Raises ClientError."""
         self._run(self._client.ping())
 
     def set_log_level(self, level: LogLevel) -> None:

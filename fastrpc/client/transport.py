@@ -21,7 +21,8 @@ if TYPE_CHECKING:
         """The server's name in messages."""
 
         async def open(self, stream: ClientStream, on_lost: Callable[[ConnectionLost], object]) -> None:
-            """Begin to carry what the stream holds. `on_lost` is called once, if the connection ends by itself.
+            """Begin to carry what the stream holds. `on_lost` is called once, if the connection ends by
+            itself.
 
             Raises ConnectionLost if the server cannot be reached or started.
             """

@@ -1,8 +1,8 @@
 """The value of a tool's result as a Python type: ``call_tool("price", …, as_type=Price)``.
 
 Types are msgspec's (dataclasses, Structs, TypedDicts, ``list[int]`` …) and pydantic models. The value is the
-structured content; without, the JSON that the text holds, or the text itself for `str`. Imported with the first
-call that wants one.
+structured content; without, the JSON that the text holds, or the text itself for `str`. Imported with the
+first call that wants one.
 """
 
 from __future__ import annotations

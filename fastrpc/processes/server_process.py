@@ -29,8 +29,8 @@ SHELL = ("/bin/sh", "-c", 'exec "$0" "$@" 2>&3 3>&-')
 
 
 class ServerProcess:
-    """A running program, and our ends of its pipes: `input` to write to, `output` to read, both non-blocking; -1
-    once they are closed. `exit_code`: once it has ended, negative for a signal."""
+    """A running program, and our ends of its pipes: `input` to write to, `output` to read, both non-blocking;
+    -1 once they are closed. `exit_code`: once it has ended, negative for a signal."""
 
     def __init__(
         self, command: Sequence[str], *, cwd: str | None, env: Mapping[str, str] | None, stderr: int = 2

@@ -71,7 +71,6 @@ class Client(clients.Client):
     ) -> None:
         super().__init__(
             server,
-            version=version,
             timeout_seconds=0,
             capabilities=capabilities,
             client_info=CLIENT_INFO,
@@ -83,14 +82,14 @@ class Client(clients.Client):
         self.questions: list[dict[str, Any]] = []
         self._handlers = _Recording(self, on_elicit, on_sample, roots)
         self._begun: dict[int, tuple[PendingRequest, asyncio.Future[dict[str, Any]]]] = {}
-        self._version = version
+        self._wanted_version = version  # also one that no server knows
         watcher = None if Client.watch is None else Client.watch(self)
         self._make_transport = lambda: InMemory(server, watcher)
 
     @property
     def version(self) -> str:
         """The protocol version in use."""
-        return self._version if self._session_or_none is None else super().version
+        return str(self._wanted_version) if self._session_or_none is None else super().version
 
     @property
     def capabilities(self) -> dict[str, Any]:
@@ -172,6 +171,6 @@ class _Recording(Handlers):
     def _record(self, message: dict[str, Any]) -> None:
         self._client.notifications.append(message)
         if message["method"] == "notifications/message":
-            self._client.logs.append(message["params"])
+            self._client.logs.append(message.get("params", {}))
         elif message["method"] == "notifications/progress":
-            self._client.progress.append(message["params"])
+            self._client.progress.append(message.get("params", {}))

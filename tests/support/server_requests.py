@@ -8,6 +8,8 @@ import json
 from typing import Any
 
 from fastrpc import Context, Server
+from fastrpc._core.client_stream import ClientStream
+from fastrpc.client.session import Session
 from fastrpc.protocol.versions import MODERN
 from fastrpc.testing import Client
 from support.in_memory import with_client
@@ -45,15 +47,13 @@ class Raw(Client):
         super().__init__(server, capabilities=EVERYTHING, **options)
         self.asked: list[dict[str, Any]] = []
 
-    def _receive(self, line: bytes) -> None:
-        message = json.loads(line)
-        if "method" in message and "id" in message:
-            self.asked.append(message)
-        else:
-            super()._receive(line)
+    def _new_session(self, stream: ClientStream) -> Session:
+        session = super()._new_session(stream)
+        stream.on_request = self.asked.append
+        return session
 
     def answer(self, id: Any, **members: Any) -> None:
-        self._send({"jsonrpc": "2.0", "id": id, **members})
+        self._session.stream.send(json.dumps({"jsonrpc": "2.0", "id": id, **members}).encode())
 
     async def question(self, count: int = 1) -> dict[str, Any]:
         while len(self.asked) < count:

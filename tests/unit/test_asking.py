@@ -95,7 +95,7 @@ def test_the_clients_model_goes_on_from_a_text(version: str) -> None:
     )
 
     async def conversation(client: Client) -> None:
-        assert (await client.call("ask")).text == "Sample(\"hi\", 'test', 'endTurn')"
+        assert (await client.call("ask")).text == "Sample(\"hi\", 'unknown', 'endTurn')"
         assert client.questions[0]["params"] == {
             "messages": [{"role": "user", "content": {"type": "text", "text": "Say hi"}}],
             "maxTokens": 5,

@@ -24,6 +24,8 @@ from support.server_requests import (
 )
 
 from fastrpc import Context, Server, ToolError
+from fastrpc._core.client_stream import ClientStream
+from fastrpc.client.session import Session
 from fastrpc.client_requests import Form, Sampling, pending
 from fastrpc.client_requests import request_state as asking_state
 from fastrpc.protocol.versions import ELICITATION, MODERN, RICH_INPUT_REQUESTS, SERVER_KEY
@@ -178,8 +180,10 @@ def test_nothing_is_asked_before_the_client_is_ready() -> None:
     app = one_question(lambda ctx: ctx.elicit("x"))
 
     class Early(Raw):
-        def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
-            pass
+        def _new_session(self, stream: ClientStream) -> Session:
+            session = super()._new_session(stream)
+            session.notify = lambda method, params=None: None  # type: ignore[method-assign]
+            return session
 
     async def run() -> None:
         async with Early(app) as client:

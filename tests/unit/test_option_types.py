@@ -160,8 +160,11 @@ PUBLIC = {
     "client_requests/sampling.py": {"Sample", "Sampling"},
     "human_input/__init__.py": {"Choice", "Outcome", "ask_person"},
     "testing/__init__.py": {"Client"},
-    "testing/results.py": {"CallResult", "CompletionResult", "PromptResult", "ReadResult", "RemoteError"},
-    "testing/listening.py": {"Listening"},
+    "client/client.py": {"Client"},
+    "client/asynchronous.py": {"AsyncClient"},
+    "client/sync.py": {"SyncClient", "SyncListening"},
+    "client/results.py": {"CompletionResult", "PromptResult", "ReadResult"},
+    "client/listening.py": {"Listening"},
     "compat/__init__.py": {"FastMCP"},
     "compat/context.py": {"Context"},
 }

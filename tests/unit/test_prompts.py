@@ -397,7 +397,7 @@ def test_a_cancelled_prompt_is_not_answered() -> None:
                 await asyncio.sleep(0.01)
             assert ended == ["begun", "cancelled"]
             assert future.cancelled()
-            assert not client._pending
+            assert not client._session.stream.pending
 
     asyncio.run(run())
 

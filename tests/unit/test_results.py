@@ -19,9 +19,9 @@ from pydantic import BaseModel, PlainSerializer
 from fastrpc import Server
 from fastrpc._core.encoder import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, Output, dumps, plain_json, result_of
 from fastrpc.content import ToolResult
-from fastrpc.json_encoding import UnencodableResult
 from fastrpc.engine.output_validation import OutputMismatch, conforming
 from fastrpc.engine.results import Results, form_of, keeps_plain_values
+from fastrpc.json_encoding import UnencodableResult
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, SERVER_KEY, STRUCTURED, VERSIONS
 from fastrpc.schema import Signature, describe
 from fastrpc.testing import Client

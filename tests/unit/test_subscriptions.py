@@ -462,13 +462,13 @@ def test_a_call_of_a_fast_tool_under_an_id_that_is_listened_on_is_refused() -> N
     async def conversation(client: Client) -> None:
         for text in ("one", "two", "three"):
             assert (await client.call("echo", text=text)).text == text
-        id, _ = client.begin("subscriptions/listen", {"notifications": ALL})
+        id, listened = client.begin("subscriptions/listen", {"notifications": ALL})
         await turn()
-        for _ in range(2):
-            client._last_id = id - 1
-            params = {"name": "echo", "arguments": {"text": "four"}}
-            with pytest.raises(RemoteError, match="in flight"):
-                await client.request("tools/call", params)
+        params = {"name": "echo", "arguments": {"text": "four"}, "_meta": MODERN_META}
+        again = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
+        client._session.stream.send(json.dumps(again).encode())
+        with pytest.raises(RemoteError, match="in flight"):
+            await listened
         assert (await client.call("echo", text="five")).text == "five"
 
     with_client(full(), conversation, version=MODERN)

@@ -1,0 +1,474 @@
+"""`AsyncClient`: an MCP client in an event loop. `fastrpc.Client` is this class and the way to the other one.
+
+A call of a tool is encoded and its answer matched by compiled code (`fastrpc._core.client_stream`): it costs
+a future and a coroutine, and no task. Everything else goes through `fastrpc.client.session`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastrpc._core.call_result import CallResult
+from fastrpc._core.client_stream import ClientStream
+from fastrpc.client.handlers import Handlers
+from fastrpc.client.listening import Listening
+from fastrpc.client.output_schemas import OutputSchemas
+from fastrpc.client.results import CompletionResult, Described, PromptResult, ReadResult
+from fastrpc.client.session import MOST_PAGES, Session
+from fastrpc.client.targets import transport_of
+from fastrpc.errors import ClientError, ConnectionLost, InvalidAnswer
+from fastrpc.protocol.versions import MODERN, SERVER_KEY, VERSIONS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from types import TracebackType
+    from typing import Any, TypeVar, overload
+
+    from typing_extensions import Unpack
+
+    from fastrpc.client.handlers import Elicited, Handler, OnNotification, Roots, Sampled
+    from fastrpc.client.options import TargetOptions
+    from fastrpc.client.targets import Target
+    from fastrpc.client.transport import Transport
+    from fastrpc.options import LogLevel
+
+    Wanted = TypeVar("Wanted")
+
+TIMEOUT_SECONDS = 600.0
+START_SECONDS = 30.0
+
+
+class AsyncClient:
+    """A client of one MCP server, in one event loop: see `fastrpc.Client`."""
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        version: str | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        start_seconds: float = START_SECONDS,
+        restart: bool = False,
+        on_elicit: Handler[Elicited] = None,
+        on_sample: Handler[Sampled] | None = None,
+        roots: Handler[Roots] | None = None,
+        on_log: OnNotification | None = None,
+        on_progress: OnNotification | None = None,
+        on_notification: OnNotification | None = None,
+        log_level: LogLevel | None = None,
+        capabilities: dict[str, Any] | None = None,
+        client_info: dict[str, Any] | None = None,
+        **options: Unpack[TargetOptions],
+    ) -> None:
+        if version is not None and version not in VERSIONS:
+            raise ValueError(f"version: expected one of {', '.join(VERSIONS)}, got {version!r:.80}")
+        self._make_transport = transport_of(target, dict(options))
+        self._wanted_version = version
+        self._handlers = Handlers(on_elicit, on_sample, roots, on_log, on_progress, on_notification)
+        self._capabilities = capabilities
+        self._client_info = client_info
+        self._log_level = log_level
+        self._start_seconds = start_seconds
+        self._timeout_seconds = timeout_seconds
+        self._restart = restart
+        self._output_schemas = OutputSchemas()
+        self._subscribed: dict[str, Listening] = {}
+        self._session_or_none: Session | None = None
+        self._transport: Transport | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._is_open = False
+        self.exit_code: int | None = None
+        """That of a server that was started and has been closed; negative for a signal, else None."""
+
+    # --- the life of the connection -------------------------------------------------------------------
+
+    async def __aenter__(self) -> AsyncClient:
+        await self.connect()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def connect(self) -> None:
+        """Connect to the server and agree on a version. Raises ClientError."""
+        self._loop = asyncio.get_running_loop()
+        self._stream = self._new_stream()
+        self._session_or_none = session = self._new_session(self._stream)
+        self._transport = self._make_transport()
+        try:
+            await self._transport.open(self._stream, self._on_lost)
+            self._stream.attach(self._loop)
+            await session.begin(self._wanted_version, self._start_seconds)
+            if self._log_level is not None:
+                await self._session.set_log_level(self._log_level)
+        except BaseException:
+            await self.close()
+            raise
+        self._is_open = True
+
+    def _new_stream(self) -> ClientStream:
+        return ClientStream()
+
+    def _new_session(self, stream: ClientStream) -> Session:
+        if self._client_info is None:
+            from fastrpc.version import __version__
+
+            self._client_info = {"name": "fastrpc", "version": __version__}
+        return Session(
+            stream,
+            self._handlers,
+            client_info=self._client_info,
+            capabilities=self._capabilities,
+            timeout_seconds=self._timeout_seconds,
+        )
+
+    def _on_lost(self, error: ConnectionLost) -> None:
+        """The connection has ended by itself."""
+        self._is_open = False
+        self._session.on_lost(error)
+
+    async def close(self) -> None:
+        """End the connection; a server that was started ends too. Pending requests fail."""
+        self._is_open = False
+        session, transport = self._session_or_none, self._transport
+        self._transport = None
+        if session is None:
+            return
+        await session.end()
+        session.on_lost(ConnectionLost("the client is closed"))
+        if transport is not None:
+            await transport.close()
+            self.exit_code = getattr(transport, "exit_code", None)
+
+    async def _open_again(self) -> None:
+        """Connect again to a server that has ended, if that is wished. Raises ClientError."""
+        if self._session.lost is None:
+            return
+        if not self._restart or self._transport is None:
+            raise self._session.lost_again()
+        if self._connecting is None:
+            self._connecting = self._loop.create_task(self._reconnect())
+        await asyncio.shield(self._connecting)
+
+    async def _reconnect(self) -> None:
+        try:
+            if self._transport is not None:
+                await self._transport.close()
+            await self.connect()
+        finally:
+            self._connecting = None
+
+    @property
+    def _session(self) -> Session:
+        if self._session_or_none is None:
+            raise RuntimeError("use the client with 'async with', or connect() first")
+        return self._session_or_none
+
+    @property
+    def version(self) -> str:
+        """The protocol version in use."""
+        return self._session.version
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The result of `initialize` or `server/discover`."""
+        return self._session.info
+
+    @property
+    def server_info(self) -> dict[str, Any]:
+        """The server's name, version and so on (MCP: Implementation)."""
+        meta = self.info.get("_meta")
+        found = meta.get(SERVER_KEY) if isinstance(meta, dict) else None
+        if found is None:
+            found = self.info.get("serverInfo")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def server_capabilities(self) -> dict[str, Any]:
+        """What the server offers (MCP: ServerCapabilities)."""
+        found = self.info.get("capabilities")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def instructions(self) -> str | None:
+        """What the server says about how to use it."""
+        return self.info.get("instructions")
+
+    # --- any message ----------------------------------------------------------------------------------
+
+    async def request(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        timeout_seconds: float | None = None,
+        on_progress: OnNotification | None = None,
+    ) -> dict[str, Any]:
+        """Send any request and return its result, which may be an InputRequiredResult. Raises ClientError."""
+        if not self._is_open:
+            await self._open_again()
+        found: dict[str, Any] = await self._session.request(
+            method, params, timeout_seconds=timeout_seconds, on_progress=on_progress
+        )
+        return found
+
+    def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """Send a notification. Raises ConnectionLost."""
+        self._session.notify(method, params)
+
+    async def ping(self) -> None:
+        """Send a ping; in 2026-07-28, which has none, ask the server who it is. Raises ClientError."""
+        await self.request("server/discover" if self.version == MODERN else "ping")
+
+    # --- tools ------------------------------------------------------------------------------------------
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def call_tool(
+            self,
+            name: str,
+            arguments: dict[str, Any] | None = None,
+            *,
+            timeout_seconds: float | None = None,
+            on_progress: OnNotification | None = None,
+            meta: dict[str, Any] | None = None,
+        ) -> CallResult: ...
+
+        @overload
+        async def call_tool(
+            self,
+            name: str,
+            arguments: dict[str, Any] | None = None,
+            *,
+            as_type: type[Wanted],
+            timeout_seconds: float | None = None,
+            on_progress: OnNotification | None = None,
+            meta: dict[str, Any] | None = None,
+        ) -> Wanted: ...
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        as_type: Any = None,
+        timeout_seconds: float | None = None,
+        on_progress: OnNotification | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> Any:
+        """Call a tool. Cancelling this cancels the call.
+
+        A tool that fails returns a result with `is_error`. `as_type`: return the result's value as this type
+        (a dataclass, a msgspec Struct, a pydantic model, ``list[int]`` …); raises ToolCallFailed for a tool
+        that fails, InvalidAnswer for a value that does not fit. `meta`: members of the request's ``_meta``.
+        Raises ClientError.
+        """
+        if on_progress is None and meta is None and self._is_open:
+            future: asyncio.Future[Any] = self._loop.create_future()
+            limit = self._timeout_seconds if timeout_seconds is None else timeout_seconds
+            pending = self._stream.call(name, arguments, future, limit)
+            try:
+                result = await future
+            except asyncio.CancelledError:
+                self._session.withdraw(pending)
+                raise
+        else:
+            result = None
+        if type(result) is not CallResult:
+            result = await self._complete_call(name, arguments, result, timeout_seconds, on_progress, meta)
+        if as_type is None and name not in self._output_schemas:
+            return result
+        return self._value_of(name, result, as_type)
+
+    async def _complete_call(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None,
+        result: Any,
+        timeout_seconds: float | None,
+        on_progress: OnNotification | None,
+        meta: dict[str, Any] | None,
+    ) -> CallResult:
+        """Make a call that wants progress or members of ``_meta``, or go on with one whose `result` asks for
+        input. Raises ClientError."""
+        params: dict[str, Any] = {"name": name, "arguments": arguments or {}}
+        if meta is not None:
+            params["_meta"] = meta
+        found: CallResult = await self._complete(
+            "tools/call", params, result, timeout_seconds, on_progress, is_call=True
+        )
+        return found
+
+    def _value_of(self, name: str, result: CallResult, as_type: Any) -> Any:
+        """Return a result that conforms to its output schema, or its value. Raises ClientError."""
+        if name in self._output_schemas:
+            self._output_schemas.check(name, result)
+        if as_type is None:
+            return result
+        from fastrpc.client.typed_values import value_of
+
+        return value_of(result, as_type)
+
+    async def _complete(
+        self,
+        method: str,
+        params: dict[str, Any],
+        found: Any = None,
+        timeout_seconds: float | None = None,
+        on_progress: OnNotification | None = None,
+        is_call: bool = False,
+    ) -> Any:
+        """Return the complete result of a request that may ask for input. Raises ClientError."""
+        if not self._is_open:
+            await self._open_again()
+        return await self._session.complete(
+            method,
+            params,
+            found,
+            timeout_seconds=timeout_seconds,
+            on_progress=on_progress,
+            is_call=is_call,
+        )
+
+    async def list_tools(self) -> list[Described]:
+        """Return the descriptors of all tools, from all pages. Raises ClientError."""
+        return [entry async for entry in self.iter_tools()]
+
+    async def iter_tools(self) -> AsyncIterator[Described]:
+        """Yield the descriptors of the tools, page by page. Results of calls are checked against the output
+        schemas of these tools from then on."""
+        async for tool in self._entries("tools/list", "tools"):
+            self._output_schemas.learn(tool)
+            yield tool
+
+    # --- resources, prompts -----------------------------------------------------------------------------
+
+    async def list_resources(self) -> list[Described]:
+        """Return the descriptors of all resources, from all pages. Raises ClientError."""
+        return [entry async for entry in self.iter_resources()]
+
+    def iter_resources(self) -> AsyncIterator[Described]:
+        """Yield the descriptors of the resources, page by page."""
+        return self._entries("resources/list", "resources")
+
+    async def list_resource_templates(self) -> list[Described]:
+        """Return the descriptors of all resource templates, from all pages. Raises ClientError."""
+        return [entry async for entry in self.iter_resource_templates()]
+
+    def iter_resource_templates(self) -> AsyncIterator[Described]:
+        """Yield the descriptors of the resource templates, page by page."""
+        return self._entries("resources/templates/list", "resourceTemplates")
+
+    async def read_resource(self, uri: str, *, timeout_seconds: float | None = None) -> ReadResult:
+        """Read a resource. Raises ClientError, RemoteError if it does not exist."""
+        return ReadResult(await self._complete("resources/read", {"uri": uri}, None, timeout_seconds))
+
+    async def list_prompts(self) -> list[Described]:
+        """Return the descriptors of all prompts, from all pages. Raises ClientError."""
+        return [entry async for entry in self.iter_prompts()]
+
+    def iter_prompts(self) -> AsyncIterator[Described]:
+        """Yield the descriptors of the prompts, page by page."""
+        return self._entries("prompts/list", "prompts")
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, *, timeout_seconds: float | None = None
+    ) -> PromptResult:
+        """Get a prompt. Arguments are strings in MCP; other values are sent as JSON text. Raises
+        ClientError."""
+        import json
+
+        texts = {
+            key: value if isinstance(value, str) else json.dumps(value)
+            for key, value in (arguments or {}).items()
+        }
+        params = {"name": name, "arguments": texts}
+        return PromptResult(await self._complete("prompts/get", params, None, timeout_seconds))
+
+    async def complete(
+        self,
+        ref: str | dict[str, Any],
+        argument: str,
+        value: str = "",
+        context: dict[str, str] | None = None,
+    ) -> CompletionResult:
+        """Return completions for an argument of a prompt (`ref` is its name) or a variable of a resource
+        template (`ref` is the template). `context`: the arguments that are already known. Raises ClientError.
+        """
+        if isinstance(ref, str):
+            is_uri = "://" in ref
+            kind, member = ("ref/resource", "uri") if is_uri else ("ref/prompt", "name")
+            ref = {"type": kind, member: ref}
+        params: dict[str, Any] = {"ref": ref, "argument": {"name": argument, "value": value}}
+        if context is not None:
+            params["context"] = {"arguments": context}
+        return CompletionResult(await self.request("completion/complete", params))
+
+    async def _entries(self, method: str, member: str) -> AsyncIterator[Described]:
+        """Yield the entries of a list. Raises ClientError."""
+        params: dict[str, Any] = {}
+        for _ in range(MOST_PAGES):
+            result = await self.request(method, params)
+            entries = result.get(member)
+            if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+                raise InvalidAnswer(f"{method}: {member}: expected an array of objects, got {entries!r:.80}")
+            for entry in entries:
+                yield Described(entry)
+            cursor = result.get("nextCursor")
+            if cursor is None:
+                return
+            params = {"cursor": cursor}
+        raise ClientError(f"{method}: the list has more than {MOST_PAGES} pages")
+
+    # --- notifications ----------------------------------------------------------------------------------
+
+    async def set_log_level(self, level: LogLevel) -> None:
+        """Set the minimum level of log messages, from the next request on. Raises ClientError."""
+        self._log_level = level
+        await self._session.set_log_level(level)
+
+    def listen(
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool = False,
+        uris: Sequence[str] = (),
+    ) -> Listening:
+        """Receive notifications of changed lists, and of changes of the resources `uris`::
+
+        async with client.listen(tools=True) as changes:
+            async for change in changes:
+                ...
+        """
+        wanted: dict[str, Any] = {}
+        for name, value in (("tools", tools), ("prompts", prompts), ("resources", resources)):
+            if value:
+                wanted[f"{name}ListChanged"] = True
+        if uris:
+            wanted["resourceSubscriptions"] = list(uris)
+        return Listening(self._session, wanted)
+
+    async def subscribe(self, uri: str) -> None:
+        """Subscribe to changes of a resource, of which `on_notification` hears. Raises ClientError."""
+        if self.version != MODERN:
+            await self.request("resources/subscribe", {"uri": uri})
+        elif uri not in self._subscribed:
+            self._subscribed[uri] = await self.listen(uris=[uri]).__aenter__()
+
+    async def unsubscribe(self, uri: str) -> None:
+        """End a subscription to a resource. Raises ClientError."""
+        if self.version != MODERN:
+            await self.request("resources/unsubscribe", {"uri": uri})
+        elif uri in self._subscribed:
+            await self._subscribed.pop(uri).__aexit__(None, None, None)
+
+    def set_roots(self, roots: Handler[Roots]) -> None:
+        """Change the roots, and notify the server in versions that have the notification."""
+        self._handlers.roots = roots
+        if self.version != MODERN:
+            self.notify("notifications/roots/list_changed")

@@ -1,0 +1,36 @@
+"""The types of a client's options: of `fastrpc.Client`, which explains them, and of its targets. Types
+only."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, TypedDict
+
+    from fastrpc.client.handlers import Elicited, Handler, OnNotification, Roots, Sampled
+    from fastrpc.options import LogLevel
+
+    class TargetOptions(TypedDict, total=False):
+        """Options of one kind of target: of a command."""
+
+        cwd: str | None
+        env: Mapping[str, str] | None
+        stderr: bool
+
+    class ClientOptions(TargetOptions, total=False):
+        """All options of a client."""
+
+        version: str | None
+        timeout_seconds: float
+        start_seconds: float
+        restart: bool
+        on_elicit: Handler[Elicited]
+        on_sample: Handler[Sampled] | None
+        roots: Handler[Roots] | None
+        on_log: OnNotification | None
+        on_progress: OnNotification | None
+        on_notification: OnNotification | None
+        log_level: LogLevel | None
+        capabilities: dict[str, Any] | None
+        client_info: dict[str, Any] | None

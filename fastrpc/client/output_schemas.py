@@ -1,0 +1,75 @@
+"""Checks the results of tools against the output schemas that a server has listed (MCP 2025-06-18, tools:
+output schema: clients should validate).
+
+By jsonschema-rs, where it is installed (extra ``schema``); without, only that there is structured content. A
+schema is compiled with the first result. Imported with the first tool that has one.
+"""
+
+from __future__ import annotations
+
+from fastrpc import diagnostics
+from fastrpc.errors import InvalidAnswer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc._core.call_result import CallResult
+
+
+class OutputSchemas:
+    """The output schemas of a server's tools, by the tools' names."""
+
+    def __init__(self) -> None:
+        self._schemas: dict[str, Any] = {}
+        self._validators: dict[str, Any] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._schemas
+
+    def learn(self, tool: dict[str, Any]) -> None:
+        """Remember the schema in a tool's descriptor, if it has one."""
+        name, schema = tool.get("name"), tool.get("outputSchema")
+        if not isinstance(name, str) or self._schemas.get(name) == schema:
+            return
+        self._validators.pop(name, None)
+        self._schemas.pop(name, None)
+        if isinstance(schema, dict):
+            self._schemas[name] = schema
+
+    def check(self, name: str, result: CallResult) -> None:
+        """Raise InvalidAnswer for a result that does not conform. An error has no such value."""
+        if result.is_error or name not in self._schemas:
+            return
+        value = result.structured
+        if value is None:
+            raise InvalidAnswer(
+                f"tools/call: {name:.80}: structuredContent: missing, but the schema wants it"
+            )
+        if name not in self._validators:
+            self._validators[name] = _validator_of(name, self._schemas[name])
+        validator = self._validators[name]
+        if validator is None or validator.is_valid(value):
+            return
+        error = next(validator.iter_errors(value))
+        place = "".join(f"[{step!r}]" for step in error.instance_path)
+        raise InvalidAnswer(f"tools/call: {name:.80}: structuredContent{place}: {error.message:.200}")
+
+
+def _validator_of(name: str, schema: dict[str, Any]) -> Any:
+    """Return a compiled schema; None if it cannot be used, or without the library."""
+    try:
+        import jsonschema_rs
+    except ImportError:
+        return None
+    try:
+        return jsonschema_rs.validator_for(schema, retriever=_refuse, validate_formats=False)
+    except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
+        shown = f"the output schema of the tool {name:.80} cannot be used: {error!s:.200}"
+        diagnostics.write("warning", shown)
+        return None
+
+
+def _refuse(uri: str) -> Any:
+    """Fetch no document that a schema refers to."""
+    raise ValueError(f"{uri:.200} is not fetched")

@@ -1,0 +1,232 @@
+"""The client before servers that misbehave: each fault is one named error for the calls concerned, the others
+go on, nothing hangs, and no process stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fastrpc import (
+    Client,
+    ClientError,
+    ConnectionLost,
+    InvalidAnswer,
+    RemoteError,
+    RequestTimeout,
+)
+
+SERVER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "support", "faulty_server.py")
+LIMIT = 0.5
+
+
+def command(fault: str) -> list[str]:
+    return [sys.executable, SERVER, fault]
+
+
+async def bad(client: Client, limit: float = 20.0) -> Any:
+    return await client.call_tool("bad", {}, timeout_seconds=limit)
+
+
+def both(fault: str, check: Callable[[Any], Any], **options: Any) -> None:
+    """Run a check in an event loop, where `check` gets a function that returns an awaitable, and without
+    one."""
+
+    async def run() -> None:
+        async with Client(command(fault), **options) as client:
+
+            async def call(name: str, limit: float = 20.0, **arguments: Any) -> Any:
+                return await client.call_tool(name, arguments, timeout_seconds=limit)
+
+            await check(call)
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    with Client.sync(command(fault), **options) as client:
+
+        async def call(name: str, limit: float = 20.0, **arguments: Any) -> Any:
+            return client.call_tool(name, arguments, timeout_seconds=limit)
+
+        coroutine = check(call)
+        with pytest.raises(StopIteration):
+            coroutine.send(None)
+
+
+async def still_serves(call: Any) -> None:
+    assert (await call("good", text="here")).text == "here"
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [("rubbish", "ok"), ("twice", "first"), ("floods", "after the flood"), ("huge", "after the line")],
+)
+def test_what_is_no_answer_is_skipped_and_the_call_has_its_own(fault: str, expected: str) -> None:
+    async def check(call: Any) -> None:
+        assert (await call("bad")).text == expected
+        await still_serves(call)
+
+    both(fault, check)
+
+
+@pytest.mark.parametrize("fault", ["silent", "wrong-id"])
+def test_a_call_that_is_not_answered_ends_at_its_time_limit_and_the_others_go_on(fault: str) -> None:
+    async def check(call: Any) -> None:
+        with pytest.raises(RequestTimeout, match=r"tools/call: no answer within 0\.5 s") as caught:
+            await call("bad", LIMIT)
+        assert ("no message of ours" in str(caught.value)) == (fault == "wrong-id")
+        await still_serves(call)
+
+    both(fault, check)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("no-result", "tools/call: result: expected an object, got"),
+        ("no-content", "content: expected an array, got None"),
+        ("wrong-content", "content: expected blocks with a type"),
+    ],
+)
+def test_a_result_that_is_none_fails_its_call_alone(fault: str, words: str) -> None:
+    async def check(call: Any) -> None:
+        with pytest.raises(InvalidAnswer, match=words):
+            await call("bad")
+        await still_serves(call)
+
+    both(fault, check)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words", "code"),
+    [
+        ("dies-in-a-line", "exit code 7", 7),
+        ("exits", "exit code 3", 3),
+        ("killed", "signal 9", -9),
+        ("closes", "closed its output", None),
+    ],
+)
+def test_a_server_that_ends_fails_what_is_in_flight_with_how_it_ended(
+    fault: str, words: str, code: int | None
+) -> None:
+    async def check(call: Any) -> None:
+        await still_serves(call)
+        with pytest.raises(ConnectionLost, match=words) as caught:
+            await call("bad")
+        assert caught.value.exit_code == code
+        if fault == "dies-in-a-line":
+            assert caught.value.stderr == "out of cheese"
+            assert "out of cheese" in str(caught.value)
+        if fault == "exits":
+            assert "supersecretvalue" not in str(caught.value) + caught.value.stderr
+        with pytest.raises(ConnectionLost, match=words):  # and so does every call behind it
+            await call("good", text="here")
+
+    both(fault, check)
+
+
+def test_all_that_is_in_flight_fails_when_the_server_ends() -> None:
+    async def run() -> None:
+        async with Client(command("silent")) as client:
+            calls = [asyncio.ensure_future(bad(client)) for _ in range(50)]
+            await still_serves(lambda name, **arguments: client.call_tool(name, arguments))
+            await client.close()
+            errors = await asyncio.gather(*calls, return_exceptions=True)
+            assert [type(error) for error in errors] == [ConnectionLost] * 50
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_a_server_that_never_reads_stops_nobody_and_takes_no_more_than_so_much_memory() -> None:
+    async def run() -> None:
+        async with Client(command("never-reads"), version="2025-11-25") as client:
+            text = "x" * 1024 * 1024
+            calls = [
+                asyncio.ensure_future(client.call_tool("good", {"text": text}, timeout_seconds=LIMIT))
+                for _ in range(100)
+            ]
+            errors = await asyncio.gather(*calls, return_exceptions=True)
+            kinds = [type(error) for error in errors]
+            assert set(kinds) == {RequestTimeout, ClientError}
+            assert "does not read" in str(errors[-1])
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+    with Client.sync(command("never-reads"), version="2025-11-25") as client, pytest.raises(RequestTimeout):
+        client.call_tool("good", {"text": "x" * 1024 * 1024}, timeout_seconds=LIMIT)
+
+
+def test_a_server_that_does_not_start_in_time_is_ended() -> None:
+    client = Client.sync(command("never-starts"), start_seconds=LIMIT)
+    with pytest.raises(RequestTimeout, match="initialize"):
+        client.connect()
+
+
+def test_a_program_that_is_not_there_is_named() -> None:
+    client = Client.sync(["/no-such-program"], stderr=False)
+    with pytest.raises(ConnectionLost, match=r"no-such-program.*exit code 127"):
+        client.connect()
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"structuredContent": {"amount": 5}}, None),
+        ({"structuredContent": {"amount": "five"}}, r"priced: structuredContent\['amount'\]"),
+        ({"structuredContent": {}}, "priced: structuredContent"),
+        ({}, "structuredContent: missing"),
+        ({"isError": True}, None),
+    ],
+)
+def test_a_result_that_breaks_its_own_schema_is_refused_once_the_tool_is_known(
+    members: dict[str, Any], words: str | None
+) -> None:
+    with Client.sync(command("none")) as client:
+        assert client.call_tool("priced", members).text == "?"
+        assert [tool.name for tool in client.list_tools()] == ["priced"]
+        if words is None:
+            assert client.call_tool("priced", members).text == "?"
+        else:
+            with pytest.raises(InvalidAnswer, match=words):
+                client.call_tool("priced", members)
+
+
+def test_no_process_stays_behind() -> None:
+    async def run(fault: str) -> int:
+        client = Client(command(fault))
+        await client.connect()
+        process: Any = client._transport._process  # type: ignore[union-attr]
+        try:
+            await bad(client, LIMIT)
+        except ClientError:
+            pass
+        await client.close()
+        assert process.gone.done()
+        return int(process.pid)
+
+    for fault in ("silent", "closes", "exits"):
+        assert asyncio.run(asyncio.wait_for(run(fault), 30)) == 0
+
+
+def test_a_server_that_ended_is_started_again_if_that_is_wished() -> None:
+    async def run() -> None:
+        async with Client(command("exits"), restart=True) as client:
+            for _ in range(3):
+                assert (await client.call_tool("good", {"text": "here"})).text == "here"
+                with pytest.raises(ConnectionLost):
+                    await bad(client)
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+    with Client.sync(command("exits"), restart=True) as client:
+        for _ in range(2):
+            assert client.call_tool("good", {"text": "here"}).text == "here"
+            with pytest.raises(ConnectionLost):
+                client.call_tool("bad", {})
+
+
+def test_an_error_of_the_server_has_its_code() -> None:
+    with Client.sync(command("none")) as client:
+        with pytest.raises(RemoteError, match="no method resources/list") as caught:
+            client.list_resources()
+        assert caught.value.code == -32601

@@ -1,0 +1,199 @@
+"""A client's requests against a model: whatever is called, answered, answered twice, cancelled or late, each
+request ends exactly once, as the first thing that happened to it says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastrpc._core.call_result import CallResult
+from fastrpc._core.client_stream import ClientStream
+from fastrpc.errors import ConnectionLost, InvalidAnswer, RemoteError, RequestTimeout
+
+SHAPES = ("text", "error-text", "blocks", "structured", "error", "rubbish", "empty")
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("call"), st.text(max_size=8)),
+        st.tuples(st.just("request"), st.none()),
+        st.tuples(st.just("late"), st.none()),
+        st.tuples(st.just("answer"), st.integers(0, 30), st.sampled_from(SHAPES), st.text(max_size=8)),
+        st.tuples(st.just("cancel"), st.integers(0, 30)),
+        st.tuples(st.just("expire"), st.none()),
+        st.tuples(st.just("strange"), st.sampled_from(["null", '"1"', "999", "0", "-1", "1.0", "true"])),
+        st.tuples(st.just("noise"), st.sampled_from(["", "nonsense", "{}", "[]", "5", '{"jsonrpc":"2.0"}'])),
+        st.tuples(st.just("notification"), st.none()),
+        st.tuples(st.just("lost"), st.none()),
+    ),
+    max_size=40,
+)
+
+
+def answer(id: int, shape: str, text: str) -> tuple[str, Any]:
+    """An answer's line, and what a call, and another request, make of it."""
+    result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": shape == "error-text"}
+    if shape == "blocks":
+        result["content"] *= 2
+    if shape == "structured":
+        result["structuredContent"] = {"text": text}
+    if shape == "error":
+        error = {"code": -1, "message": text}
+        return json.dumps({"jsonrpc": "2.0", "id": id, "error": error}), RemoteError
+    if shape == "rubbish":
+        return json.dumps({"jsonrpc": "2.0", "id": id, "result": text}), InvalidAnswer
+    if shape == "empty":
+        return json.dumps({"jsonrpc": "2.0", "id": id, "result": {}}), {}
+    return json.dumps({"jsonrpc": "2.0", "id": id, "result": result}, separators=(",", ":")), result
+
+
+class Model:
+    """What has become of each request, by its id."""
+
+    def __init__(self) -> None:
+        self.ends: dict[int, Any] = {}
+        self.is_call: dict[int, bool] = {}
+        self.is_late: set[int] = set()
+
+    def end(self, id: int, how: Any) -> None:
+        if id in self.is_call and id not in self.ends:
+            self.ends[id] = how
+
+
+def matches(found: Any, error: BaseException | None, expected: Any, is_call: bool) -> bool:
+    if isinstance(expected, type):
+        return type(error) is expected
+    if not is_call:
+        return bool(found == expected)
+    if expected == {}:  # a result, but of no call
+        return type(error) is InvalidAnswer
+    blocks = expected["content"]
+    return (
+        type(found) is CallResult
+        and found.raw == expected
+        and found.text == "\n".join(block["text"] for block in blocks)
+        and found.is_error == expected["isError"]
+        and found.structured == expected.get("structuredContent")
+    )
+
+
+@given(STEPS)
+@settings(deadline=None)
+def test_each_request_ends_once_as_the_first_thing_that_happened_to_it_says(steps: list[Any]) -> None:
+    async def run() -> None:
+        stream = ClientStream()
+        ignored: list[Any] = []
+        stream.on_request = stream.on_notification = stream.on_unreadable = ignored.append
+        loop = asyncio.get_running_loop()
+        model = Model()
+        futures: dict[int, Any] = {}
+        requests: dict[int, Any] = {}
+        notifications = 0
+        for step in steps:
+            kind, value = step[0], step[1]
+            if kind in ("call", "request", "late"):
+                future: Any = loop.create_future()
+                if kind == "request":
+                    request = stream.request("resources/list", {}, future)
+                else:
+                    limit = 1e-9 if kind == "late" else 3600.0
+                    request = stream.call("echo", {"text": value}, future, limit)
+                assert request.id == len(futures) + 1
+                futures[request.id], requests[request.id] = future, request
+                model.is_call[request.id] = kind != "request"
+                if kind == "late":
+                    model.is_late.add(request.id)
+            elif kind == "answer":
+                line, expected = answer(value, step[2], step[3])
+                stream.receive(line.encode() + b"\n")
+                model.end(value, expected)
+            elif kind == "cancel":
+                if value in requests:
+                    futures[value].cancel()
+                    assert stream.forget(requests[value]) == (value not in model.ends)
+                model.end(value, asyncio.CancelledError)
+            elif kind == "expire":
+                stream.expire()
+                for id in model.is_late:
+                    model.end(id, RequestTimeout)
+            elif kind == "strange":
+                stream.receive(f'{{"jsonrpc":"2.0","id":{value},"result":{{}}}}\n'.encode())
+            elif kind == "noise":
+                stream.receive(f"{value}\n".encode())
+            elif kind == "notification":
+                notifications += 1
+                stream.receive(b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":1}}\n')
+            else:
+                stream.fail_all(lambda request: ConnectionLost("gone"))
+                for id in model.is_call:
+                    model.end(id, ConnectionLost)
+        for id, future in futures.items():
+            if id not in model.ends:
+                assert not future.done()
+                assert id in stream.pending
+                continue
+            assert future.done()
+            assert id not in stream.pending
+            if future.cancelled():
+                assert model.ends[id] is asyncio.CancelledError
+                continue
+            error = future.exception()
+            found = None if error is not None else future.result()
+            assert matches(found, error, model.ends[id], model.is_call[id]), (found, error, model.ends[id])
+        assert sum(isinstance(each, dict) and "method" in each for each in ignored) == notifications
+
+    asyncio.run(run())
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.text(min_size=1, max_size=12), st.dictionaries(st.text(max_size=6), JSON, max_size=4))
+@settings(deadline=None)
+def test_a_call_is_written_as_the_standard_library_reads_it(name: str, arguments: dict[str, Any]) -> None:
+    stream = ClientStream()
+    for envelope in (None, {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}):
+        stream.set_envelope(envelope)
+        request = stream.call(name, arguments)
+        params: dict[str, Any] = {"name": name, "arguments": arguments}
+        if envelope is not None:
+            params["_meta"] = envelope
+        (line,) = stream.take().splitlines()
+        assert json.loads(line) == {
+            "jsonrpc": "2.0",
+            "id": request.id,
+            "method": "tools/call",
+            "params": params,
+        }
+
+
+@given(st.lists(st.tuples(st.text(max_size=40), st.booleans(), st.sampled_from([0, 1, 2, 3])), max_size=12))
+@settings(deadline=None)
+def test_results_are_the_same_whether_a_line_is_like_an_earlier_one_or_not(
+    answers: list[tuple[str, bool, int]],
+) -> None:
+    stream = ClientStream()
+    for text, is_error, more in answers:
+        request = stream.call("echo", None)
+        result: dict[str, Any] = {"content": [{"type": "text", "text": text}]}
+        if more & 1:
+            result["isError"] = is_error
+        if more & 2:
+            result["_meta"] = {"server": "s"}
+        line = json.dumps(
+            {"jsonrpc": "2.0", "id": request.id, "result": result},
+            ensure_ascii=is_error,
+            separators=(",", ":"),
+        )
+        stream.receive(line.encode("utf-8", "surrogatepass") + b"\n")
+        found = request.result()
+        assert found.raw == result
+        assert (found.text, found.is_error) == (text, result.get("isError", False))
+        assert found.meta == result.get("_meta", {})

@@ -1,0 +1,112 @@
+"""A server over stdio that misbehaves in the way that its argument names; in all else it is a small good one.
+
+    python faulty_server.py FAULT
+
+It speaks the versions up to 2025-11-25, has the tools `good` (returns its text), `bad` (does what is named),
+and `priced` (with an output schema), and imports nothing of fastrpc.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+PRICE = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
+
+
+def write(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def send(message: dict[str, Any]) -> None:
+    write(json.dumps({"jsonrpc": "2.0", **message}))
+
+
+def text(value: str, **members: Any) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": value}], **members}
+
+
+def call(id: int, fault: str) -> None:
+    """Answer a call of `bad`."""
+    if fault == "rubbish":
+        write("Loading the model …")
+        write('{"jsonrpc": "2.0", "id"')
+        write("[]")
+        send({"id": id, "result": text("ok")})
+    elif fault == "twice":
+        send({"id": id, "result": text("first")})
+        send({"id": id, "result": text("second")})
+    elif fault == "wrong-id":
+        send({"id": 999_999, "result": text("for nobody")})
+        send({"id": str(id), "result": text("for nobody")})
+        send({"id": None, "error": {"code": -32700, "message": "Parse error"}})
+    elif fault == "no-result":
+        send({"id": id})
+        write(json.dumps({"jsonrpc": "2.0", "id": id, "result": 5}))
+    elif fault == "no-content":
+        send({"id": id, "result": {"contents": []}})
+    elif fault == "wrong-content":
+        send({"id": id, "result": {"content": [{"text": "no type"}]}})
+    elif fault == "dies-in-a-line":
+        sys.stderr.write("out of cheese\n")
+        sys.stderr.flush()
+        sys.stdout.write(f'{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"te')
+        sys.stdout.flush()
+        os._exit(7)
+    elif fault == "exits":
+        sys.stderr.write("token=supersecretvalue\n")
+        sys.exit(3)
+    elif fault == "killed":
+        os.kill(os.getpid(), 9)
+    elif fault == "closes":
+        os.close(1)
+        time.sleep(60)
+    elif fault == "floods":
+        line = json.dumps(
+            {"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x" * 100}}
+        )
+        for _ in range(2_000):
+            sys.stdout.write((line + "\n") * 50)
+        send({"id": id, "result": text("after the flood")})
+    elif fault == "huge":
+        sys.stdout.write(f'{{"jsonrpc":"2.0","id":{id},"result":')
+        for _ in range(70):
+            sys.stdout.write(" " * 1024 * 1024)
+        write("}")
+        send({"id": id, "result": text("after the line")})
+    # "silent": no answer
+
+
+def main(fault: str) -> None:
+    if fault == "never-starts":
+        time.sleep(60)
+    for line in sys.stdin:
+        message = json.loads(line)
+        method, id = message["method"], message.get("id")
+        if id is None:
+            continue
+        if method == "initialize":
+            version = message["params"]["protocolVersion"]
+            info = {"name": fault, "version": "1"}
+            send({"id": id, "result": {"protocolVersion": version, "capabilities": {}, "serverInfo": info}})
+            if fault == "never-reads":
+                time.sleep(60)
+        elif method == "tools/list":
+            tool = {"name": "priced", "inputSchema": {"type": "object"}, "outputSchema": PRICE}
+            send({"id": id, "result": {"tools": [tool]}})
+        elif method == "tools/call" and message["params"]["name"] == "good":
+            send({"id": id, "result": text(message["params"]["arguments"]["text"])})
+        elif method == "tools/call" and message["params"]["name"] == "priced":
+            send({"id": id, "result": text("?", **message["params"]["arguments"])})
+        elif method == "tools/call":
+            call(id, fault)
+        else:
+            send({"id": id, "error": {"code": -32601, "message": f"no method {method}"}})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
