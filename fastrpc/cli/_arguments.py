@@ -33,7 +33,8 @@ def whole(option: str, text: str, pairs: list[str]) -> dict[str, Any]:
 
 def typed(pairs: list[str], tool: str, schema: dict[str, Any]) -> dict[str, Any]:
     """Return ``key=value`` words as arguments, each value parsed by its schema. Raises UsageError."""
-    properties: dict[str, Any] = schema.get("properties", {})
+    found = schema.get("properties")
+    properties: dict[str, Any] = found if isinstance(found, dict) else {}
     is_open = schema.get("additionalProperties", False) is not False
     return {
         key: value_of(key, text, kinds_of(properties.get(key, {})))

@@ -8,9 +8,10 @@ from __future__ import annotations
 import sys
 
 from fastrpc.cli._arguments import texts, typed
+from fastrpc.cli._catalogue import arguments_of, schema_of
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
-from fastrpc.errors import ClientError, RemoteError, UsageError
+from fastrpc.errors import ClientError, InvalidAnswer, RemoteError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Caller:
         descriptors = {str(descriptor.get("name")): descriptor for descriptor in self._client.list_tools()}
         _require(tool, "tool", descriptors)
         if given is None:
-            given = typed(pairs, tool, descriptors[tool].get("inputSchema", {}))
+            given = typed(pairs, tool, schema_of(descriptors[tool]))
         result = self._client.call_tool(
             tool,
             given,
@@ -83,7 +84,7 @@ class Caller:
         descriptors = {str(descriptor.get("name")): descriptor for descriptor in self._client.list_prompts()}
         _require(prompt, "prompt", descriptors)
         if given is None:
-            known = [str(argument.get("name")) for argument in descriptors[prompt].get("arguments") or ()]
+            known = [name for name, *_ in arguments_of(descriptors[prompt])]
             given = dict(texts(pairs, prompt, known))
         result = self._client.get_prompt(prompt, given, timeout_seconds=self._seconds)
         if self._is_json:
@@ -121,8 +122,12 @@ def _print_bytes(part: dict[str, Any]) -> None:
         return
     from base64 import b64decode
 
+    try:
+        data = b64decode(part.get("blob", ""))
+    except (ValueError, TypeError):
+        raise InvalidAnswer("resources/read: blob: expected base64") from None
     sys.stdout.flush()
-    sys.stdout.buffer.write(b64decode(part.get("blob", "")))
+    sys.stdout.buffer.write(data)
 
 
 def _print_text(text: str) -> None:

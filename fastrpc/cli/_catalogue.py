@@ -101,7 +101,7 @@ def parameters_of(schema: Any) -> list[tuple[str, str, bool, str]]:
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict):
         return []
-    required = schema.get("required") or ()
+    required = required_of(schema)
     return [(name, kind_of(field), name in required, _detail(field)) for name, field in properties.items()]
 
 
@@ -110,11 +110,30 @@ def _prompt_lines(prompt: Entry) -> Iterator[str]:
     yield from _parameter_lines(arguments_of(prompt))
 
 
+def schema_of(tool: Entry) -> dict[str, Any]:
+    """Return a tool's input schema, an empty one for what is none."""
+    schema = tool.get("inputSchema")
+    return schema if isinstance(schema, dict) else {}
+
+
+def required_of(schema: dict[str, Any]) -> list[Any]:
+    """Return the members that a schema requires."""
+    required = schema.get("required")
+    return required if isinstance(required, list) else []
+
+
 def arguments_of(prompt: Entry) -> list[tuple[str, str, bool, str]]:
     """Return the arguments of a prompt as `parameters_of` those of a tool; they have no type."""
+    arguments = prompt.get("arguments")
     return [
-        (str(argument.get("name")), "", bool(argument.get("required")), argument.get("description") or "")
-        for argument in prompt.get("arguments") or ()
+        (
+            str(argument.get("name")),
+            "",
+            bool(argument.get("required")),
+            str(argument.get("description") or ""),
+        )
+        for argument in (arguments if isinstance(arguments, list) else ())
+        if isinstance(argument, dict)
     ]
 
 

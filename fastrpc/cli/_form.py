@@ -12,6 +12,7 @@ import os
 import select
 import sys
 
+from fastrpc.cli._catalogue import required_of
 from fastrpc.errors import DefinitionError
 from fastrpc.human_input.screen import plain, wrapped
 
@@ -137,7 +138,7 @@ async def _asked(terminal: Terminal, params: dict[str, Any]) -> Elicited:
         return await _ask_consent(terminal, "Accept? yes or no: ")
     content = {}
     for name, field in properties.items():
-        is_required = name in (schema.get("required") or ())
+        is_required = name in required_of(schema)
         value = await _ask_field(terminal, name, field if isinstance(field, dict) else {}, is_required)
         if value is not None:
             content[name] = value

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from fastrpc.cli._catalogue import arguments_of, schema_of
 from fastrpc.errors import ClientError
 
 TYPE_CHECKING = False
@@ -73,8 +74,7 @@ class Completion:
     def _of_tool(self, tools: list[dict[str, Any]], words: list[str], word: str) -> list[str]:
         if not words:
             return [f"{tool.get('name')} " for tool in tools]
-        schema = _named(tools, words[0]).get("inputSchema")
-        properties = schema.get("properties") if isinstance(schema, dict) else None
+        properties = schema_of(_named(tools, words[0])).get("properties")
         if not isinstance(properties, dict):
             return []
         name, equals, _ = word.partition("=")
@@ -86,10 +86,10 @@ class Completion:
     def _of_prompt(self, prompts: list[dict[str, Any]], words: list[str], word: str) -> list[str]:
         if not words:
             return [f"{prompt.get('name')} " for prompt in prompts]
-        arguments = _named(prompts, words[0]).get("arguments") or ()
+        arguments = [name for name, *_ in arguments_of(_named(prompts, words[0]))]
         name, equals, value = word.partition("=")
         if not equals:
-            return _unused([str(argument.get("name")) for argument in arguments], words[1:])
+            return _unused(arguments, words[1:])
         known = dict(pair.split("=", 1) for pair in words[1:] if "=" in pair)
         return [f"{name}={found} " for found in self._ask(words[0], name, value, known)]
 

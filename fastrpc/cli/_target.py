@@ -165,7 +165,7 @@ def converse(
         client = Client.sync(
             where.target, version=chosen.protocol, client_info=_client_info(), **handlers, **options
         )
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, ImportError) as error:
         raise UsageError(f"{where.shown}: {error}") from None
     try:
         with client:

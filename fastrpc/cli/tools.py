@@ -7,7 +7,7 @@ else that a server offers is shown by ``fastrpc list``.
 from __future__ import annotations
 
 from fastrpc.cli import parser
-from fastrpc.cli._catalogue import effect_of, first_line, print_table
+from fastrpc.cli._catalogue import effect_of, first_line, parameters_of, print_table
 from fastrpc.cli._target import TARGET_HELP, add_options, converse, destination, split_command
 from fastrpc.human_input.screen import plain
 
@@ -50,8 +50,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _row(tool: dict[str, Any]) -> tuple[str, str, str, str]:
-    schema = tool.get("inputSchema", {})
-    required = schema.get("required", ())
-    arguments = " ".join(name if name in required else f"[{name}]" for name in schema.get("properties", {}))
+    parameters = parameters_of(tool.get("inputSchema"))
+    arguments = " ".join(name if required else f"[{name}]" for name, _, required, _ in parameters)
     name = plain(str(tool.get("name")))
     return name, effect_of(tool) or "-", plain(arguments) or "-", first_line(tool.get("description") or "")
