@@ -61,7 +61,11 @@ async def ship(context: Context) -> str:
 @app.tool
 async def wait() -> str:
     open("began", "w").close()
-    await asyncio.sleep(60)
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        open("cancelled", "w").close()
+        raise
     return "late"
 
 @app.tool
@@ -179,6 +183,9 @@ def test_ctrl_c_cancels_the_call_and_not_the_session(place: Any, shop: str) -> N
             time.sleep(0.01)
         there.type("\x03")
         there.until("shop> ")
+        while not (place / "cancelled").exists():  # while the session goes on: not by its end
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
         there.type("call add a=2 b=2\n")
         there.until("4\r\n")
         there.type("quit\n")
