@@ -10,7 +10,7 @@ round of each is what they cost by themselves.) A bar that the committed figure 
 cannot fail before it has been held once; of a row that the record lacks only the bar is asked.
 Over HTTP (W11-cpu) fastrpc is taken to the plain Python loop, since no SDK is built here. Takes one to two
 minutes where nothing fails.
-`FASTRPC_GUARD_PLANT=N` slows the measured tool down by N µs a call: for the guard's own test.
+`FASTRPC_GUARD_PLANT=N` slows the measured tool, or client, down by N µs a call: for the guard's own test.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import replace
 
 import build
 import roster
@@ -30,6 +31,8 @@ from workloads.row import Options, Result, Row
 GUARDED = ("W1", "W2", "W3", "W3-256", "W4-64k", "W4-1m", "W7", "W8", "W8-serve", "W8-list")
 GUARDED += ("W9", "W9-loop", "W9-calls", "W9-serve", "W9-serve-loop", "W11-cpu")
 GUARDED += ("W12-context", "W12-coroutine", "W12-guard")  # to the plain echo of the same server
+GUARDED += ("W13-sync", "W13-async")  # to the load client before the same server
+MOST_ROUNDS = {"W13-sync": 3, "W13-async": 3}  # a run of these starts two Pythons
 REPETITIONS = 3
 WORSE = 1.25
 PLANT = "FASTRPC_GUARD_PLANT"
@@ -57,6 +60,12 @@ def figure_of(entry: Result) -> float:
     return found
 
 
+def options_for(row: Row, options: Options) -> Options:
+    """The options, with fewer rounds where they take long."""
+    most = MOST_ROUNDS.get(row.name)
+    return options if most is None else replace(options, rounds=min(most, options.rounds))
+
+
 def best_of(row: Row, peers: list[roster.Peer], entries: list[Result]) -> Result:
     """fastrpc's entry, of the best round of each peer in several measurements of a row."""
     best = min if row.less_is_better else max
@@ -74,7 +83,7 @@ def guard(rows: list[Row], peers: list[roster.Peer], options: Options, committed
     """Measure, and again what has failed; return whether everything has been right once."""
     measured: list[Result] = []
     for repetition in range(1, REPETITIONS + 1):
-        latest = run_rows(rows, peers, options)
+        latest = [entry for row in rows for entry in run_rows([row], peers, options_for(row, options))]
         measured += latest
         failed = []
         for row in rows:
@@ -129,6 +138,8 @@ def planted(peer: roster.Peer) -> roster.Peer:
         peer.commands |= {roster.shaped(shape): slow for shape in roster.SHAPES}
         if roster.HTTP in peer.commands:
             peer.commands[roster.HTTP] += ["--planted", os.environ[PLANT]]
+        for asked in (roster.CLIENT, roster.CLIENT_SYNC):
+            peer.commands[asked] = [*peer.commands[asked], "--planted", os.environ[PLANT]]
     return peer
 
 
@@ -143,7 +154,8 @@ def main(arguments: list[str] | None = None) -> int:
     rows = [row for row in ROWS if row.name in wanted]
     build.build("client")
     build.build("server")
-    peers = [planted(roster.peer_of(name, given.python)) for name in ("c", roster.PLAIN, "fastrpc", "bare")]
+    names = ("c", roster.PLAIN, "fastrpc", "bare", roster.LOAD_CLIENT)
+    peers = [planted(roster.peer_of(name, given.python)) for name in names]
     if not all(peer.from_wheel for peer in peers):
         rows = [row for row in rows if row.base != "bare"]
         print("W8 is left out: start-up counts from a wheel only (--python)")
@@ -156,7 +168,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("W11 is left out: this Python lacks fastrpc's extra http (--python)")
     if (os.cpu_count() or 1) < 2:
         rows = [row for row in rows if row.cores == 1]
-    options = Options(given.rounds, given.seconds, starts=5)
+    options = Options(given.rounds, given.seconds, starts=5, python=given.python)
     if guard(rows, peers, options, committed_figures(rows)):
         return 0
     print("guard.py: fastrpc has become slower; see above", file=sys.stderr)

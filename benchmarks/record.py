@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from roster import ASYNC, PLAIN, SDKS
+from roster import ASYNC, LOAD_CLIENT, PLAIN, SDKS
 
 Entry = dict[str, Any]
 NONE = "–"
@@ -23,6 +23,7 @@ NAMES = {
     PLAIN: ("fastrpc", "plain echo"),
     "python-loop": ("plain Python loop", ""),
     "bare": ("python -c pass", ""),
+    LOAD_CLIENT: ("C load client", ""),
     "mcp": ("mcp", "(Python)"),
     "mcp-plain": ("mcp", "(Python), plain"),
     "fastmcp": ("fastmcp", "(Python)"),
@@ -139,7 +140,8 @@ class Record:
         self.rows = list(dict.fromkeys(row for row, _ in self.entries))
         present = {peer for _, peer in self.entries}
         order = [peer for peer in ("fastrpc", *NAMES) if peer in present]
-        self.peers = list(dict.fromkeys(peer for peer in order if peer not in ("bare", "c-ready", PLAIN)))
+        beside = ("bare", "c-ready", PLAIN, LOAD_CLIENT)
+        self.peers = list(dict.fromkeys(peer for peer in order if peer not in beside))
         self.versions: Entry = document["versions"]
         later = document.get("later", ())
         first = frozenset(self.rows).difference(*(run["rows"] for run in later))

@@ -19,8 +19,8 @@ from typing import Any
 
 import drawing
 from pictures import CHARTS, charts_of
-from record import NONE, NOT_YET, PEER_ROWS, Record, Run, count, short
-from roster import A_COROUTINE, A_FUNCTION, ASYNC, WRITTEN
+from record import NONE, NOT_YET, PEER_ROWS, Record, Run, Verdict, count, short
+from roster import A_COROUTINE, A_FUNCTION, ASYNC, CLIENT_SDKS, LOAD_CLIENT, WRITTEN
 from workloads import ROWS
 from workloads.w12 import OVER_HTTP, SHAPES
 
@@ -235,6 +235,60 @@ def peers(record: Record) -> str:
     return "\n\n".join([table(headings, lines), *record.reasons(columns)])
 
 
+# The lines of W13's table: whose client, what is said behind its name, and which rows it is taken from.
+CLIENTS = (
+    (LOAD_CLIENT, "", "async"),
+    ("fastrpc", ", no event loop", "sync"),
+    ("fastrpc", ", in an event loop", "async"),
+    *((sdk, "", "async") for sdk in CLIENT_SDKS),
+)
+
+
+def clients(record: Record) -> str:
+    """What a call costs in an agent's loop: W13, each client before the same server."""
+    headings = ["client", "event loop", "one call, µs", "p99, µs", "to the C load client", "faster than mcp"]
+    headings += ["256 at once, calls/s", "to mcp's", "in memory, µs", "in memory, 256 at once, calls/s"]
+    lines = [client_line(record, peer, how, kind) for peer, how, kind in CLIENTS]
+    columns = [name for name in record.rows if name.startswith("W13")]
+    return "\n\n".join([table(headings, lines), *record.reasons(columns)])
+
+
+def client_line(record: Record, peer: str, how: str, kind: str) -> list[str]:
+    one, in_memory = f"W13-{kind}", f"W13-memory-{kind}"
+    many = ["W13-256", "W13-memory-256"] if kind == "async" else ["", ""]
+    entry = record.entries.get((one, peer), {})
+    tail = short(entry["p99"]) if "p99" in entry else NONE
+    to_load_client = f"{short(entry['ratio']['median'])}×" if "ratio" in entry else NONE
+    if "judged" in entry:
+        to_load_client = beside_its_bar(record.verdict(entry))
+    at_once, at_once_in_memory = (record.cell(name, peer) for name in many)
+    return [
+        f"**{record.label(peer)}**{how}" if peer == "fastrpc" else record.label(peer),
+        str(entry.get("loop", NONE)),
+        record.cell(one, peer),
+        tail,
+        to_load_client,
+        times_mcp(record, one, peer),
+        at_once,
+        times_mcp(record, many[0], peer),
+        record.cell(in_memory, peer),
+        at_once_in_memory,
+    ]
+
+
+def times_mcp(record: Record, row: str, peer: str) -> str:
+    """How many times better than the official client, beside the bar where there is one."""
+    for times in record.entries.get((row, peer), {}).get("times_sdks", ()):
+        if times["which"] == "mcp":
+            return beside_its_bar(record.sdk_verdict(row, times))
+    return NONE
+
+
+def beside_its_bar(verdict: Verdict) -> str:
+    bar, _, came_of_it = verdict.cells()
+    return f"{verdict.value} ({bar}: {came_of_it})" if bar else verdict.value
+
+
 def charts(record: Record) -> str:
     return "\n".join(f"![{CHARTS[name](record).title}](charts/{name}.svg)" for name in charts_of(record))
 
@@ -244,7 +298,13 @@ def charts(record: Record) -> str:
 Block = Callable[[Record], str]
 DOCUMENTS: dict[str, dict[str, Block]] = {
     "README.md": {"figures": figures, "shapes": shapes},
-    "benchmarks/README.md": {"summary": summary, "bars": bars, "peers": peers, "charts": charts},
+    "benchmarks/README.md": {
+        "summary": summary,
+        "bars": bars,
+        "clients": clients,
+        "peers": peers,
+        "charts": charts,
+    },
 }
 
 

@@ -1,4 +1,4 @@
-"""Who can be measured: each server's name, how it is started, and why not where it cannot be.
+"""Who can be measured: each one's name, how its servers and its clients are started, or why not.
 
 Costs two short runs of the Python that has fastrpc. Builds nothing: a server that is not there says so.
 """
@@ -16,7 +16,7 @@ from peers import build as sdks
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 REPOSITORY = os.path.dirname(HERE)
-SERVERS = os.path.join(HERE, "servers")
+SERVERS, CLIENTS = os.path.join(HERE, "servers"), os.path.join(HERE, "clients")
 # Where `fastrpc serve` keeps its state, and the home and working folder of a user who has set nothing up:
 # what is measured must not depend on whose machine it is.
 STATE, HOME, WORK = (os.path.join(HERE, ".cache", name) for name in ("state", "home", "work"))
@@ -25,7 +25,8 @@ SETTINGS = ("FASTRPC_", "TOOL_", "TOOLS", "SKILL_", "ADDITIONAL_SKILLS")
 
 PLAIN = "fastrpc-plain"  # fastrpc's plain echo, beside its echo in other shapes
 ASYNC = "fastrpc-async"  # fastrpc with its tools as coroutines, in the rows where SDKs stand
-OWN = ("c", "c-ready", PLAIN, "fastrpc", ASYNC, "python-loop", "bare")
+LOAD_CLIENT = "load-client"  # the load client itself, beside the clients of the others
+OWN = ("c", "c-ready", PLAIN, "fastrpc", ASYNC, "python-loop", "bare", LOAD_CLIENT)
 PLAIN_SDKS = {"mcp-plain": "mcp"}  # the echo of an SDK as a plain function, where its peer's is a coroutine
 SDKS = (*sdks.PEERS, *PLAIN_SDKS)
 
@@ -44,6 +45,10 @@ ECHO, PAYLOAD, SLEEP, SLEEP_SYNC = "echo", "payload", "sleep", "sleep_sync"
 LIST, SERVE, START, SHELL, MODERN = "list", "serve", "start", "shell", "modern"
 START_LIST, START_SERVE, START_HTTP = "start-list", "start-serve", "start-http"
 HTTP, HTTP_SESSION, HTTP_LOG, HTTP_ASGI = "http", "http-session", "http-log", "http-asgi"
+# Not a server but a client, for fastrpc's server over stdio; for a server of its own package in the same
+# process. Without an event loop, where there is such a client: the others give the one that they have.
+CLIENT, CLIENT_IN_MEMORY = "client", "client-in-memory"
+CLIENT_SYNC, CLIENT_SYNC_IN_MEMORY = "client-sync", "client-sync-in-memory"
 MANY_TOOLS = (10, 100, 1000)
 # What servers/shapes.py serves: echo written in these ways; returning, raising and with something around it;
 # plain, but called wrongly or beside other things.
@@ -79,13 +84,14 @@ HTTP_SDKS = (
 # longer.
 WARM_UP_SECONDS = {"ts-v1": 1.5, "ts-v2": 1.5}
 HTTP_WARM_UP_SECONDS = {"ts-v2": 4.0}
+CLIENT_SDKS = ("mcp", "fastmcp")  # those in Python: a client is compared with what else its user could import
 # Servers that take a second to start are started less often.
 MOST_STARTS = {"mcp": 2, "fastmcp": 2, "ts-v1": 3, "ts-v2": 3}  # per run
 
 
 @dataclass
 class Peer:
-    """A server to measure, or the reason why there is none."""
+    """Whose servers and clients are measured, or the reason why there are none."""
 
     name: str
     commands: dict[str, list[str]]  # for each thing that it can be asked for
@@ -138,6 +144,9 @@ def peer_of(name: str, python: str) -> Peer:
     if name == "bare":
         bare = [python, "-c", "pass"]
         return Peer(name, dict.fromkeys((START, START_LIST, START_SERVE, START_HTTP), bare))
+    if name == LOAD_CLIENT:
+        program = [build.build("client", offline=True)]
+        return Peer(name, {CLIENT: program, CLIENT_SYNC: program})
     if name == "python-loop":
         loop = [python, os.path.join(SERVERS, "python_loop.py")]
         commands = dict.fromkeys((ECHO, LIST, START, START_LIST), loop)
@@ -165,11 +174,26 @@ def sdk(name: str) -> Peer:
     peer.commands = dict.fromkeys((ECHO,) if shape else (ECHO, PAYLOAD, SLEEP, START), command)
     if name in HTTP_SDKS:
         peer.commands[HTTP] = [*command, "--http", PORT]
+    if name in CLIENT_SDKS:
+        own_server = os.path.join(sdks.HERE, name, "server.py")
+        peer.commands |= client_commands(command[0] if command else "", f"{name}_client.py", own_server)
     for each in SDK_SHAPES.get(name, ()):
         peer.commands[shaped(each)] = sdk_shape(peer, each)
     for each in SDK_SHAPES_OVER_HTTP.get(name, ()):
         peer.commands[shaped_over_http(each)] = [*sdk_shape(peer, each), "--http", PORT]
     return peer
+
+
+def client_commands(python: str, driver: str, own_server: str, *without_loop: str) -> dict[str, list[str]]:
+    """How a client is started; `without_loop`: the option for the one that needs no event loop, if any."""
+    command = [python, os.path.join(CLIENTS, driver)]
+    over_stdio = {CLIENT: command, CLIENT_SYNC: [*command, *without_loop]}
+    in_memory = ["--in-memory", own_server]
+    return {
+        **over_stdio,
+        CLIENT_IN_MEMORY: [*over_stdio[CLIENT], *in_memory],
+        CLIENT_SYNC_IN_MEMORY: [*over_stdio[CLIENT_SYNC], *in_memory],
+    }
 
 
 def sdk_shape(peer: Peer, shape: str) -> list[str]:
@@ -189,6 +213,7 @@ def fastrpc(python: str) -> Peer:
     commands |= {
         asked: [*command_line(python), "serve"] for asked in (LIST, SERVE, SHELL, START_LIST, START_SERVE)
     }
+    commands |= client_commands(python, "fastrpc_client.py", echo, "--sync")
     commands |= {many(tools): [python, os.path.join(SERVERS, "many.py"), str(tools)] for tools in MANY_TOOLS}
     shapes = {shape: [python, os.path.join(SERVERS, "shapes.py"), shape] for shape in SHAPES}
     if not can_import(python, "pydantic"):

@@ -1,4 +1,4 @@
-"""Measures servers against each other: paired rounds, medians, spreads, ratios; a table and a JSON file.
+"""Measures servers and clients against each other: paired rounds, medians, spreads, ratios; table and JSON.
 
 Peers take turns (A B A B …) so that what the machine does besides hits all of them; a ratio is taken
 within a round and never across rounds. One wrong answer voids a run, one void run voids its row.
@@ -139,7 +139,7 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(workloads), help=f"workloads, of {','.join(workloads)}")
     parser.add_argument("--rows", default="", help="single rows of all workloads instead: W1,W12-context")
     parser.add_argument(
-        "--peers", default="own", help=f"servers, of {','.join([*GROUPS['all'], *GROUPS])}; default: own"
+        "--peers", default="own", help=f"of {','.join([*GROUPS['all'], *GROUPS])}; default: own"
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="measured time of one run")
@@ -193,7 +193,7 @@ def main(arguments: list[str] | None = None) -> int:
     names = set(given.peers) | {row.base for row in rows if row.base}
     peers = [roster.peer_of(name, given.python) for name in GROUPS["all"] if name in names]
     without_http(peers, rows)
-    options = Options(given.rounds, given.seconds, given.starts)
+    options = Options(given.rounds, given.seconds, given.starts, given.python)
     begun = time.time()
     document: Result = {
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun)),

@@ -187,13 +187,26 @@ class RemoteError(ClientError):
     """The server answered with an error (JSON-RPC 2.0, section 5.1): `code`, `message`, `data`.
 
     A handler of a client (``on_elicit=`` and others) may raise it to answer the server with an error.
+    `status`: over HTTP, the status of an error that does not name its request; else None.
     """
 
-    def __init__(self, error: dict[str, Any]) -> None:
+    def __init__(self, error: dict[str, Any], status: int | None = None) -> None:
         super().__init__(f"{error.get('message')} ({error.get('code')})")
         self.code: int = error.get("code", 0)
         self.message: str = error.get("message", "")
         self.data: Any = error.get("data")
+        self.status = status
+
+
+class HttpStatusError(ClientError):
+    """The server, or something before it, refused a request with an HTTP status and no message of MCP.
+
+    `status`: 401 for a token that is missing or wrong, 404 for what is no MCP endpoint, and so on (RFC 9110).
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class InvalidAnswer(ClientError):
@@ -215,6 +228,13 @@ class ConnectionLost(ClientError, ConnectionError):
         super().__init__(message)
         self.exit_code = exit_code
         self.stderr = stderr
+
+
+class SessionExpired(ConnectionLost):
+    """Over HTTP: the server does not know the session any more (MCP 2025-11-25, session management).
+
+    It has not processed this request, which may be sent again in a new session.
+    """
 
 
 class ToolCallFailed(ClientError):

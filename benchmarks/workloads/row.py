@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,11 +24,12 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True)
 class Options:
-    """How long and how often, for all rows of a run."""
+    """How long and how often, for all rows of a run, and which Python runs fastrpc."""
 
     rounds: int = 5
     seconds: float = 0.5
     starts: int = 10
+    python: str = sys.executable
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Row:
     limit: float | None = None  # for fastrpc's figure itself, in the same sense
     goal: float | None = None  # beyond the bar or limit, and of the same figure: where we want to be
     base: str = "c"  # the peer that ratios are taken to; empty: none are
-    times_sdks: Mapping[str, float] = field(default_factory=dict)  # at least so many times better than these
+    times_sdks: Mapping[str, float | None] = field(default_factory=dict)  # at least so many times better
     sdk_goals: Mapping[str, float] = field(default_factory=dict)
     async_times_sdks: Mapping[str, float | None] = field(default_factory=dict)  # the same of its coroutine
     sdks: bool = False  # whether SDKs take part although fastrpc is not held to be better
@@ -97,11 +99,16 @@ def load(row: Row, peer: Peer, options: Options) -> Result:
 def run_client(row: Row, peer: Peer, more: list[str]) -> Result:
     """Run the load client once."""
     client = [build.build("client", offline=True), *row.client, *pinning(row.cores), *more]
+    return report_of([*client, "--", *peer.commands[row.server]], peer)
+
+
+def report_of(command: Sequence[str], server: Peer) -> Result:
+    """Run a client, its server in the folder and the environment of this peer; return what it reports."""
     try:
         done = subprocess.run(
-            [*client, "--", *peer.commands[row.server]],
-            cwd=peer.folder,
-            env=peer.environment,
+            command,
+            cwd=server.folder,
+            env=server.environment,
             capture_output=True,
             text=True,
             errors="replace",

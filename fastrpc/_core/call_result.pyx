@@ -40,6 +40,8 @@ cdef AnswerTail tail_of(const char* line, Py_ssize_t size, dict result):
 
 @freelist(256)
 cdef class CallResult:
+    """The result of a tool call (MCP, tools: CallToolResult). Raises InvalidAnswer for another dict."""
+
     def __init__(self, dict raw):
         content = raw.get("content")
         if type(content) is not list:
@@ -55,6 +57,7 @@ cdef class CallResult:
 
     @property
     def raw(self):
+        """The result as received."""
         if self.received is None:
             from copy import deepcopy
 
@@ -64,26 +67,31 @@ cdef class CallResult:
 
     @property
     def content(self):
+        """The content blocks, dicts."""
         return self.raw["content"]
 
     @property
     def text(self):
+        """All text blocks, joined by newlines."""
         if self.only_text is not None:
             return self.only_text
         return "\n".join([block["text"] for block in self.received["content"] if block["type"] == "text"])
 
     @property
     def structured(self):
+        """The structured content; None without."""
         return None if self.received is None else self.received.get("structuredContent")
 
     @property
     def is_error(self):
+        """Whether the tool failed; the content says how."""
         if self.tail is not None:
             return self.tail.is_error
         return self.received.get("isError", False)
 
     @property
     def meta(self):
+        """The result's ``_meta``."""
         return self.raw.get("_meta", {})
 
     def __repr__(self):

@@ -16,7 +16,7 @@ from fastrpc.client.output_schemas import OutputSchemas
 from fastrpc.client.results import CompletionResult, Described, PromptResult, ReadResult
 from fastrpc.client.session import MOST_PAGES, Session
 from fastrpc.client.targets import transport_of
-from fastrpc.errors import ClientError, ConnectionLost, InvalidAnswer
+from fastrpc.errors import ClientError, ConnectionLost, InvalidAnswer, RemoteError, SessionExpired
 from fastrpc.protocol.versions import MODERN, SERVER_KEY, VERSIONS
 
 TYPE_CHECKING = False
@@ -80,6 +80,8 @@ class AsyncClient:
         self._is_open = False
         self.exit_code: int | None = None
         """That of a server that was started and has been closed; negative for a signal, else None."""
+        self._is_wanted = False
+        """Whether a connection that has ended may be made again."""
 
     # --- the life of the connection -------------------------------------------------------------------
 
@@ -94,6 +96,7 @@ class AsyncClient:
 
     async def connect(self) -> None:
         """Connect to the server and agree on a version. Raises ClientError."""
+        self._is_wanted = True
         self._loop = asyncio.get_running_loop()
         self._stream = self._new_stream()
         self._session_or_none = session = self._new_session(self._stream)
@@ -101,11 +104,11 @@ class AsyncClient:
         try:
             await self._transport.open(self._stream, self._on_lost)
             self._stream.attach(self._loop)
-            await session.begin(self._wanted_version, self._start_seconds)
+            await session.begin(self._wanted_version, self._start_seconds, self._transport)
             if self._log_level is not None:
                 await self._session.set_log_level(self._log_level)
-        except BaseException:
-            await self.close()
+        except BaseException as error:
+            await self._leave(ConnectionLost(str(error)))
             raise
         self._is_open = True
 
@@ -132,13 +135,21 @@ class AsyncClient:
 
     async def close(self) -> None:
         """End the connection; a server that was started ends too. Pending requests fail."""
+        self._is_wanted = False
+        if (connecting := self._connecting) is not None:
+            connecting.cancel()
+            await asyncio.wait({connecting})
+        await self._leave(ConnectionLost("the client is closed"))
+
+    async def _leave(self, reason: ConnectionLost) -> None:
+        """End the connection, and fail what is pending for this reason."""
         self._is_open = False
         session, transport = self._session_or_none, self._transport
         self._transport = None
         if session is None:
             return
         await session.end()
-        session.on_lost(ConnectionLost("the client is closed"))
+        session.on_lost(reason)
         if transport is not None:
             await transport.close()
             self.exit_code = getattr(transport, "exit_code", None)
@@ -147,11 +158,15 @@ class AsyncClient:
         """Connect again to a server that has ended, if that is wished. Raises ClientError."""
         if self._session.lost is None:
             return
-        if not self._restart or self._transport is None:
+        if not self._restart or not self._is_wanted:
             raise self._session.lost_again()
         if self._connecting is None:
             self._connecting = self._loop.create_task(self._reconnect())
-        await asyncio.shield(self._connecting)
+        connecting = self._connecting
+        await asyncio.wait({connecting})
+        if connecting.cancelled():
+            raise ConnectionLost("the client is closed")
+        connecting.result()
 
     async def _reconnect(self) -> None:
         try:
@@ -210,14 +225,25 @@ class AsyncClient:
         """Send any request and return its result, which may be an InputRequiredResult. Raises ClientError."""
         if not self._is_open:
             await self._open_again()
-        found: dict[str, Any] = await self._session.request(
-            method, params, timeout_seconds=timeout_seconds, on_progress=on_progress
-        )
+        try:
+            found: dict[str, Any] = await self._session.request(
+                method, params, timeout_seconds=timeout_seconds, on_progress=on_progress
+            )
+        except SessionExpired:
+            await self._open_again()
+            found = await self._session.request(
+                method, params, timeout_seconds=timeout_seconds, on_progress=on_progress
+            )
         return found
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Send a notification. Raises ConnectionLost."""
         self._session.notify(method, params)
+
+    async def flush(self) -> None:
+        """Wait until the notifications so far have been sent. Over HTTP each is a request."""
+        if self._transport is not None:
+            await self._transport.flush()
 
     async def ping(self) -> None:
         """Send a ping; in 2026-07-28, which has none, ask the server who it is. Raises ClientError."""
@@ -276,6 +302,10 @@ class AsyncClient:
             except asyncio.CancelledError:
                 self._session.withdraw(pending)
                 raise
+            except (RemoteError, SessionExpired) as error:
+                if not self.may_call_again(error):
+                    raise
+                result = None
         else:
             result = None
         if type(result) is not CallResult:
@@ -283,6 +313,12 @@ class AsyncClient:
         if as_type is None and name not in self._output_schemas:
             return result
         return self._value_of(name, result, as_type)
+
+    def may_call_again(self, error: RemoteError | SessionExpired) -> bool:
+        """Whether a call that has failed was not processed, and is to be made again."""
+        if isinstance(error, SessionExpired):
+            return self._restart
+        return self._session.is_mismatch(error)
 
     async def _complete_call(
         self,
@@ -325,14 +361,12 @@ class AsyncClient:
         """Return the complete result of a request that may ask for input. Raises ClientError."""
         if not self._is_open:
             await self._open_again()
-        return await self._session.complete(
-            method,
-            params,
-            found,
-            timeout_seconds=timeout_seconds,
-            on_progress=on_progress,
-            is_call=is_call,
-        )
+        options = {"timeout_seconds": timeout_seconds, "on_progress": on_progress, "is_call": is_call}
+        try:
+            return await self._session.complete(method, params, found, **options)
+        except SessionExpired:
+            await self._open_again()
+        return await self._session.complete(method, params, **options)
 
     async def list_tools(self) -> list[Described]:
         """Return the descriptors of all tools, from all pages. Raises ClientError."""

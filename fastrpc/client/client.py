@@ -24,14 +24,17 @@ if TYPE_CHECKING:
 class Client(AsyncClient):
     """A client of one MCP server, in one event loop. Use it with ``async with``, or `connect` and `close`.
 
-    `target`: a command (a list of str) that is started and ended with the client, or a `fastrpc.Server`,
-    which is served in memory. Options of a command: `cwd`; `env`, variables besides this process's own;
-    `stderr`, False to keep what the server writes there to itself.
+    `target`: a command (a list of str) that is started and ended with the client; the http or https URL of a
+    server, whose transport is found out; or a `fastrpc.Server`, which is served in memory. Options of a
+    command: `cwd`; `env`, variables besides this process's own; `stderr`, False to keep what the server
+    writes there to itself. Options of a URL: `token`, the bearer token, a str or a function that returns one
+    for each request; `headers`, additional headers; `tls_ca`, a file of CA certificates to trust instead of
+    the default ones.
 
     `version` pins the protocol version; by default it is the latest that both sides speak. `timeout_seconds`
     is the time limit of a request (0: none), which progress begins anew; `start_seconds` that of the
-    handshake. With `restart` a request to a server that has ended starts it again; what was in flight fails
-    in any case.
+    handshake. With `restart` a request to a server that has ended starts it again, and one for which the
+    server does not know the session any more is sent in a new one; what was in flight fails in any case.
 
     `on_elicit`, `on_sample` and `roots` answer the server's requests in any version: each is a value, or a
     function of the request's params, synchronous or not. `on_elicit` returns the filled-in form as a dict,

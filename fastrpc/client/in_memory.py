@@ -6,6 +6,7 @@ that an inline tool's answer is there when `call` returns.
 
 from __future__ import annotations
 
+from fastrpc.client.transport import Transport
 from fastrpc.transports.base import Connections
 from fastrpc.transports.memory import MemoryTransport
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
             """Return the dispatcher of a new connection."""
 
 
-class InMemory:
+class InMemory(Transport):
     """The transport to a server in this process. `watcher` is for test suites."""
 
     def __init__(self, server: Server, watcher: Watcher | None = None) -> None:

@@ -2,18 +2,21 @@
 
 From 2026-07-28 on a subscriptions/listen request stays open, and the server sends on it what was requested.
 Before, the server notifies of changed lists by itself, and of resources that were subscribed to. The code is
-the same.
+the same. Over HTTP a stream that breaks is opened again with back-off; since changes may have been missed
+meanwhile, all that is listened to is then reported as changed.
 """
 
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 
-from fastrpc.errors import ClientError
+from fastrpc.errors import ClientError, ConnectionLost, HttpStatusError
 from fastrpc.protocol.versions import MODERN, SUBSCRIPTION_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
     from types import TracebackType
     from typing import Any, Protocol
 
@@ -26,6 +29,11 @@ if TYPE_CHECKING:
         stream: ClientStream
         listening: list[Listening]
         """The open `Listening` objects, which receive each notification (`Listening.take`)."""
+        lost: ConnectionLost | None
+        """Why no request can be made any more."""
+
+        def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+            """Run a coroutine until it ends or the session does."""
 
         async def request(self, method: str, params: dict[str, Any] | None = None) -> Any:
             """Send a request and return its result. Raises ClientError."""
@@ -47,6 +55,8 @@ LISTS = {
 UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 SECONDS = 10.0
+PAUSES = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Back-off in seconds between attempts to open a stream that has broken; the last value repeats."""
 
 
 class Listening:
@@ -100,7 +110,6 @@ class Listening:
         self._request, self._end = self._session.start(
             "subscriptions/listen", {"notifications": self._wanted}, 0
         )
-        self._end.add_done_callback(self._ended)
         waited: set[asyncio.Future[Any]] = {self._end, self._acknowledged}
         await asyncio.wait(waited, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if self._end.done():
@@ -108,10 +117,35 @@ class Listening:
         if not self._acknowledged.done():
             self._session.withdraw(self._request)
             raise TimeoutError("subscriptions/listen: no acknowledgement came")
+        self._end.add_done_callback(self._ended)
 
     def _ended(self, end: asyncio.Future[dict[str, Any]]) -> None:
-        if not end.cancelled():
-            end.exception()  # it is seen by whoever waits for a change
+        error = None if end.cancelled() else end.exception()
+        if (
+            isinstance(error, ConnectionLost)
+            and self._session.lost is None
+            and self in self._session.listening
+        ):
+            self._session.spawn(self.open_again())
+        else:
+            self._queue.put_nowait(None)  # whoever waits for a change sees it
+
+    async def open_again(self) -> None:
+        """Open the stream again, which has broken while the server is still there."""
+        for attempt in count():
+            await asyncio.sleep(PAUSES[min(attempt, len(PAUSES) - 1)])
+            if self not in self._session.listening:
+                return
+            try:
+                await self._open()
+            except (ConnectionLost, TimeoutError, asyncio.TimeoutError):
+                continue
+            except ClientError as error:
+                if isinstance(error, HttpStatusError) and (error.status >= 500 or error.status == 429):
+                    continue
+                break
+            self.missed()
+            return
         self._queue.put_nowait(None)
 
     async def __aexit__(
@@ -143,6 +177,17 @@ class Listening:
                 return
         elif method not in self._methods and not (method == UPDATED and params.get("uri") in self._uris):
             return
+        self.add(message)
+
+    def missed(self) -> None:
+        """Changes may have been missed: report all that there could be."""
+        changes: list[tuple[str, dict[str, Any]]] = [(method, {}) for method in sorted(self._methods)]
+        changes += [(UPDATED, {"uri": uri}) for uri in self._uris]
+        for method, params in changes:
+            self.add({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def add(self, message: dict[str, Any]) -> None:
+        """Store a change."""
         self.changes.append(message)
         self._queue.put_nowait(message)
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, TypedDict
 
     from fastrpc.client.handlers import Elicited, Handler, OnNotification, Roots, Sampled
     from fastrpc.options import LogLevel
 
     class TargetOptions(TypedDict, total=False):
-        """Options of one kind of target: of a command."""
+        """Options of one kind of target: the first three of a command, the others of a URL."""
 
         cwd: str | None
         env: Mapping[str, str] | None
         stderr: bool
+        headers: Mapping[str, str] | None
+        tls_ca: str | None
+        token: str | Callable[[], str] | None
 
     class ClientOptions(TargetOptions, total=False):
         """All options of a client."""

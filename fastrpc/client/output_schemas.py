@@ -17,29 +17,26 @@ if TYPE_CHECKING:
     from fastrpc._core.call_result import CallResult
 
 
-class OutputSchemas:
-    """The output schemas of a server's tools, by the tools' names."""
+class OutputSchemas(dict[str, "Any"]):
+    """The output schemas of a server's tools, by the tools' names; a dict, since every call looks into it."""
 
     def __init__(self) -> None:
-        self._schemas: dict[str, Any] = {}
+        super().__init__()
         self._validators: dict[str, Any] = {}
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._schemas
 
     def learn(self, tool: dict[str, Any]) -> None:
         """Remember the schema in a tool's descriptor, if it has one."""
         name, schema = tool.get("name"), tool.get("outputSchema")
-        if not isinstance(name, str) or self._schemas.get(name) == schema:
+        if not isinstance(name, str) or self.get(name) == schema:
             return
         self._validators.pop(name, None)
-        self._schemas.pop(name, None)
+        self.pop(name, None)
         if isinstance(schema, dict):
-            self._schemas[name] = schema
+            self[name] = schema
 
     def check(self, name: str, result: CallResult) -> None:
         """Raise InvalidAnswer for a result that does not conform. An error has no such value."""
-        if result.is_error or name not in self._schemas:
+        if result.is_error or name not in self:
             return
         value = result.structured
         if value is None:
@@ -47,7 +44,7 @@ class OutputSchemas:
                 f"tools/call: {name:.80}: structuredContent: missing, but the schema wants it"
             )
         if name not in self._validators:
-            self._validators[name] = _validator_of(name, self._schemas[name])
+            self._validators[name] = _validator_of(name, self[name])
         validator = self._validators[name]
         if validator is None or validator.is_valid(value):
             return

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 
 from fastrpc import diagnostics
-from fastrpc.errors import ClientError, InvalidAnswer, RemoteError, RequestTimeout
+from fastrpc.client.transport import Transport
+from fastrpc.errors import ClientError, HttpStatusError, InvalidAnswer, RemoteError, RequestTimeout
 from fastrpc.json_encoding import to_json
 from fastrpc.protocol.versions import (
     CAPABILITIES_KEY,
@@ -20,6 +21,7 @@ from fastrpc.protocol.versions import (
     LOG_KEY,
     MODERN,
     VERSION_KEY,
+    VERSIONS,
 )
 from fastrpc.redaction import masked
 
@@ -43,6 +45,10 @@ LONGEST_EXCERPT = 80
 
 INTERNAL_ERROR = -32603
 UNSUPPORTED_VERSION = -32022
+HEADER_MISMATCH = -32020
+
+NO_MCP_HERE = (400, 404, 405)
+"""Statuses of a refused `initialize` after which an older transport over HTTP is tried."""
 
 
 class Session:
@@ -71,6 +77,7 @@ class Session:
         self._client_info = client_info
         self._capabilities = capabilities
         self._loop = asyncio.get_running_loop()
+        self._transport = Transport()
         self.listening: list[Listening] = []
         """Those that receive notifications of changes."""
         self._progress: dict[int, Callable[[dict[str, Any]], object]] = {}
@@ -89,8 +96,10 @@ class Session:
 
     # --- beginning ------------------------------------------------------------------------------------
 
-    async def begin(self, version: str | None, seconds: float) -> None:
+    async def begin(self, version: str | None, seconds: float, transport: Transport) -> None:
         """Agree on a version, `version` if it is not None. Raises ClientError."""
+        self._transport = transport
+        transport.on_gap = self.on_gap
         if version in (None, MODERN) and await self._discover(
             min(seconds, PROBE_SECONDS), version is not None
         ):
@@ -101,9 +110,13 @@ class Session:
         """Find out whether the server speaks 2026-07-28. Raises ClientError if it `must`, and does not."""
         self._be_stateless(MODERN)
         try:
-            found = await self.request("server/discover", timeout_seconds=seconds)
+            found = await self._ask_for_versions(seconds)
         except (RemoteError, RequestTimeout, InvalidAnswer):
             if must:
+                raise
+            found = {}
+        except HttpStatusError as error:
+            if must or not _means_another_version(error.status):
                 raise
             found = {}
         supported = found.get("supportedVersions")
@@ -116,23 +129,41 @@ class Session:
         self.stream.set_envelope(None)
         return False
 
+    async def _ask_for_versions(self, seconds: float) -> dict[str, Any]:
+        """Return the result of `server/discover`. Raises ClientError, also for versions that are not known
+        here."""
+        try:
+            found: dict[str, Any] = await self.request("server/discover", timeout_seconds=seconds)
+        except RemoteError as error:
+            supported = _supported_by(error)
+            if supported and not any(version in VERSIONS for version in supported):
+                shown = ", ".join(str(version)[:20] for version in supported[:8])
+                raise ClientError(f"the server speaks protocol {shown}, which is not known here") from None
+            if MODERN not in supported:
+                raise
+            found = await self.request(
+                "server/discover", timeout_seconds=seconds
+            )  # it had refused this very one
+        return found
+
     def _be_stateless(self, version: str) -> None:
         self.version = version
-        self.stream.set_envelope(self._envelope())
+        self._transport.set_version(version)
+        self.stream.set_envelope(self.envelope())
 
     async def _initialize(self, version: str, seconds: float) -> None:
         """Run the handshake (MCP up to 2025-11-25: lifecycle). Raises ClientError."""
         self.version = version
+        self._transport.set_version(version)
         params = {
             "protocolVersion": version,
             "capabilities": self.capabilities,
             "clientInfo": self._client_info,
         }
         try:
-            found = await self.request("initialize", params, timeout_seconds=seconds)
+            found = await self._send_initialize(params, seconds)
         except RemoteError as error:
-            data = error.data if isinstance(error.data, dict) else {}
-            if error.code != UNSUPPORTED_VERSION or MODERN not in (data.get("supported") or ()):
+            if MODERN not in _supported_by(error):
                 raise
             await self._discover(seconds, must=True)  # it was only slow to say so
             return
@@ -141,19 +172,33 @@ class Session:
             raise ClientError(f"the server speaks protocol {chosen!r:.40}, which is not known here")
         self.version = chosen
         self.info = found
+        self._transport.set_version(chosen)
         self.notify("notifications/initialized")
+        await self._transport.settle()
         if self.log_level is not None:
             await self.set_log_level(self.log_level)
+
+    async def _send_initialize(self, params: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Return the result of `initialize`, over an older transport if there is one and need be. Raises
+        ClientError."""
+        try:
+            found: dict[str, Any] = await self.request("initialize", params, timeout_seconds=seconds)
+        except (HttpStatusError, RemoteError) as refusal:
+            if refusal.status not in NO_MCP_HERE or not await self._transport.fall_back():
+                raise
+            found = await self.request("initialize", params, timeout_seconds=seconds)
+        return found
 
     async def set_log_level(self, level: str) -> None:
         """Set the minimum level of log messages, from the next request on. Raises ClientError."""
         self.log_level = level
         if self.version == MODERN:
-            self.stream.set_envelope(self._envelope())
+            self.stream.set_envelope(self.envelope())
         else:
             await self.request("logging/setLevel", {"level": level})
 
-    def _envelope(self) -> dict[str, Any]:
+    def envelope(self) -> dict[str, Any]:
+        """Return the ``_meta`` of a request in 2026-07-28."""
         meta: dict[str, Any] = {
             VERSION_KEY: self.version,
             CAPABILITIES_KEY: self.capabilities,
@@ -179,6 +224,37 @@ class Session:
         A result is a dict; with `is_call` a complete one is a CallResult. `on_progress` is called with the
         params of each progress notification. Cancelling this cancels the request.
         """
+        try:
+            return await self._request(method, params, timeout_seconds, on_progress, is_call)
+        except RemoteError as error:
+            if not self.is_mismatch(error) or method != "tools/call":
+                raise
+        await self._learn_tools()
+        return await self._request(method, params, timeout_seconds, on_progress, is_call)
+
+    def is_mismatch(self, error: RemoteError) -> bool:
+        """Whether a call was refused since its headers are not what the tool wants by now: it was not
+        processed, and may be made again once the tools have been listed (MCP 2026-07-28, transports: custom
+        headers)."""
+        return error.code == HEADER_MISMATCH and self.version == MODERN
+
+    async def _learn_tools(self) -> None:
+        """List all tools: the transport learns which headers they want. Raises ClientError."""
+        params: dict[str, Any] = {}
+        for _ in range(MOST_PAGES):
+            found = await self._request("tools/list", params)
+            if found.get("nextCursor") is None:
+                return
+            params = {"cursor": found["nextCursor"]}
+
+    async def _request(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        timeout_seconds: float | None = None,
+        on_progress: Callable[[dict[str, Any]], object] | None = None,
+        is_call: bool = False,
+    ) -> Any:
         pending, future = self.start(method, params, timeout_seconds, on_progress, is_call)
         try:
             return await future
@@ -214,7 +290,7 @@ class Session:
         if token is not None:
             meta.setdefault("progressToken", token)
         if self.version == MODERN:
-            meta = {**self._envelope(), **meta}
+            meta = {**self.envelope(), **meta}
         if meta:
             params["_meta"] = meta
         return params
@@ -352,12 +428,28 @@ class Session:
             for listening in self.listening:
                 listening.lost()
 
+    def on_gap(self) -> None:
+        """Notifications may have been missed: whoever listens is to look."""
+        for listening in self.listening:
+            listening.missed()
+
     async def end(self) -> None:
         """Stop answering the server."""
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _supported_by(error: RemoteError) -> list[Any]:
+    """Return the versions that a server speaks, from the error that refuses another one; else nothing."""
+    supported = error.data.get("supported") if isinstance(error.data, dict) else None
+    return supported if error.code == UNSUPPORTED_VERSION and isinstance(supported, list) else []
+
+
+def _means_another_version(status: int) -> bool:
+    """Whether a server that refuses `server/discover` with this HTTP status may speak an older version."""
+    return status not in (401, 403, 429) and not 300 <= status < 400 and status < 500
 
 
 async def _awaited(awaited: Any) -> None:

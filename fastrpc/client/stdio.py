@@ -11,6 +11,7 @@ import asyncio
 import os
 
 from fastrpc import diagnostics
+from fastrpc.client.transport import Transport
 from fastrpc.errors import ConnectionLost, FastrpcError
 from fastrpc.processes import environment
 from fastrpc.processes.server_process import ServerProcess
@@ -30,7 +31,7 @@ LAST_WORDS_BEGIN = "; the last that it wrote to its standard error:"
 READ_SIZE = 16 * 1024
 
 
-class Stdio:
+class Stdio(Transport):
     """The transport to a server that is started with `command`.
 
     `env`: variables besides those of this process, without fastrpc's own secrets. `stderr`: whether what the
@@ -68,12 +69,48 @@ class Stdio:
 
     async def close(self) -> None:
         if self._process is not None:
-            self._process.report_loss = None
+            self._process.on_end = None
             await self._process.leave()
 
 
-class _Process(ServerProcess):
-    """The server, its pipes attached to a stream."""
+class PipedProcess(ServerProcess):
+    """A server that is a child process, its pipes attached to a stream. `on_end` is called with the reason if
+    it ends by itself."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        cwd: str | None,
+        env: Mapping[str, str] | None,
+        stream: ClientStream,
+        on_end: Callable[[str], object],
+        *,
+        stderr: int = 2,
+        errors: int = -1,
+    ) -> None:
+        """Start it. Raises ProgramError. `stderr`: the descriptor that is its standard error; `errors`: our
+        end of that, if the loop reads it."""
+        super().__init__(command, cwd=cwd, env=env, stderr=stderr)
+        self.on_end: Callable[[str], object] | None = on_end
+        self._stream = stream
+        stream.on_end = self.output_ended
+        stream.open(self.output, self.input, errors)
+
+    def read_rest(self) -> None:
+        self._stream.read_rest()
+
+    def close_output(self) -> None:
+        self._stream.detach()
+        super().close_output()
+
+    def ended(self, reason: str) -> None:
+        on_end, self.on_end = self.on_end, None
+        if on_end is not None:
+            on_end(reason)
+
+
+class _Process(PipedProcess):
+    """The server, whose standard error is read here."""
 
     def __init__(
         self,
@@ -86,25 +123,22 @@ class _Process(ServerProcess):
         shows_stderr: bool,
     ) -> None:
         self._name = command[0]
-        self.report_loss: Callable[[ConnectionLost], object] | None = on_lost
-        self._stream = stream
+        self._on_lost = on_lost
         self._shows_stderr = shows_stderr
         self._last_words = b""
         self._errors, theirs = os.pipe()
         os.set_blocking(self._errors, False)
         try:
-            super().__init__(command, cwd=cwd, env=env, stderr=theirs)
+            super().__init__(command, cwd, env, stream, self._tell_of_end, stderr=theirs, errors=self._errors)
         except BaseException:
             os.close(self._errors)
             raise
         finally:
             os.close(theirs)
         self.loop.add_reader(self._errors, self._read_errors)
-        stream.on_end = self.output_ended
-        stream.open(self.output, self.input, self._errors)
 
     def read_rest(self) -> None:
-        self._stream.read_rest()
+        super().read_rest()
         self._read_errors()
 
     def _read_errors(self) -> None:
@@ -128,25 +162,22 @@ class _Process(ServerProcess):
             os.close(self._errors)
             self._errors = -1
 
-    def close_output(self) -> None:
-        self._stream.detach()
-        super().close_output()
-
     def ended(self, reason: str) -> None:
         self._read_errors()
         self._close_errors()
-        report, self.report_loss = self.report_loss, None
-        if report is not None:
-            lines = masked(self._last_words.decode(errors="replace")).splitlines()[-LAST_LINES:]
-            shown = "".join(f"\n  {line}" for line in lines)
-            words = f"{LAST_WORDS_BEGIN}{shown}" if shown else ""
-            report(
-                ConnectionLost(
-                    f"the server {self._name} is gone: {reason}{words}",
-                    exit_code=self.exit_code,
-                    stderr="\n".join(lines),
-                )
+        super().ended(reason)
+
+    def _tell_of_end(self, reason: str) -> None:
+        lines = masked(self._last_words.decode(errors="replace")).splitlines()[-LAST_LINES:]
+        shown = "".join(f"\n  {line}" for line in lines)
+        words = f"{LAST_WORDS_BEGIN}{shown}" if shown else ""
+        self._on_lost(
+            ConnectionLost(
+                f"the server {self._name} is gone: {reason}{words}",
+                exit_code=self.exit_code,
+                stderr="\n".join(lines),
             )
+        )
 
     def on_loop_closed(self) -> None:
         super().on_loop_closed()

@@ -16,6 +16,7 @@ import threading
 
 from fastrpc._core.call_result import CallResult
 from fastrpc.client.asynchronous import AsyncClient
+from fastrpc.errors import RemoteError, SessionExpired
 from fastrpc.transports.loop import new_loop
 
 TYPE_CHECKING = False
@@ -149,7 +150,12 @@ class SyncClient:
                 except BaseException:
                     client._session.withdraw(pending)
                     raise
-                result = pending.result()
+                try:
+                    result = pending.result()
+                except (RemoteError, SessionExpired) as error:
+                    if not client.may_call_again(error):
+                        raise
+                    result = None
         else:
             result = None
         if type(result) is not CallResult:
@@ -248,6 +254,7 @@ class SyncClient:
 
         async def notify() -> None:
             self._client.notify(method, params)
+            await self._client.flush()
 
         self._run(notify())
 
@@ -276,6 +283,7 @@ class SyncClient:
 
         async def change() -> None:
             self._client.set_roots(roots)
+            await self._client.flush()
 
         self._run(change())
 

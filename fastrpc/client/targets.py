@@ -1,4 +1,4 @@
-"""What a client connects to: a command that is started, or a `Server` in this process.
+"""What a client connects to: a command that is started, the URL of a server, or a `Server` in this process.
 
 `transport_of` checks the target and its options before anything is started.
 """
@@ -13,13 +13,22 @@ if TYPE_CHECKING:
     from fastrpc.client.in_memory import Server
     from fastrpc.client.transport import Transport
 
-    Target = Sequence[str] | Server
+    Target = Sequence[str] | str | Server
 
 OF_COMMANDS = ("cwd", "env", "stderr")
+SCHEMES = ("http://", "https://")
 
 
 def transport_of(target: Any, options: dict[str, Any]) -> Callable[[], Transport]:
-    """Return what makes a new transport to a target. Raises TypeError and ValueError."""
+    """Return what makes a new transport to a target. Raises TypeError, ValueError, and ImportError for a URL
+    without httpx."""
+    if isinstance(target, str) and target.lower().startswith(SCHEMES):
+        from fastrpc.client.http.address import Remote
+        from fastrpc.client.http.transport import Http
+
+        _check(options, Remote.OPTIONS, "a URL")
+        remote = Remote(target, **options)
+        return lambda: Http(remote)
     if isinstance(target, (list, tuple)):
         if not target or not all(isinstance(part, str) for part in target):
             raise ValueError(f"target: expected a command, a list of str, got {target!r:.80}")
@@ -32,7 +41,8 @@ def transport_of(target: Any, options: dict[str, Any]) -> Callable[[], Transport
         from fastrpc.client.in_memory import InMemory
 
         return lambda: InMemory(target)
-    raise TypeError(f"target: expected a command, a list of str, or a Server, got {target!r:.80}")
+    expected = "a command, a list of str, the http URL of a server, or a Server"
+    raise TypeError(f"target: expected {expected}, got {target!r:.80}")
 
 
 def _check(options: dict[str, Any], known: tuple[str, ...], kind: str) -> None:

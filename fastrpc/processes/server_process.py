@@ -2,7 +2,7 @@
 
 It runs below a reaper like every program of `fastrpc.processes`: however this process ends, the program and
 its children end too. Works on the running event loop only. Who reads and writes the pipes is a subclass's
-business: `fastrpc.client.stdio` has them read by compiled code, `fastrpc.processes.pipes` by lines in Python.
+business: `fastrpc.client.stdio` has them read by compiled code.
 """
 
 from __future__ import annotations

@@ -488,12 +488,7 @@ class UpstreamServer:
                 break
             params = {"cursor": result["nextCursor"]}
 
-        def made(raw: dict[str, Any]) -> Any:
-            if name == "tools":
-                client.check_tool(raw)
-            return make(self, raw)
-
-        self._replace(name, listed, made)
+        self._replace(name, listed, lambda raw: make(self, raw))
 
     def _complete(self, offered: bool) -> None:
         """Register a completion for each prompt argument and each template variable."""
@@ -549,10 +544,6 @@ class UpstreamServer:
         for name in _LISTS:
             if self._raw[name]:
                 self._list_again(name)
-
-    def schema_of(self, tool: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._raw["tools"].get(tool, {}).get("inputSchema") or {}
-        return found
 
     async def ask(self, context: Context, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Put an elicitation or sampling request to the client of the call."""

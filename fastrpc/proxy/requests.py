@@ -1,16 +1,17 @@
-"""A pending request to the upstream server, and the errors that may end it.
+"""A call's request to the upstream server, and the errors that may end it.
 
-Connections, transports and entries share these; nothing here sends or waits.
+Connections and entries share these; nothing here sends or waits.
 """
 
 from __future__ import annotations
 
-import asyncio
+from collections import deque
 
 from fastrpc.errors import ProtocolError, ToolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import asyncio
     from typing import Any
 
     from fastrpc.context import Context
@@ -20,16 +21,10 @@ REFUSED = -32603
 
 
 class RemoteError(ProtocolError):
-    """An error response of the upstream server, forwarded unchanged.
+    """An error response of the upstream server, forwarded unchanged."""
 
-    `status`: the HTTP status, for an error that does not name its request.
-    """
-
-    def __init__(self, error: Any, status: int | None = None) -> None:
-        self.status = status
-        error = error if isinstance(error, dict) else {}
-        super().__init__(str(error.get("message", "the server behind gave no reason")), error.get("data"))
-        code = error.get("code")
+    def __init__(self, code: object, message: object, data: Any) -> None:
+        super().__init__(str(message or "the server behind gave no reason"), data)
         self.code = code if type(code) is int else REFUSED
 
 
@@ -37,15 +32,25 @@ class SessionGone(ToolError):
     """The server does not know our session. It has not processed the request, which may be sent again."""
 
 
-class PendingRequest:
-    """A pending request. `events` receives its result, its error, and requests of the server meanwhile."""
+ASKED: dict[str, Any] = {}
+"""In place of a result: the server asks something first."""
 
-    __slots__ = ("context", "events", "id", "method", "task")
 
-    def __init__(self, id: int, method: str, context: Context | None) -> None:
-        self.id = id
-        self.method = method
+class Call:
+    """The call to which a pending request belongs: its context, or None, and what the server asks meanwhile.
+
+    `future` gets the result, the error, or `ASKED` when there are `questions`.
+    """
+
+    __slots__ = ("context", "future", "questions")
+
+    def __init__(self, context: Context | None, future: asyncio.Future[dict[str, Any]]) -> None:
         self.context = context
-        self.events: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
-        self.task: asyncio.Task[None] | None = None
-        """The task that waits for the answer, on transports with a task for each request."""
+        self.future = future
+        self.questions: deque[dict[str, Any]] = deque()
+
+    def ask(self, question: dict[str, Any]) -> None:
+        """Hand over a request of the server."""
+        self.questions.append(question)
+        if not self.future.done():
+            self.future.set_result(ASKED)

@@ -6,15 +6,20 @@ connection when it is needed; the modules for HTTP are imported then.
 
 from __future__ import annotations
 
-from fastrpc.errors import DefinitionError
-from fastrpc.proxy.upstream import ProcessClient
+from fastrpc.client.stdio import PipedProcess
+from fastrpc.client.transport import Transport
+from fastrpc.errors import ConnectionLost, DefinitionError
+from fastrpc.protocol.versions import LATEST_LEGACY, VERSIONS
+from fastrpc.proxy.upstream import UpstreamClient
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Protocol
 
-    from fastrpc.proxy.remote.address import Remote
-    from fastrpc.proxy.upstream import Owner, UpstreamClient
+    from fastrpc._core.client_stream import ClientStream
+    from fastrpc.client.http.address import Remote
+    from fastrpc.proxy.upstream import Owner
 
     class Target(Protocol):
         """Where an upstream server is."""
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
         """Whether it may become available again without being started by us."""
 
         def connect(self, owner: Owner, initialize_params: dict[str, Any]) -> UpstreamClient:
-            """Return a new connection. Raises FastrpcError."""
+            """Return a new connection, which is not open yet."""
 
 
 SCHEMES = ("http://", "https://")
@@ -37,16 +42,24 @@ def target_of(where: list[str] | str, options: dict[str, Any]) -> Target:
     """Return the target for a URL or a command, and remove its options from `options`.
 
     Options of a command: ``cwd`` and ``env`` of the child (`env`: the complete environment, by default this
-    process's own). Options of a URL: see `fastrpc.proxy.remote.address.Remote`. Raises DefinitionError.
+    process's own). Options of a URL: ``protocol_version``, by default the latest that the server supports,
+    and those of `fastrpc.client.http.address.Remote`. Raises DefinitionError.
     """
     if isinstance(where, str):
-        from fastrpc.proxy.remote.address import Remote
+        from fastrpc.client.http.address import Remote
 
         if not where.lower().startswith(SCHEMES):
             raise DefinitionError(
                 f"proxy: expected a command, a list of str, or an http URL, got {where!r:.80}"
             )
-        return Url(Remote(where, **_taken(Remote.OPTIONS, options)))
+        version = options.pop("protocol_version", None)
+        if version is not None and version not in VERSIONS:
+            known = ", ".join(VERSIONS)
+            raise DefinitionError(f"proxy: protocol_version={version!r:.40}: expected one of {known}")
+        try:
+            return Url(Remote(where, **_taken(Remote.OPTIONS, options)), version)
+        except (ValueError, ImportError) as error:
+            raise DefinitionError(f"proxy: {error}") from None
     return Command(where, **_taken(Command.OPTIONS, options))
 
 
@@ -72,8 +85,26 @@ class Command:
         self._env = env
 
     def connect(self, owner: Owner, initialize_params: dict[str, Any]) -> UpstreamClient:
+        """Return a connection in the latest version that has an `initialize` handshake."""
+        child = Child(self._command, self._cwd, self._env)
+        return UpstreamClient(owner, initialize_params, child, LATEST_LEGACY)
+
+
+class Child(Transport):
+    """The transport to a child process, which shares our standard error."""
+
+    def __init__(self, command: list[str], cwd: str | None, env: dict[str, str] | None) -> None:
+        self.shown = command[0]
+        self._given = command, cwd, env
+        self._process: PipedProcess | None = None
+
+    async def open(self, stream: ClientStream, on_lost: Callable[[ConnectionLost], object]) -> None:
         """Start the process. Raises ProgramError."""
-        return ProcessClient(owner, initialize_params, self._command, cwd=self._cwd, env=self._env)
+        self._process = PipedProcess(*self._given, stream, lambda reason: on_lost(ConnectionLost(reason)))
+
+    async def close(self) -> None:
+        if self._process is not None:
+            await self._process.leave()
 
 
 class Url:
@@ -81,12 +112,13 @@ class Url:
 
     comes_back = True
 
-    def __init__(self, remote: Remote) -> None:
+    def __init__(self, remote: Remote, version: str | None) -> None:
         self.name = remote.host
         self.shown = remote.shown
         self._remote = remote
+        self._version = version
 
     def connect(self, owner: Owner, initialize_params: dict[str, Any]) -> UpstreamClient:
-        from fastrpc.proxy.remote.client import HttpClient
+        from fastrpc.client.http.transport import Http
 
-        return HttpClient(owner, initialize_params, self._remote)
+        return UpstreamClient(owner, initialize_params, Http(self._remote), self._version)

@@ -1,26 +1,38 @@
-"""The client side of a connection to an MCP server: what is common to all transports.
+"""The connection to an upstream server: a client whose requests belong to calls.
 
-Requests are sent with ids of this connection. Results, errors, progress and the server's own requests are
-routed to the pending request that they belong to. `ProcessClient` connects to a child process over pipes,
-`fastrpc.proxy.remote` to a server over HTTP. What to request, and when, is decided by `fastrpc.proxy`.
+It stands on `fastrpc.client`: that encodes requests and matches answers, negotiates versions, and carries
+messages over pipes or HTTP. Progress, log messages and the server's own requests are routed to the call that
+they belong to. What to request, and when, is decided by `fastrpc.proxy`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 
 from fastrpc import diagnostics
-from fastrpc.errors import FastrpcError, ProtocolError, ToolError
+from fastrpc._core.client_stream import LONGEST_LINE, ClientStream
+from fastrpc.client.handlers import Handlers
+from fastrpc.client.listening import Listening
+from fastrpc.client.session import Session
+from fastrpc.errors import (
+    ClientError,
+    ConnectionLost,
+    FastrpcError,
+    ProtocolError,
+    SessionExpired,
+    ToolError,
+)
+from fastrpc.errors import RemoteError as ErrorResponse
 from fastrpc.json_encoding import to_json
-from fastrpc.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS
-from fastrpc.proxy.requests import REFUSED, PendingRequest, RemoteError
+from fastrpc.protocol.versions import CAPABILITIES_KEY, LOG_KEY, MODERN, SERVER_KEY
+from fastrpc.proxy.requests import ASKED, REFUSED, Call, RemoteError, SessionGone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from typing import Any, Protocol
 
+    from fastrpc._core.client_stream import PendingRequest
+    from fastrpc.client.transport import Transport
     from fastrpc.context import Context
 
     class Owner(Protocol):
@@ -35,9 +47,6 @@ if TYPE_CHECKING:
         def relist(self) -> object:
             """List everything again: the server may have changed without a notification."""
 
-        def schema_of(self, tool: str) -> dict[str, Any]:
-            """Return the input schema of a tool of the server; empty if the tool is not known."""
-
         async def ask(self, context: Context, method: str, params: dict[str, Any]) -> dict[str, Any]:
             """Put a request of the server to the client of a call, and return the client's result.
 
@@ -46,83 +55,77 @@ if TYPE_CHECKING:
 
 
 METHOD_NOT_FOUND = -32601
+LEAVE_SECONDS = 1.0
+HANDSHAKE_SECONDS = 3600.0
+"""Bound of the handshake here; `fastrpc.proxy` has a shorter one over all that a start takes."""
+FROM_CLIENT = ("elicitation", "sampling", "roots")
+LISTS = ("tools", "prompts", "resources")
+OVER_LIMIT = b"(a line over the limit)"
+"""What the stream hands over in place of a line that is too long."""
 
 
 class UpstreamClient:
-    """A connection to an MCP server. Subclasses implement the methods that depend on the transport."""
+    """A connection to an MCP server over `transport`. `version`: that to use; by default the latest that the
+    server speaks."""
 
-    stateless = False
-    """Whether the server speaks the stateless protocol (2026-07-28), which returns input requests in results.
-    """
-
-    def __init__(self, owner: Owner, initialize_params: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        owner: Owner,
+        initialize_params: dict[str, Any],
+        transport: Transport,
+        version: str | None = None,
+    ) -> None:
         self.owner = owner
-        self.initialize_params = initialize_params
-        """Our side of the handshake: ``clientInfo`` and ``capabilities``."""
         self.loop = asyncio.get_running_loop()
         self.ended: str | None = None
         """Why the connection has ended; None while it is open."""
-        self._pending: dict[int, PendingRequest] = {}
+        self._version = version
+        self._transport = transport
+        self._stream = stream = ClientStream()
+        self._session = Session(
+            stream,
+            Handlers(),
+            client_info=initialize_params["clientInfo"],
+            capabilities=initialize_params["capabilities"],
+            timeout_seconds=0,
+        )
+        stream.on_request = self._on_request
+        stream.on_notification = self._on_notification
+        stream.on_unreadable = self._on_unreadable
         self._watched: set[str] = set()
-        self._last_id = 0
+        self._filter: dict[str, Any] = {}
+        self._changes: Listening | None = None
 
-    # --- implemented by transports --------------------------------------------------------------------
+    @property
+    def stateless(self) -> bool:
+        """Whether the server speaks the stateless protocol (2026-07-28), which returns input requests in
+        results."""
+        return self._session.version == MODERN
+
+    # --- connecting -----------------------------------------------------------------------------------
 
     async def initialize(self) -> dict[str, Any]:
         """Initialize the connection, and return the server's InitializeResult or DiscoverResult. Raises
-        ToolError, RemoteError and ValueError."""
-        return await self.handshake(LATEST_LEGACY)
-
-    def send_request(self, pending: PendingRequest, message: dict[str, Any]) -> None:
-        """Send a request."""
-        raise NotImplementedError
-
-    def withdraw(self, pending: PendingRequest) -> None:
-        """Cancel a request whose caller no longer waits."""
-        raise NotImplementedError
-
-    async def send(self, message: dict[str, Any], pending: PendingRequest | None = None) -> None:
-        """Send a notification, or the response to a request that the server sent during `pending`. Raises
-        ToolError."""
-        raise NotImplementedError
-
-    async def watch(self, uris: set[str]) -> None:
-        """Subscribe to changes of these resources; those already subscribed to are skipped."""
-        for uri in uris - self._watched:
-            self._watched.add(uri)
-            try:
-                await self.request("resources/subscribe", {"uri": uri})
-            except FastrpcError as error:
-                diagnostics.write(
-                    "warning", f"the server behind will not tell of changes of {uri:.200}: {error}"
-                )
-
-    def check_tool(self, entry: dict[str, Any]) -> None:
-        """Raise ValueError for a tool that cannot be called over this transport."""
-
-    async def leave(self) -> None:
-        """Close the connection, within a second."""
-        raise NotImplementedError
-
-    # --- requests -------------------------------------------------------------------------------------
-
-    async def handshake(self, version: str) -> dict[str, Any]:
-        """Run the `initialize` handshake (MCP up to 2025-11-25: lifecycle). Raises ValueError for an unknown
-        version."""
-        found = await self.request("initialize", {"protocolVersion": version, **self.initialize_params})
-        if found["protocolVersion"] not in LEGACY_VERSIONS:
-            raise ValueError(f"it speaks protocol {found['protocolVersion']!r:.40}, which is not known here")
-        self.set_version(found["protocolVersion"])
-        await self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        if "logging" in found["capabilities"]:  # levels are filtered for each client here
+        ToolError and RemoteError."""
+        try:
+            await self._transport.open(self._stream, self._on_lost)
+            self._stream.attach(self.loop)
+            await self._session.begin(self._version, HANDSHAKE_SECONDS, self._transport)
+        except ClientError as error:
+            raise _translated(error) from None
+        self._transport.on_gap = self.owner.relist
+        found = self._session.info
+        if self.stateless:
+            found["serverInfo"] = (found.get("_meta") or {}).get(SERVER_KEY)
+            await self._begin_listening(found["capabilities"])
+        elif "logging" in found["capabilities"]:  # levels are filtered for each client here
             try:
                 await self.request("logging/setLevel", {"level": "debug"})
             except RemoteError as error:
                 diagnostics.write("warning", f"the server behind will not tell all that it logs: {error}")
         return found
 
-    def set_version(self, version: str) -> None:
-        """Store the protocol version that the handshake chose."""
+    # --- requests -------------------------------------------------------------------------------------
 
     async def request(
         self, method: str, params: dict[str, Any] | None = None, context: Context | None = None
@@ -134,105 +137,159 @@ class UpstreamClient:
         """
         if self.ended is not None:
             raise ToolError(f"the server behind this one is gone: {self.ended}")
-        self._last_id += 1
-        id = self._last_id
         params = dict(params or {})
-        if context is not None and context.wants_progress:
-            params["_meta"] = {**params.get("_meta", {}), "progressToken": id}
-        pending = self._pending[id] = PendingRequest(id, method, context)
+        meta = self._meta(context)
+        if meta:
+            params["_meta"] = {**params.get("_meta", {}), **meta}
+        call = Call(context, self.loop.create_future())
+        pending = self._stream.request(method, params, call.future, 0, call)
         try:
-            self.send_request(pending, {"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-            return await self._result_of(pending)
+            return self._plain(await self._result_of(pending, call))
+        except ClientError as error:
+            raise _translated(error) from None
         finally:
-            if self._pending.pop(id, None) is not None:
-                self.withdraw(pending)
+            if self._stream.forget(pending):
+                self._stream.cancel(pending.id, "nobody waits for it any more")
 
-    async def _result_of(self, pending: PendingRequest) -> dict[str, Any]:
+    def _meta(self, context: Context | None) -> dict[str, Any]:
+        """Return the ``_meta`` of the next request."""
+        meta: dict[str, Any] = {}
+        if self.stateless:
+            meta = self._session.envelope()
+            if context is not None:  # each request may come from a different client
+                declared = context.client_capabilities
+                capabilities = {name: declared[name] for name in FROM_CLIENT if name in declared}
+                if "roots" in capabilities:
+                    capabilities["roots"] = {}
+                meta[CAPABILITIES_KEY] = capabilities
+                meta[LOG_KEY] = "debug"  # levels are filtered for each client here
+        if context is not None and context.wants_progress:
+            meta["progressToken"] = self._stream.next_id
+        return meta
+
+    def _plain(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Return a result without the `serverInfo` in its `_meta`: our own results name this server."""
+        meta = result.get("_meta")
+        if self.stateless and isinstance(meta, dict) and SERVER_KEY in meta:
+            del meta[SERVER_KEY]
+            if not meta:
+                del result["_meta"]
+        return result
+
+    async def _result_of(self, pending: PendingRequest, call: Call) -> dict[str, Any]:
         """Wait for the result. Requests that the server sends meanwhile are answered in the task of the call,
         which InputRequired may leave (MCP 2026-07-28)."""
-        while True:
-            kind, value = await pending.events.get()
-            if kind == "result":
-                found: dict[str, Any] = value
-                return found
-            if kind == "error":
-                raise value
-            await self._answer(pending, value)
+        while (found := await call.future) is ASKED:
+            while call.questions:
+                await self._answer(call, call.questions.popleft())
+            call.future = self.loop.create_future()
+            pending.follow(self._stream, call.future)
+        return found
 
-    async def _answer(self, pending: PendingRequest, question: dict[str, Any]) -> None:
+    async def _answer(self, call: Call, question: dict[str, Any]) -> None:
         """Put a request of the server to the call's client, and send the answer back."""
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": question["id"]}
         try:
-            assert pending.context is not None
+            assert call.context is not None
             params = question.get("params") or {}
-            answer["result"] = await self.owner.ask(pending.context, question["method"], params)
+            answer["result"] = await self.owner.ask(call.context, question["method"], params)
         except (ToolError, ProtocolError) as error:
             answer["error"] = {"code": REFUSED, "message": str(error)}
-        await self.send(answer, pending)
+        self._stream.send(to_json(answer))
+
+    # --- changes --------------------------------------------------------------------------------------
+
+    async def watch(self, uris: set[str]) -> None:
+        """Subscribe to changes of these resources; those already subscribed to are skipped."""
+        if self.stateless:
+            self._filter["resourceSubscriptions"] = sorted(uris)
+            await self._listen()
+            return
+        for uri in uris - self._watched:
+            self._watched.add(uri)
+            try:
+                await self.request("resources/subscribe", {"uri": uri})
+            except FastrpcError as error:
+                diagnostics.write(
+                    "warning", f"the server behind will not tell of changes of {uri:.200}: {error}"
+                )
+
+    async def _begin_listening(self, capabilities: dict[str, Any]) -> None:
+        """Subscribe to list changes that the server declares, before the lists are read."""
+        for name in LISTS:
+            if (capabilities.get(name) or {}).get("listChanged"):
+                self._filter[f"{name}ListChanged"] = True
+        if self._filter:
+            await self._listen()
+
+    async def _listen(self) -> None:
+        """Open a stream with the current filter, and close the previous one once it is acknowledged."""
+        before, self._changes = self._changes, _Changes(self._session, dict(self._filter), self.owner)
+        try:
+            await self._changes.__aenter__()
+        except (ConnectionLost, TimeoutError) as error:
+            diagnostics.write(
+                "warning", f"the server behind has not agreed to tell of its changes yet: {error}"
+            )
+            self._session.listening.append(self._changes)
+            self._session.spawn(self._changes.open_again())
+        except ClientError as error:
+            diagnostics.write("info", f"the server behind tells of no changes: {error}")
+        if before is not None:
+            await before.__aexit__(None, None, None)
 
     # --- incoming messages ----------------------------------------------------------------------------
 
-    def on_message(self, message: Any, of: PendingRequest | None = None) -> None:
-        """Handle an incoming message. `of`: the request to which it belongs, if the transport knows it."""
-        if not isinstance(message, dict):
-            diagnostics.write("warning", f"the server behind sent no message: {message!r:.100}")
-        elif "method" not in message:
-            self._on_response(message)
-        elif "id" in message:
-            self._on_request(message, of)
-        else:
-            params = message.get("params")
-            self._on_notification(str(message["method"]), params if isinstance(params, dict) else {}, of)
+    def _on_unreadable(self, line: bytes) -> None:
+        """What is no message is skipped (MCP, stdio transport: the server must not write it).
 
-    def is_pending(self, pending: PendingRequest) -> bool:
-        return pending.id in self._pending
+        A line that is too long may have been an answer, and whose is not known: nobody is to wait for it for
+        ever.
+        """
+        if line == OVER_LIMIT:
+            text = f"the server behind this one has written a line of more than {LONGEST_LINE} bytes"
+            self._stream.fail_all(lambda request: ConnectionLost(text))
+            return
+        diagnostics.write(
+            "warning", f"the server behind sent no message: {line.decode(errors='replace')!r:.100}"
+        )
 
-    def fail(self, pending: PendingRequest, error: Exception) -> None:
-        """End a pending request with an error."""
-        if self._pending.pop(pending.id, None) is not None:
-            pending.events.put_nowait(("error", error))
-
-    def _on_response(self, message: dict[str, Any]) -> None:
-        id = message.get("id")
-        pending = self._pending.pop(id, None) if type(id) is int else None
-        if pending is None:
-            return  # cancelled meanwhile, or not a request of ours
-        result = message.get("result")
-        if isinstance(result, dict):
-            pending.events.put_nowait(("result", result))
-        else:
-            pending.events.put_nowait(("error", RemoteError(message.get("error"))))
-
-    def _on_request(self, message: dict[str, Any], of: PendingRequest | None) -> None:
+    def _on_request(self, message: dict[str, Any]) -> None:
         """Handle a request of the server: it goes to the call it names, or else to the latest call."""
         if message["method"] == "ping":
-            self.send_nowait({"jsonrpc": "2.0", "id": message["id"], "result": {}})
+            self._stream.send(to_json({"jsonrpc": "2.0", "id": message["id"], "result": {}}))
             return
-        for pending in reversed(self._pending.values()) if of is None else (of,):
-            if pending.context is not None:
-                pending.events.put_nowait(("question", message))
+        of = self._transport.answering
+        for pending in reversed(self._stream.pending.values()) if of is None else (of,):
+            call: Call | None = pending.context
+            if call is not None and call.context is not None:
+                call.ask(message)
                 return
         error = {"code": METHOD_NOT_FOUND, "message": "no call is in flight: there is no client to ask"}
-        self.send_nowait({"jsonrpc": "2.0", "id": message["id"], "error": error})
+        self._stream.send(to_json({"jsonrpc": "2.0", "id": message["id"], "error": error}))
 
-    def send_nowait(self, message: dict[str, Any]) -> None:
-        """Send a notification or a response without waiting."""
-        raise NotImplementedError
-
-    def _on_notification(self, method: str, params: dict[str, Any], of: PendingRequest | None) -> None:
+    def _on_notification(self, message: dict[str, Any]) -> None:
+        method: str = message["method"]
+        params = message.get("params")
+        if not isinstance(params, dict):
+            params = {}
         if method == "notifications/progress":
             token = params.get("progressToken")
-            pending = self._pending.get(token) if type(token) is int else None
-            if pending is not None and pending.context is not None:
-                self._progress(pending.context, params)
+            pending = self._stream.pending.get(token) if type(token) is int else None
+            if pending is not None and (context := _context_of(pending)) is not None:
+                self._progress(context, params)
             return
-        if of is not None and of.context is not None:
-            self.owner.on_notification(method, params, of.context)
-            return
-        contexts = [pending.context for pending in self._pending.values() if pending.context is not None]
-        self.owner.on_notification(method, params, contexts[-1] if contexts else None)
+        for listening in self._session.listening:
+            listening.take(message, params)
+        of = self._transport.answering
+        context = None if of is None else _context_of(of)
+        if context is None:
+            found = map(_context_of, reversed(self._stream.pending.values()))
+            context = next((each for each in found if each is not None), None)
+        self.owner.on_notification(method, params, context)
 
-    def _progress(self, context: Context, params: dict[str, Any]) -> None:
+    @staticmethod
+    def _progress(context: Context, params: dict[str, Any]) -> None:
         try:
             context.progress(params["progress"], params.get("total"), params.get("message"))
         except (KeyError, TypeError, ValueError) as error:
@@ -240,64 +297,56 @@ class UpstreamClient:
 
     # --- closing --------------------------------------------------------------------------------------
 
-    def end(self, reason: str) -> None:
-        """The connection has ended: fail all pending requests."""
-        if self.expire(reason):
-            self.fail_all(reason)
+    def _on_lost(self, error: ConnectionLost) -> None:
+        """The connection has ended: refuse new requests, and fail those that will not be answered any
+        more."""
+        if self.ended is None:
+            self.ended = str(error)
+            self._session.lost = error
+            self.owner.on_end(self, self.ended)
+            if not self._transport.still_answers:
+                self._fail_all(self.ended)
 
-    def expire(self, reason: str) -> bool:
-        """Refuse new requests; pending ones may still be answered. Return False if this was done before."""
-        if self.ended is not None:
-            return False
-        self.ended = reason
-        self.owner.on_end(self, reason)
-        return True
-
-    def fail_all(self, reason: str) -> None:
-        """Fail all pending requests."""
-        for pending in list(self._pending.values()):
-            error = f"the server behind this one is gone: {reason}; the next call starts it again"
-            self.fail(pending, ToolError(error))
-
-
-class ProcessClient(UpstreamClient):
-    """A connection to a child process, in the latest version that has an `initialize` handshake."""
-
-    def __init__(
-        self,
-        owner: Owner,
-        initialize_params: dict[str, Any],
-        command: Sequence[str],
-        *,
-        cwd: str | None,
-        env: Mapping[str, str] | None,
-    ) -> None:
-        """Start the process. Raises ProgramError."""
-        from fastrpc.processes.pipes import Pipes
-
-        super().__init__(owner, initialize_params)
-        self._pipes = Pipes(command, cwd=cwd, env=env, on_line=self._on_line, on_end=self.end)
-
-    def send_request(self, pending: PendingRequest, message: dict[str, Any]) -> None:
-        self.send_nowait(message)
-
-    def withdraw(self, pending: PendingRequest) -> None:
-        params = {"requestId": pending.id}
-        self.send_nowait({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
-
-    async def send(self, message: dict[str, Any], pending: PendingRequest | None = None) -> None:
-        self.send_nowait(message)
-
-    def send_nowait(self, message: dict[str, Any]) -> None:
-        self._pipes.write(to_json(message) + b"\n")
-
-    def _on_line(self, line: bytes) -> None:
-        """Handle a line. A line that is not JSON is logged and skipped (MCP: stdio transport)."""
-        try:
-            message = json.loads(line)
-        except ValueError:
-            message = line
-        self.on_message(message)
+    def _fail_all(self, reason: str) -> None:
+        text = f"the server behind this one is gone: {reason}; the next call starts it again"
+        self._stream.fail_all(lambda request: ConnectionLost(text))
 
     async def leave(self) -> None:
-        await self._pipes.leave()
+        """Close the connection, within seconds."""
+        if self.ended is not None:  # let pending requests finish with their own errors
+            deadline = self.loop.time() + LEAVE_SECONDS
+            while self._stream.pending and self.loop.time() < deadline:
+                await asyncio.sleep(0.01)
+        self._fail_all(self.ended or "it is left")
+        await self._session.end()
+        await self._transport.close()
+        self._stream.detach()
+
+
+class _Changes(Listening):
+    """The stream of the server's changes. What comes on it goes the way of every notification, and is not
+    kept."""
+
+    def __init__(self, session: Session, wanted: dict[str, Any], owner: Owner) -> None:
+        super().__init__(session, wanted)
+        self._owner = owner
+
+    def add(self, message: dict[str, Any]) -> None:
+        """Does nothing: the connection hands the notification over."""
+
+    def missed(self) -> None:
+        self._owner.relist()
+
+
+def _context_of(pending: PendingRequest) -> Context | None:
+    call: Call | None = pending.context
+    return None if call is None else call.context
+
+
+def _translated(error: ClientError) -> FastrpcError:
+    """Return the error of a call for an error of its request to the upstream server."""
+    if isinstance(error, ErrorResponse):
+        return RemoteError(error.code, error.message, error.data)
+    if isinstance(error, SessionExpired):
+        return SessionGone(f"the server behind this one: {error}")
+    return ToolError(str(error))

@@ -99,8 +99,19 @@ def test_tools_as_people_write_them_are_guarded_beside_the_plain_one(name: str) 
     assert row.bar is not None
 
 
+@pytest.mark.parametrize("name", ["W13-sync", "W13-async"])
+def test_a_call_of_the_client_is_guarded_beside_the_load_client(name: str) -> None:
+    (row,) = (row for row in guard.ROWS if row.name == name)
+    assert name in guard.GUARDED
+    assert (row.base, row.cores) == (guard.roster.LOAD_CLIENT, 1)
+    assert row.bar is not None
+    assert guard.options_for(row, guard.Options(rounds=5)).rounds == 3
+    assert guard.options_for(row, guard.Options(rounds=1)).rounds == 1
+    assert guard.options_for(ROW, guard.Options(rounds=5)).rounds == 5
+
+
 @pytest.mark.skipif(not BUILT, reason="the load client is not built: python benchmarks/build.py")
-@pytest.mark.parametrize("row", ["W2", "W11-cpu", "W12-context", "W12-coroutine", "W12-guard"])
+@pytest.mark.parametrize("row", ["W2", "W11-cpu", "W12-context", "W12-coroutine", "W12-guard", "W13-sync"])
 def test_a_planted_slowdown_makes_the_guard_fail(row: str) -> None:
     committed = guard.committed_figures([each for each in guard.ROWS if each.name == row])
     bar = next(each.bar for each in guard.ROWS if each.name == row)

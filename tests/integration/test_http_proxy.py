@@ -13,8 +13,8 @@ from support.scripted_server import Asked, Saying, Scripted
 from support.upstream import every_feature_passes
 
 from fastrpc import Server
+from fastrpc.client.http import session as session_transport
 from fastrpc.protocol.versions import CAPABILITIES_KEY, LATEST_LEGACY, MODERN, VERSION_KEY, VERSIONS
-from fastrpc.proxy.remote import session as session_transport
 from fastrpc.testing import Client, RemoteError
 
 pytest.importorskip("httpx", reason="the client's side of HTTP stands on it: pip install httpx")
@@ -182,16 +182,16 @@ def test_a_proxy_of_a_url_is_mounted_like_any_server(shared_remote: Remote) -> N
 
 
 def test_each_client_of_a_proxy_is_asked_what_it_can_be_asked(shared_remote: Remote) -> None:
+    app = proxy_of(shared_remote, None)
+
     async def conversation(first: Client) -> None:
-        async with Client(
-            first._server, version=MODERN, on_elicit={"value": "Eve"}, on_sample="hi"
-        ) as second:
+        async with Client(app, version=MODERN, on_elicit={"value": "Eve"}, on_sample="hi") as second:
             with pytest.raises(RemoteError) as error:
                 await first.call("ask")
             assert error.value.code == -32021
             assert (await second.call("ask")).text == "accept Eve, hi"
 
-    with_client(proxy_of(shared_remote, None), conversation, version=MODERN)
+    with_client(app, conversation, version=MODERN)
 
 
 CHAIN = """

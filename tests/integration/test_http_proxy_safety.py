@@ -15,9 +15,9 @@ from support.remote_server import Remote as Process
 from support.scripted_server import Asked, Saying, Scripted
 
 from fastrpc import DefinitionError, Server
+from fastrpc.client.http import stateless, wire
+from fastrpc.client.http.address import Remote
 from fastrpc.protocol.versions import MODERN
-from fastrpc.proxy.remote import stateless, wire
-from fastrpc.proxy.remote.address import Remote
 from fastrpc.testing import Client, RemoteError
 
 pytest.importorskip("httpx", reason="the client's side of HTTP stands on it: pip install httpx")

@@ -27,7 +27,8 @@ from support.child_processes import (
 from test_processes import LEAVING, SHAPES, all_running, mark
 
 from fastrpc import Context, ToolError, processes
-from fastrpc.processes.pipes import Pipes
+from fastrpc._core.client_stream import ClientStream
+from fastrpc.client.stdio import PipedProcess
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
 __all__ = ["mark"]  # a fixture
@@ -164,11 +165,14 @@ def test_a_peer_ends_with_its_reaper(mark: str, victim: str) -> None:
         ends: list[str] = []
         lines: list[bytes] = []
         command = ["bash", "-c", "setsid -f sleep 60; sleep 60 & echo up; sleep 60; :"]
-        pipes = Pipes(command, cwd=None, env=environment(mark), on_line=lines.append, on_end=ends.append)
+        stream = ClientStream()
+        stream.on_unreadable = lines.append
+        server = PipedProcess(command, None, environment(mark), stream, ends.append)
+        stream.attach(asyncio.get_running_loop())
         while not lines:
             await asyncio.sleep(0.01)
         kill(victim)
-        await asyncio.wait_for(pipes.gone, 5)
+        await asyncio.wait_for(server.gone, 5)
         assert not marked(mark)
         assert ends == ["its supervisor was killed"]
 

@@ -31,7 +31,8 @@ from test_processes import mark, run
 from test_stdio import INITIALIZE, SERVER, call
 
 from fastrpc import processes
-from fastrpc.processes.pipes import Pipes
+from fastrpc._core.client_stream import ClientStream
+from fastrpc.client.stdio import PipedProcess
 
 COMPILER = shutil.which(os.environ.get("CC", "cc"))
 pytestmark = [
@@ -339,12 +340,15 @@ def test_without_a_parent_death_signal_a_peer_ends_with_its_reaper(lack: str, ma
         ends: list[str] = []
         lines: list[bytes] = []
         command = ["bash", "-c", "trap '' PIPE; sleep 60 & echo up; sleep 60; :"]
-        pipes = Pipes(command, cwd=None, env=environment(mark), on_line=lines.append, on_end=ends.append)
+        stream = ClientStream()
+        stream.on_unreadable = lines.append
+        server = PipedProcess(command, None, environment(mark), stream, ends.append)
+        stream.attach(asyncio.get_running_loop())
         while not lines:
             await asyncio.sleep(0.01)
         (pid,) = reapers()
         os.kill(pid, signal.SIGKILL)
-        await asyncio.wait_for(pipes.gone, 20)
+        await asyncio.wait_for(server.gone, 20)
         assert ends == ["its supervisor was killed"]
         none_left(mark)
 

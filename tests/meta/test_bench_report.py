@@ -260,6 +260,52 @@ def test_over_http_every_shape_is_held_to_be_ahead_of_the_best_sdk() -> None:
     assert line_of(text, "| W12 |").endswith("**missed** |"), "rows over HTTP are not taken to W2"
 
 
+def with_clients() -> dict[str, Any]:
+    """The same record with rows of clients."""
+    found = document()
+    for name, by_peer in {
+        "W13-sync": {"load-client": (5.0, 5.0), "fastrpc": (10.0, 11.0), "mcp": (500.0, 520.0)},
+        "W13-async": {"load-client": (5.0, 5.0), "fastrpc": (35.0, 35.0), "mcp": (500.0, 500.0)},
+        "W13-256": {"load-client": (2e6, 2e6), "fastrpc": (3e5, 3e5), "mcp": (2000.0, 2000.0)},
+        "W13-memory-async": {"fastrpc": (4.0, 4.0), "mcp": "void"},
+    }.items():
+        runs = {
+            peer: [{"void": "a wrong answer"}]
+            if values == "void"
+            else [{**run(ROW[name].figure, value), "p99": 3 * value, "loop": "uvloop"} for value in values]
+            for peer, values in by_peer.items()
+        }
+        found["rows"] += [figures.slim(figures.summary(ROW[name], Peer(peer, {}), runs)) for peer in runs]
+    return found
+
+
+def test_clients_stand_in_a_table_of_their_own_each_figure_beside_its_bar() -> None:
+    record = Record(with_clients())
+    text = report.clients(record)
+    assert line_of(text, "| C load client |") == (
+        "| C load client | uvloop | 5 | 15 | – | – | 2 M | – | – | – |"
+    )
+    assert line_of(text, "| **fastrpc**, no event loop |").endswith(
+        "| 10.5 | 31.5 | 2.1× (≤ 2.5×: holds) | 48.6× (≥ 40×: holds) | – | – | – | – |"
+    )
+    assert line_of(text, "| **fastrpc**, in an event loop |").endswith(
+        "| 35 | 105 | 7× (≤ 6×: **missed**) | 14.3× | 300 k | 150× (≥ 100×: holds) | 4 | – |"
+    )
+    assert line_of(text, "| mcp 2.3 (Python) |").endswith("| 500 | 1,500 | 100× | – | 2,000 | – | void | – |")
+    assert "mcp 2.3 (Python), W13-memory-async: void, a wrong answer." in text
+    assert "load client" not in report.peers(record), "it serves nothing"
+    assert line_of(report.bars(record), "| W13-256 | times better than mcp").endswith(
+        "| mcp 2.3 (Python) 2,000 | 150 | ≥ 100× | ≥ 200× | holds |"
+    )
+    assert "W13-async (7×, at most 6×)" in report.summary(record)
+
+
+def test_clients_that_were_not_measured_have_no_figures() -> None:
+    lines = [line for line in report.clients(Record(document())).splitlines() if line.startswith("| ")][2:]
+    assert len(lines) == len(report.CLIENTS)
+    assert all(set(line.split(" | ")[1:]) <= {"–", "– |"} for line in lines)
+
+
 def test_each_figure_stands_beside_its_bar_and_what_came_of_it() -> None:
     text = report.bars(Record(document()))
     assert line_of(text, "| W1 |").endswith(

@@ -127,14 +127,14 @@ LAYERS = {
     **numbered("fastrpc.transports", 50),
     **numbered("fastrpc.transports.http", 51),
     **numbered("fastrpc.client", 53),
+    "fastrpc.client.transport": 51,
+    **numbered("fastrpc.client.http", 52),
     # 60: what plugs into the slots of plans and the engine's ports
     **numbered("fastrpc.telemetry", 60),
     # 70: assembly
     **numbered("fastrpc.human_input", 70),
     "fastrpc.mounting": 70,
     "fastrpc.proxy.requests": 70,
-    **numbered("fastrpc.proxy.remote", 71),
-    "fastrpc.proxy.remote.client": 73,
     "fastrpc.proxy.upstream": 72,
     "fastrpc.proxy": 74,
     "fastrpc.proxy.entries": 74,

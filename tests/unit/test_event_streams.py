@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastrpc.proxy.remote.events import Events, TooLong
+from fastrpc.client.http.events import Events, TooLong
 
 STREAM = (
     b"\xef\xbb\xbf: a comment\nretry: 250\nid: 1\ndata:\n\n"

@@ -9,6 +9,8 @@ import asyncio
 import importlib.util
 import logging
 import os
+import re
+import subprocess
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -32,6 +34,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
 """What the client of an example is given besides: answers to what it asks."""
 
 Check = Callable[[Client], Coroutine[Any, Any, None]]
+
+
+async def agent_loop(client: Client) -> None:
+    assert (await client.call("follow", page=1)).structured == {"result": 10}  # the loops: below
 
 
 async def asking(client: Client) -> None:
@@ -137,6 +143,7 @@ async def unix_socket(client: Client) -> None:
 
 
 CHECKS: dict[str, Check] = {
+    "agent_loop": agent_loop,
     "asking": asking,
     "changes": changes,
     "compat": compat,
@@ -185,6 +192,36 @@ def test_an_example_does_what_it_says(name: str, version: str, monkeypatch: pyte
     finally:
         for handler in logging.getLogger("shop").handlers[:]:
             handler.close()  # while a bridge is there, no call of this process is made by its connection
+
+
+AGENT_LOOP = os.path.join(FOLDER, "agent_loop.py")
+WITHOUT_MCP = """
+import runpy, sys
+sys.modules["mcp"] = None
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_an_agents_loop_says_what_each_client_costs(
+    is_installed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", REPOSITORY)
+    program = [AGENT_LOOP] if is_installed else ["-c", WITHOUT_MCP, AGENT_LOOP]
+    done = subprocess.run([sys.executable, *program, "20"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    *measured, last = done.stdout.splitlines()
+    if is_installed:
+        measured.append(last)
+    else:
+        assert last.startswith("The official client is not installed")
+    assert [line.partition(":")[0] for line in measured] == [
+        "fastrpc, no event loop",
+        "fastrpc, in an event loop",
+        *["the official client"][:is_installed],
+    ]
+    assert all(re.search(r": +20 calls in \d+\.\d\d s, [\d,]+ µs each$", line) for line in measured)
 
 
 def test_each_check_has_its_example() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import fastrpc
 from fastrpc import DefinitionError, Server, UsageError, options, tool
+from fastrpc.client.http.address import Remote
 from fastrpc.client_requests import ElicitResult, Form
 from fastrpc.client_requests.sampling import _OPTIONS as SAMPLING_OPTIONS
 from fastrpc.compat import FastMCP
@@ -22,7 +23,6 @@ from fastrpc.definitions.prompt import Prompt
 from fastrpc.definitions.resource import CACHE_SCOPES, Provider, Resource, ResourceTemplate, _Readable
 from fastrpc.definitions.tool import EFFECTS, Tool
 from fastrpc.protocol.lifecycle import LOG_LEVELS
-from fastrpc.proxy.remote.address import Remote
 from fastrpc.proxy.targets import Command
 from fastrpc.transports.http.app import LIMITS, PLACES
 from fastrpc.transports.http.settings import Settings
@@ -52,7 +52,7 @@ def test_the_tables_have_the_options_that_there_are() -> None:
     assert keys(options.ServerOptions) == keywords(Server.__init__)
     proxy = keys(options.ServerOptions) | {"name", "start_seconds"}
     assert keys(options.CommandProxyOptions) == proxy | set(Command.OPTIONS)
-    assert keys(options.UrlProxyOptions) == proxy | set(Remote.OPTIONS)
+    assert keys(options.UrlProxyOptions) == proxy | {"protocol_version", *Remote.OPTIONS}
     auth = {"auth", "auth_servers", "audience", "resource", "scopes", "token", "token_file"}
     assert keys(options.AsgiOptions) == auth | {*LIMITS, *PLACES}
     http = keys(options.AsgiOptions) | keywords(Settings.__init__) - {"drain_seconds", "stats", "trace"}

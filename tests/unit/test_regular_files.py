@@ -12,12 +12,12 @@ from support.special_files import KINDS, at_most, make
 
 from fastrpc import Image, regular_files, settings
 from fastrpc.cli import _client_files, bridge, serve
+from fastrpc.client.http.address import Remote
 from fastrpc.compat.values import File
 from fastrpc.definitions.resource import opened
-from fastrpc.errors import DefinitionError, UsageError
+from fastrpc.errors import UsageError
 from fastrpc.loader import load_target
 from fastrpc.processes import OutputFile
-from fastrpc.proxy.remote.address import Remote
 from fastrpc.transports.http.auth import TokenFile
 from fastrpc.transports.http.settings import Settings as HttpSettings
 from fastrpc.transports.trace import Trace
@@ -137,7 +137,7 @@ USERS: dict[str, Callable[[str], str]] = {
     "--token-file of serve": refusal(UsageError)(TokenFile),
     "--token-file of connect": refusal(UsageError)(bridge._token),
     "--tls-cert": refusal(UsageError)(_tls),
-    "--tls-ca": refusal(DefinitionError)(lambda path: Remote("https://127.0.0.1/", tls_ca=path)),
+    "--tls-ca": refusal(ValueError)(lambda path: Remote("https://127.0.0.1/", tls_ca=path)),
     "--trace": refusal(UsageError)(Trace),
     "--trace and --log-file, before": refusal(UsageError)(
         lambda path: serve._check_appendable("--trace", path)
@@ -168,7 +168,7 @@ def test_certificates_that_the_environment_names_are_looked_at_first(
 ) -> None:
     from fastrpc.tools.agent._search import _network
 
-    from fastrpc.proxy.remote.wire import Wire
+    from fastrpc.client.http.wire import Wire
 
     make(kind, str(tmp_path / "certificates"))
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificates"))

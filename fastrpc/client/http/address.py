@@ -1,7 +1,7 @@
 """The address of a remote server and the credentials for it, validated before anything is sent.
 
 Messages contain no secrets: `Remote.hide` removes them from a text, and a URL is shown without the parts that
-may contain one. The only I/O is reading a certificate file; requests are sent by `fastrpc.proxy.remote.wire`.
+may contain one. The only I/O is reading a certificate file; requests are sent by `fastrpc.client.http.wire`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
-from fastrpc.errors import DefinitionError
-from fastrpc.protocol.versions import VERSIONS
 from fastrpc.redaction import MASK, SHORTEST
 
 TYPE_CHECKING = False
@@ -37,11 +35,10 @@ class Remote:
 
     `token`: the bearer token, sent as ``Authorization: Bearer``; a string, or a function that returns one and
     is called for each request. `headers`: additional request headers. `tls_ca`: a file of CA certificates to
-    trust instead of the default ones. `protocol_version`: the version to use; by default the latest that the
-    server supports. Raises DefinitionError.
+    trust instead of the default ones. Raises ValueError, and ImportError where httpx is not installed.
     """
 
-    OPTIONS = ("headers", "protocol_version", "tls_ca", "token")
+    OPTIONS = ("headers", "tls_ca", "token")
 
     def __init__(
         self,
@@ -50,12 +47,11 @@ class Remote:
         token: str | Callable[[], str] | None = None,
         headers: Mapping[str, str] | None = None,
         tls_ca: str | None = None,
-        protocol_version: str | None = None,
     ) -> None:
         self.url = url
         self.host, self.shown = _checked(url)
         if find_spec("httpx") is None:
-            raise DefinitionError("proxy: a URL needs httpx: pip install 'fastrpc-mcp[http]'")
+            raise ImportError("a URL needs httpx: pip install 'fastrpc-mcp[http]'")
         self.headers = dict(headers or {})
         self._token = token
         for name, value in self.headers.items():
@@ -64,19 +60,13 @@ class Remote:
         self._secrets = [word for word in words if len(word) >= SHORTEST]
         if token is not None:
             if any(name.lower() == "authorization" for name in self.headers):
-                raise DefinitionError("proxy: token and an Authorization header exclude each other")
+                raise ValueError("token and an Authorization header exclude each other")
             if not callable(token):
                 _check_token(token)
         self.tls: SSLContext | None = None
         """TLS settings for `tls_ca`; None for the default trust store."""
         if tls_ca is not None:
             self.tls = _trusting(tls_ca)
-        if protocol_version is not None and protocol_version not in VERSIONS:
-            known = ", ".join(VERSIONS)
-            raise DefinitionError(
-                f"proxy: protocol_version={protocol_version!r:.40}: expected one of {known}"
-            )
-        self.protocol_version = protocol_version
 
     @property
     def is_local(self) -> bool:
@@ -95,7 +85,7 @@ class Remote:
         return secret and not self.is_local and self.url.lower().startswith("http:")
 
     def credentials(self) -> dict[str, str]:
-        """Return the headers that authenticate us. Raises DefinitionError for an invalid token."""
+        """Return the headers that authenticate us. Raises ValueError for an invalid token."""
         if self._token is None:
             return self.headers
         token = self._token() if callable(self._token) else self._token
@@ -123,18 +113,18 @@ def shown(url: str) -> str:
 
 
 def _checked(url: str) -> tuple[str, str]:
-    """Return the host of a URL, and the URL as it may be shown. Raises DefinitionError."""
+    """Return the host of a URL, and the URL as it may be shown. Raises ValueError."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise DefinitionError(f"proxy: the URL is none: {error}") from None
+        raise ValueError(f"the URL is none: {error}") from None
     if parts.scheme.lower() not in ("http", "https") or not host:
-        raise DefinitionError(f"proxy: expected an http or https URL with a host, got {shown(url)!r:.200}")
+        raise ValueError(f"expected an http or https URL with a host, got {shown(url)!r:.200}")
     if parts.username is not None or parts.password is not None:
-        raise DefinitionError("proxy: the URL holds a name or a password; give token= or headers= instead")
+        raise ValueError("the URL holds a name or a password; give token= or headers= instead")
     if not url.isascii() or not url.isprintable() or " " in url:
-        raise DefinitionError("proxy: the URL holds characters that no URL has")
+        raise ValueError("the URL holds characters that no URL has")
     return host, shown(url)
 
 
@@ -147,9 +137,9 @@ def _trusting(path: str) -> SSLContext:
         check_regular(path)
         return create_default_context(cafile=path)
     except SSLError:
-        raise DefinitionError(f"proxy: tls_ca={path!r:.200}: the file holds no certificate") from None
+        raise ValueError(f"tls_ca={path!r:.200}: the file holds no certificate") from None
     except OSError as error:
-        raise DefinitionError(f"proxy: tls_ca={path!r:.200}: {error.strerror}") from None
+        raise ValueError(f"tls_ca={path!r:.200}: {error.strerror}") from None
 
 
 def is_header_name(text: str) -> bool:
@@ -159,18 +149,18 @@ def is_header_name(text: str) -> bool:
 
 def _check_header(name: str, value: str) -> None:
     if not isinstance(name, str) or not isinstance(value, str):
-        raise DefinitionError("proxy: headers: expected texts by name")
+        raise ValueError("headers: expected texts by name")
     if not is_header_name(name):
-        raise DefinitionError(f"proxy: headers: {name!r:.80} is no name of a header")
+        raise ValueError(f"headers: {name!r:.80} is no name of a header")
     if name.lower() in OURS or name.lower().startswith("mcp-"):
-        raise DefinitionError(f"proxy: headers: {name} belongs to the protocol")
+        raise ValueError(f"headers: {name} belongs to the protocol")
     if not value.isascii() or not value.isprintable():
-        raise DefinitionError(f"proxy: headers: the value of {name} must be printable ASCII")
+        raise ValueError(f"headers: the value of {name} must be printable ASCII")
 
 
 def _check_token(token: object) -> None:
-    """Raise DefinitionError for a token that cannot be a header value. The message does not contain it."""
+    """Raise ValueError for a token that cannot be a header value. The message does not contain it."""
     if not isinstance(token, str):
-        raise DefinitionError(f"proxy: token: expected a text, got {type(token).__name__}")
+        raise ValueError(f"token: expected a text, got {type(token).__name__}")
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise DefinitionError("proxy: token: expected printable ASCII without spaces")
+        raise ValueError("token: expected printable ASCII without spaces")

@@ -2,7 +2,8 @@
 
 TLS certificates are verified. Redirects are followed only within the server's own origin, so that no other
 server receives the token. Bodies are bounded. The environment's HTTP proxies are used, except for this
-machine. A request costs about a millisecond; connections are kept alive.
+machine. A request costs about a millisecond; connections are kept alive. What the bodies mean is left to the
+carriers.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 import json
 from contextlib import asynccontextmanager
 
-from fastrpc.errors import ToolError
-from fastrpc.proxy.remote.address import shown
-from fastrpc.proxy.remote.events import Event, Events, TooLong
+from fastrpc.client.http.address import shown
+from fastrpc.client.http.events import Event, Events, TooLong
+from fastrpc.errors import ClientError, ConnectionLost, HttpStatusError, InvalidAnswer, RemoteError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from fastrpc.proxy.remote.address import Remote
+    from fastrpc.client.http.address import Remote
 
 CONNECT_SECONDS = 10.0
 WRITE_SECONDS = 60.0
@@ -38,20 +39,8 @@ MOVED = (301, 302, 303, 307, 308)
 SAME_METHOD = (307, 308)
 
 
-class WireError(ToolError):
-    """A request failed: the server could not be reached, or its answer is not MCP."""
-
-
-class Unreachable(WireError):
+class Unreachable(ConnectionLost):
     """The server could not be reached, and has not received the request."""
-
-
-class Refused(WireError):
-    """The server refused the request with an HTTP status and no protocol message."""
-
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class Answer:
@@ -76,9 +65,9 @@ class Answer:
     def is_stream(self) -> bool:
         return self.status == 200 and self.kind == STREAM
 
-    async def messages(self) -> list[Any]:
-        """Read a JSON body: one message or a batch. Raises Refused if it is not JSON-RPC, WireError if it is
-        broken."""
+    async def body(self) -> bytes:
+        """Read a JSON body: one message or a batch. Raises HttpStatusError if it is none or the credentials
+        are refused, InvalidAnswer if it is too long, ConnectionLost if it breaks off."""
         if self.kind != JSON:
             raise self.refusal()
         limit = LONGEST_BODY if self.status < 400 else LAST_WORDS
@@ -87,28 +76,44 @@ class Answer:
             async for piece in self._response.aiter_bytes():
                 body += piece
                 if len(body) > limit:
-                    raise WireError(f"its answer is longer than {limit} bytes")
-        try:
-            found = json.loads(body)
-        except (ValueError, RecursionError):
-            if self.status >= 400:
-                raise self.refusal() from None
-            raise WireError("its answer is no JSON") from None
+                    raise InvalidAnswer(f"its answer is longer than {limit} bytes")
         if self.status in (401, 403):
-            raise self.refusal(found)
-        return found if isinstance(found, list) else [found]
+            raise self.refusal(_json_of(body))
+        return bytes(body)
+
+    @staticmethod
+    def names(id: int, body: bytes) -> bool:
+        """Whether a body is the response to a request."""
+        message = _json_of(body)
+        return isinstance(message, dict) and message.get("id") == id
+
+    def failure(self, body: bytes) -> ClientError:
+        """Return the error for a body that does not hold the response that it should.
+
+        An error without an id says that the request could not be read (JSON-RPC 2.0, section 5).
+        """
+        message = _json_of(body)
+        error = message.get("error") if isinstance(message, dict) and message.get("id") is None else None
+        if isinstance(error, dict) and isinstance(error.get("message"), str):
+            hidden = {**error, "message": self._wire.remote.hide(error["message"])}
+            return RemoteError(hidden, self.status)
+        if self.status >= 400:
+            return self.refusal(message)
+        if message is None:
+            return InvalidAnswer("its answer is no JSON")
+        return InvalidAnswer("the server sent no answer to the request")
 
     async def events(self, events: Events) -> AsyncIterator[Event]:
-        """Yield the events of a stream until it ends. Raises WireError."""
+        """Yield the events of a stream until it ends. Raises ConnectionLost and InvalidAnswer."""
         with self._wire.wrapping_errors(self._response.url):
             async for piece in self._response.aiter_bytes():
                 try:
                     for event in events.feed(piece):
                         yield event
                 except TooLong as error:
-                    raise WireError(str(error)) from None
+                    raise InvalidAnswer(str(error)) from None
 
-    def refusal(self, body: Any = None) -> Refused:
+    def refusal(self, body: Any = None) -> HttpStatusError:
         """Return the error for a status or a content type that the protocol does not use.
 
         `body`: the parsed body, which may contain a reason.
@@ -126,7 +131,7 @@ class Answer:
         error = body.get("error") if isinstance(body, dict) else None
         words = error.get("message") if isinstance(error, dict) else None
         detail = f": {self._wire.remote.hide(words)[:200]}" if isinstance(words, str) else ""
-        return Refused(f"{place} {why} (status {status:.80}){detail}", self.status)
+        return HttpStatusError(f"{place} {why} (status {status:.80}){detail}", self.status)
 
 
 class Wire:
@@ -174,7 +179,9 @@ class Wire:
     ) -> AsyncIterator[Answer]:
         """Send a request and yield its answer, whose body can be read inside the block.
 
-        `silent_seconds`: how long the connection may be silent before it is closed. Raises WireError.
+        `silent_seconds`: how long the connection may be silent before it is closed. Raises ConnectionLost,
+        Unreachable before the server has received anything, and HttpStatusError for a redirect that is not
+        followed.
         """
         import httpx
 
@@ -200,25 +207,29 @@ class Wire:
             if url is None:
                 self._url = str(following)
             place = following
-        raise WireError(f"{self.place(place)} redirects without end")
+        raise HttpStatusError(f"{self.place(place)} redirects without end", response.status_code)
 
     def _redirect_target(self, response: httpx.Response, method: str) -> httpx.URL:
-        """Return the target of a redirect. Raises WireError for another origin."""
+        """Return the target of a redirect. Raises HttpStatusError for another origin."""
         import httpx
 
         try:
             place = response.url.join(response.headers.get("location", ""))
         except httpx.InvalidURL:
-            raise WireError(f"{self.place(response.url)} redirects to what is no address") from None
+            raise HttpStatusError(
+                f"{self.place(response.url)} redirects to what is no address", response.status_code
+            ) from None
         here = response.url
         if (place.scheme, place.host, place.port) != (here.scheme, here.host, here.port):
-            raise WireError(
+            raise HttpStatusError(
                 f"{self.place(here)} redirects to {self.place(place)}, which is another origin: "
-                "not followed; give that address if it is the right one"
+                "not followed; give that address if it is the right one",
+                response.status_code,
             )
         if response.status_code not in SAME_METHOD and method != "GET":
-            raise WireError(
-                f"{self.place(here)} redirects with status {response.status_code}, which loses the body"
+            raise HttpStatusError(
+                f"{self.place(here)} redirects with status {response.status_code}, which loses the body",
+                response.status_code,
             )
         return place
 
@@ -227,7 +238,7 @@ class Wire:
         return self.remote.hide(shown(str(url))[:300])
 
     def wrapping_errors(self, url: object) -> _WrappingErrors:
-        """Turn httpx's exceptions inside the block into WireError."""
+        """Turn httpx's exceptions inside the block into ConnectionLost."""
         return _WrappingErrors(self, url)
 
     async def close(self) -> None:
@@ -253,7 +264,15 @@ class _WrappingErrors:
         why = self._wire.remote.hide(_error_text(error))
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
             raise Unreachable(f"{place} cannot be reached: {why}") from None
-        raise WireError(f"the connection to {place} broke: {why}") from None
+        raise ConnectionLost(f"the connection to {place} broke: {why}") from None
+
+
+def _json_of(body: bytes | bytearray) -> Any:
+    """Return the JSON value of a body, or None."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _keep_alive_options() -> list[tuple[int, int, int]]:

@@ -1,0 +1,135 @@
+"""W13: an agent's loop: what a call of a tool costs the client, whose half of the way is the longer one.
+
+Here a peer is a client, and all have the same server before them: fastrpc's `servers/echo.py`. One call of
+`echo` at a time, client and server on one core, to the load client in C as in W1; and 256 at once, coroutines
+that each call again when answered. All speak 2025-11-25. fastrpc's client is measured without an event loop
+(`-sync`) and in one; the others have only such that need one, which is uvloop for all. A text is taken out
+of every result while the clock runs, and compared when it has stopped: one that is wrong voids the row.
+
+`W13-memory-…` is each client with a server of its own package in the same process: shown, no bar. What is
+measured there is client and server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from roster import (
+    CLIENT,
+    CLIENT_IN_MEMORY,
+    CLIENT_SYNC,
+    CLIENT_SYNC_IN_MEMORY,
+    ECHO,
+    LOAD_CLIENT,
+    Peer,
+    peer_of,
+)
+from workloads.row import Column, Options, Result, Row, load, pinning, report_of
+
+LATENCY = (Column("p50", "p50"), Column("p90", "p90"), Column("p99", "p99"), Column("loop", "loop"))
+RATE = (Column("loop", "loop"),)
+IN_MEMORY = (CLIENT_IN_MEMORY, CLIENT_SYNC_IN_MEMORY)
+_servers: dict[str, Peer] = {}
+
+
+def server_of(python: str) -> Peer:
+    """The peer whose echo every client calls."""
+    if python not in _servers:
+        _servers[python] = peer_of("fastrpc", python)
+    return _servers[python]
+
+
+def measure(row: Row, peer: Peer, options: Options) -> Result:
+    """Let the peer's client call for as long as the options say."""
+    server = server_of(options.python)
+    if peer.name == LOAD_CLIENT:
+        return load(replace(row, client=("--workload", "echo", *row.client), server=ECHO), server, options)
+    core = pinning(row.cores)[:2]  # the client's, which its server inherits
+    command = [*peer.commands[row.server], *row.client, *core]
+    command += ["--seconds", str(options.seconds), "--warm-up", str(peer.warm_up)]
+    if row.server not in IN_MEMORY:
+        command += ["--", *server.commands[ECHO]]
+    return report_of(command, server)
+
+
+ROWS = (
+    Row(
+        "W13-sync",
+        "the client: call_tool without an event loop, one at a time",
+        measure,
+        "p50",
+        "us",
+        client=("--window", "1"),
+        bar=2.5,
+        goal=2.0,
+        base=LOAD_CLIENT,
+        times_sdks={"mcp": 40.0, "fastmcp": None},
+        server=CLIENT_SYNC,
+        columns=LATENCY,
+    ),
+    Row(
+        "W13-async",
+        "the client: call_tool in an event loop, one at a time",
+        measure,
+        "p50",
+        "us",
+        client=("--window", "1"),
+        bar=6.0,
+        goal=4.0,
+        base=LOAD_CLIENT,
+        times_sdks={"mcp": None, "fastmcp": None},
+        server=CLIENT,
+        columns=LATENCY,
+    ),
+    Row(
+        "W13-256",
+        "the client: call_tool in an event loop, 256 at once",
+        measure,
+        "calls_per_second",
+        "calls/s",
+        less_is_better=False,
+        client=("--window", "256"),
+        base=LOAD_CLIENT,
+        times_sdks={"mcp": 100.0, "fastmcp": None},
+        sdk_goals={"mcp": 200.0},
+        server=CLIENT,
+        columns=RATE,
+    ),
+    Row(
+        "W13-memory-sync",
+        "the client: call_tool in memory without an event loop, one at a time",
+        measure,
+        "p50",
+        "us",
+        client=("--window", "1"),
+        base="",
+        times_sdks={"mcp": None, "fastmcp": None},
+        server=CLIENT_SYNC_IN_MEMORY,
+        columns=LATENCY,
+    ),
+    Row(
+        "W13-memory-async",
+        "the client: call_tool in memory, one at a time",
+        measure,
+        "p50",
+        "us",
+        client=("--window", "1"),
+        base="",
+        times_sdks={"mcp": None, "fastmcp": None},
+        server=CLIENT_IN_MEMORY,
+        columns=LATENCY,
+    ),
+    Row(
+        "W13-memory-256",
+        "the client: call_tool in memory, 256 at once",
+        measure,
+        "calls_per_second",
+        "calls/s",
+        less_is_better=False,
+        client=("--window", "256"),
+        base="",
+        times_sdks={"mcp": None, "fastmcp": None},
+        server=CLIENT_IN_MEMORY,
+        columns=RATE,
+    ),
+)

@@ -1,0 +1,175 @@
+"""What the three transports over HTTP share: a task for each request, and what becomes of its failure.
+
+A carrier turns each line of the client's stream into requests of HTTP, and hands what comes back to the
+stream. Which carrier there is at a time is decided by `fastrpc.client.http.transport`. No I/O here: that is
+`wire`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from fastrpc import diagnostics
+from fastrpc.errors import ClientError, ConnectionLost
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any, Protocol
+
+    from fastrpc._core.client_stream import ClientStream, PendingRequest
+    from fastrpc.client.http.wire import Answer, Wire
+
+    class Link(Protocol):
+        """The connection whose messages a carrier carries."""
+
+        stream: ClientStream
+        lost: bool
+        """Whether the connection has ended."""
+        on_gap: Callable[[], object] | None
+        """Called when notifications may have been missed."""
+
+        def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+            """Start a task that is cancelled when the connection is closed."""
+
+        def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
+            """Hand a message to the stream. `of`: the request to which it belongs, if any."""
+
+        def lose(self, error: ConnectionLost, *, still_answers: bool = False) -> None:
+            """The connection has ended by itself. `still_answers`: requests in flight may still be
+            answered."""
+
+
+SILENT_SECONDS = 300.0
+"""Seconds without a byte, comments included, after which a stream of notifications is opened again."""
+STEADY_SECONDS = 5.0
+"""Seconds that a stream must last to reset the back-off."""
+PAUSES = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Back-off in seconds between attempts to open a stream; the last value repeats."""
+
+CANCELLED = "notifications/cancelled"
+
+
+class Carrier:
+    """Carries the messages of one connection. Subclasses say how each kind is sent."""
+
+    has_handshake = True
+    """Whether its versions have `initialize`."""
+
+    def __init__(self, link: Link, wire: Wire) -> None:
+        self.link = link
+        self.wire = wire
+        self._requests: dict[int, asyncio.Task[None]] = {}
+        self._posts: set[asyncio.Task[None]] = set()
+        """Notifications that are on their way."""
+        self._asked: dict[str | int, PendingRequest] = {}
+        """The requests of the server that are not answered yet, each with ours during which it was sent."""
+
+    def set_version(self, version: str) -> None:
+        """Store the protocol version that is spoken."""
+
+    async def settle(self) -> None:
+        """Wait until the server has been told that the handshake is over. Raises ClientError."""
+
+    async def leave(self) -> None:
+        """End the session, if there is one. Raises ClientError."""
+
+    # --- implemented by subclasses --------------------------------------------------------------------
+
+    async def exchange(self, request: PendingRequest, message: dict[str, Any], line: bytes) -> None:
+        """Send a request, and receive until it is answered. Raises ClientError."""
+        raise NotImplementedError
+
+    async def post(self, line: bytes) -> None:
+        """Send a notification or a response. Raises ClientError."""
+        raise NotImplementedError
+
+    def withdraw(self, request: asyncio.Task[None] | None, line: bytes) -> None:
+        """Cancel a request; `line` is the notification of it."""
+        raise NotImplementedError
+
+    # --- outgoing -------------------------------------------------------------------------------------
+
+    def send(self, line: bytes) -> None:
+        """Send one message in the background."""
+        message = json.loads(line)
+        method = message.get("method")
+        if method is None:
+            self.link.spawn(self._respond(message["id"], line))
+        elif "id" in message:
+            request = self.link.stream.pending[message["id"]]
+            self._requests[request.id] = self.link.spawn(self._request(request, message, line))
+        elif method == CANCELLED:
+            self.withdraw(self._requests.pop(message["params"]["requestId"], None), line)
+        else:
+            self.notify(method, line)
+
+    def notify(self, method: str, line: bytes) -> None:
+        """Send a notification in the background."""
+        self.post_soon(line)
+
+    def post_soon(self, line: bytes) -> None:
+        """Send what nobody waits for, in the background."""
+        task = self.link.spawn(self._post_quietly(line))
+        self._posts.add(task)
+        task.add_done_callback(self._posts.discard)
+
+    async def flush(self) -> None:
+        """Wait until the server has received the notifications so far."""
+        if self._posts:
+            await asyncio.wait(self._posts)
+
+    async def _request(self, request: PendingRequest, message: dict[str, Any], line: bytes) -> None:
+        """Send a request; however that ends, the request ends too."""
+        try:
+            await self.exchange(request, message, line)
+        except ClientError as error:
+            self.link.stream.fail(request, error)
+        except Exception as error:  # whoever waits must not hang
+            diagnostics.write("error", f"{request.method} failed on the way to the server", error)
+            self.link.stream.fail(request, ConnectionLost(f"the request could not be sent: {error!r:.200}"))
+        finally:
+            self._requests.pop(request.id, None)
+            for id in [id for id, of in self._asked.items() if of is request]:
+                del self._asked[id]
+
+    async def _post_quietly(self, line: bytes) -> None:
+        try:
+            await self.post(line)
+        except ClientError as error:
+            diagnostics.write("info", f"the server was not told: {error}")
+
+    async def _respond(self, id: str | int, line: bytes) -> None:
+        """Answer a request of the server. If that fails, so does the request during which it was sent: the
+        server would wait for ever."""
+        request = self._asked.pop(id, None)
+        try:
+            await self.post(line)
+        except ClientError as error:
+            if request is None:
+                diagnostics.write("info", f"the server was not answered: {error}")
+            else:
+                self.link.stream.fail(request, error)
+
+    # --- incoming -------------------------------------------------------------------------------------
+
+    def on_request(self, id: str | int, of: PendingRequest) -> None:
+        """The server has sent a request of its own on the stream of a request of ours."""
+        self._asked[id] = of
+
+    def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
+        """Receive one message. `of`: the request to which it belongs, if any."""
+        self.link.receive(text, of)
+
+    async def receive_body(self, answer: Answer, request: PendingRequest) -> None:
+        """Receive a body that is to hold the answer. Raises ClientError if it does not."""
+        body = await answer.body()
+        if answer.status < 400:
+            self.receive(body, request)
+            if not request.done:
+                raise answer.failure(body)
+        elif answer.names(request.id, body):
+            self.receive(body, request)
+        else:
+            raise answer.failure(body)

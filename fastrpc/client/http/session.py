@@ -1,0 +1,195 @@
+"""Streamable HTTP up to 2025-11-25: a session, a POST for each message, and a GET stream for server messages.
+
+The answer to a POST is a JSON body or an event stream. A broken stream is resumed after the last event id.
+Without event ids a request whose answer is lost fails, because sending it again could execute it twice. When
+the server no longer knows the session, the connection ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastrpc import diagnostics
+from fastrpc.client.http.carrier import PAUSES, SILENT_SECONDS, STEADY_SECONDS, Carrier
+from fastrpc.client.http.events import Events
+from fastrpc.client.http.wire import JSON, LONGEST_BODY, STREAM, Unreachable
+from fastrpc.errors import ClientError, ConnectionLost, HttpStatusError, SessionExpired
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc._core.client_stream import PendingRequest
+    from fastrpc.client.http.carrier import Link
+    from fastrpc.client.http.wire import Answer, Wire
+
+HEADER_SINCE = "2025-06-18"
+"""The first version that needs the header MCP-Protocol-Version (MCP 2025-06-18)."""
+
+MOST_ATTEMPTS = 6
+"""Attempts in a row to resume a stream without a new event; then the request fails."""
+LONGEST_PAUSE = 30.0
+"""Upper bound, in seconds, of the retry delay that a server may ask for."""
+
+
+class SessionCarrier(Carrier):
+    """The Streamable HTTP transport of versions 2025-03-26 to 2025-11-25."""
+
+    def __init__(self, link: Link, wire: Wire) -> None:
+        super().__init__(link, wire)
+        self._session: str | None = None
+        self._version: str | None = None
+        self._initialized: asyncio.Task[None] | None = None
+
+    def set_version(self, version: str) -> None:
+        self._version = version
+
+    def _headers(self, last_id: str | None = None) -> dict[str, str]:
+        headers = {}
+        if self._session is not None:
+            headers["Mcp-Session-Id"] = self._session
+        if self._version is not None and self._version >= HEADER_SINCE:
+            headers["MCP-Protocol-Version"] = self._version
+        if last_id is not None:
+            headers["Last-Event-ID"] = last_id
+        return headers
+
+    def _posting(self) -> dict[str, str]:
+        return {**self._headers(), "content-type": JSON, "accept": f"{JSON}, {STREAM}"}
+
+    # --- requests -------------------------------------------------------------------------------------
+
+    async def exchange(self, request: PendingRequest, message: dict[str, Any], line: bytes) -> None:
+        events = Events(LONGEST_BODY)
+        try:
+            async with self.wire.send("POST", self._posting(), line) as answer:
+                self._check_session(answer, request)
+                if request.method == "initialize":
+                    self._session = answer.header("mcp-session-id")
+                if not answer.is_stream:
+                    await self.receive_body(answer, request)
+                    return
+                await self._read(answer, events, request)
+        except Unreachable:
+            raise
+        except ConnectionLost:
+            if events.last_id is None:
+                raise
+        await self._resume(request, events)
+
+    def withdraw(self, request: asyncio.Task[None] | None, line: bytes) -> None:
+        if request is not None:
+            request.cancel()
+        self.post_soon(line)
+
+    async def _read(self, answer: Answer, events: Events, request: PendingRequest | None) -> None:
+        """Receive the messages of a stream, until it ends or has answered the request."""
+        async for event in answer.events(events):
+            if event.kind == "message":
+                self.receive(event.data.encode(), request)
+            if request is not None and request.done:
+                return
+
+    async def _resume(self, request: PendingRequest, events: Events) -> None:
+        """Resume a stream that ended before the response came. Raises ClientError."""
+        attempts = 0
+        while not request.done:
+            if events.last_id is None or attempts == MOST_ATTEMPTS:
+                raise ConnectionLost("the connection to the server ended before the answer came")
+            last_id = events.last_id
+            await asyncio.sleep(self._pause(events, attempts))
+            try:
+                headers = {**self._headers(last_id), "accept": STREAM}
+                async with self.wire.send("GET", headers) as answer:
+                    self._check_session(answer)
+                    if not answer.is_stream:
+                        raise answer.refusal()
+                    events.begin_anew()
+                    await self._read(answer, events, request)
+            except HttpStatusError as error:
+                if error.status < 500 and error.status != 429:
+                    raise
+            except ConnectionLost as error:
+                if self.link.lost:
+                    raise
+                diagnostics.write("info", f"an answer is still on its way: {error}")
+            attempts = 0 if events.last_id != last_id else attempts + 1
+
+    @staticmethod
+    def _pause(events: Events, attempts: int) -> float:
+        """Return the delay, in seconds, before a stream is resumed."""
+        if events.retry_seconds is not None and attempts == 0:
+            return min(events.retry_seconds, LONGEST_PAUSE)
+        return max(PAUSES[min(attempts, len(PAUSES) - 1)], min(events.retry_seconds or 0.0, LONGEST_PAUSE))
+
+    def _check_session(self, answer: Answer, refused: PendingRequest | None = None) -> None:
+        """Raise ConnectionLost if the session has ended (MCP 2025-11-25, session management), and the
+        connection with it.
+
+        `refused` is the request that this answers. The server has not processed it: it fails with
+        SessionExpired. What became of others is not known.
+        """
+        if answer.status != 404 or self._session is None:
+            return
+        reason = f"{self.wire.remote.shown} does not know our session any more"
+        if refused is not None:
+            self.link.stream.fail(refused, SessionExpired(reason))
+        self.link.lose(ConnectionLost(reason), still_answers=True)
+        raise ConnectionLost(reason)
+
+    # --- other messages -------------------------------------------------------------------------------
+
+    async def post(self, line: bytes) -> None:
+        async with self.wire.send("POST", self._posting(), line) as answer:
+            self._check_session(answer)
+            if answer.status >= 300:
+                raise answer.refusal()
+
+    def notify(self, method: str, line: bytes) -> None:
+        if method == "notifications/initialized":
+            self._initialized = self.link.spawn(self.post(line))
+        else:
+            super().notify(method, line)
+
+    async def settle(self) -> None:
+        if self._initialized is not None:
+            await self._initialized
+            self.link.spawn(self._listen())
+
+    # --- the GET stream -------------------------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        """Read the GET stream, if the server offers one, until the connection ends."""
+        events = Events(LONGEST_BODY)
+        loop = asyncio.get_running_loop()
+        attempts = 0
+        while not self.link.lost:
+            began = loop.time()
+            try:
+                headers = {**self._headers(events.last_id), "accept": STREAM}
+                async with self.wire.send("GET", headers, silent_seconds=SILENT_SECONDS) as answer:
+                    self._check_session(answer)
+                    if answer.is_stream:
+                        if attempts and events.last_id is None and self.link.on_gap is not None:
+                            self.link.on_gap()
+                        events.begin_anew()
+                        await self._read(answer, events, None)
+                    elif answer.status < 500:
+                        if events.last_id is None:
+                            return  # the server offers no stream
+                        events = Events(LONGEST_BODY)
+            except ClientError as error:
+                diagnostics.write("info", f"the stream of what comes unasked broke: {error}")
+            if loop.time() - began > STEADY_SECONDS:
+                attempts = 0
+            await asyncio.sleep(self._pause(events, attempts))
+            attempts += 1
+
+    # --- closing --------------------------------------------------------------------------------------
+
+    async def leave(self) -> None:
+        """End the session with DELETE (MCP 2025-11-25: session management). Raises ClientError."""
+        if self._session is None or self.link.lost:
+            return
+        async with self.wire.send("DELETE", self._headers()):
+            pass

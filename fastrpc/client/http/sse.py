@@ -1,0 +1,95 @@
+"""HTTP+SSE, the transport of 2024-11-05: a GET stream carries the server's messages, POST carries ours.
+
+The first event of the stream names the URL for POST, which must have the same origin. When the stream ends,
+the connection ends. Messages are posted one at a time, in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import urljoin, urlsplit
+
+from fastrpc import diagnostics
+from fastrpc.client.http.carrier import Carrier
+from fastrpc.client.http.events import Events
+from fastrpc.client.http.wire import JSON, LONGEST_BODY, STREAM
+from fastrpc.errors import ClientError, ConnectionLost, InvalidAnswer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc._core.client_stream import PendingRequest
+    from fastrpc.client.http.carrier import Link
+    from fastrpc.client.http.wire import Wire
+
+ENDPOINT_SECONDS = 10.0
+
+
+class SseCarrier(Carrier):
+    """The HTTP+SSE transport of 2024-11-05."""
+
+    def __init__(self, link: Link, wire: Wire) -> None:
+        super().__init__(link, wire)
+        self._endpoint: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._in_order = asyncio.Lock()
+
+    async def open(self) -> bool:
+        """Open the stream. Return False if the server does not offer this transport. Raises InvalidAnswer for
+        a stream that cannot be read."""
+        self.link.spawn(self._read_stream())
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._endpoint), ENDPOINT_SECONDS) is not None
+        except asyncio.TimeoutError:
+            return False
+
+    async def _read_stream(self) -> None:
+        """Receive the messages of the stream; its end is that of the connection."""
+        try:
+            async with self.wire.send("GET", {"accept": STREAM}) as answer:
+                if not answer.is_stream:
+                    self._set_endpoint(None)
+                    return
+                async for event in answer.events(Events(LONGEST_BODY)):
+                    if not self._endpoint.done():
+                        place = urljoin(answer.url, event.data) if event.kind == "endpoint" else None
+                        self._set_endpoint(place if place and _same_origin(place, answer.url) else None)
+                        if self._endpoint.result() is None:
+                            return
+                    elif event.kind == "message":
+                        self.receive(event.data.encode())
+            error: ClientError = ConnectionLost("the server's stream has ended")
+        except ClientError as broken:
+            error = broken
+        except Exception as unexpected:  # whoever waits must not hang
+            diagnostics.write("error", "the server's stream cannot be read", unexpected)
+            error = InvalidAnswer(f"its stream cannot be read: {unexpected!r:.200}")
+        if not self._endpoint.done():
+            if isinstance(error, InvalidAnswer):
+                self._endpoint.set_exception(error)
+            else:
+                self._endpoint.set_result(None)
+        else:
+            self.link.lose(ConnectionLost(str(error)))
+
+    def _set_endpoint(self, endpoint: str | None) -> None:
+        if not self._endpoint.done():
+            self._endpoint.set_result(endpoint)
+
+    async def exchange(self, request: PendingRequest, message: dict[str, Any], line: bytes) -> None:
+        await self.post(line)
+
+    async def post(self, line: bytes) -> None:
+        async with self._in_order:
+            headers = {"content-type": JSON, "accept": f"{JSON}, {STREAM}"}
+            async with self.wire.send("POST", headers, line, url=self._endpoint.result()) as answer:
+                if answer.status >= 300:
+                    raise answer.refusal()
+
+    def withdraw(self, request: asyncio.Task[None] | None, line: bytes) -> None:
+        self.post_soon(line)
+
+
+def _same_origin(one: str, other: str) -> bool:
+    first, second = urlsplit(one), urlsplit(other)
+    return (first.scheme, first.netloc) == (second.scheme, second.netloc)

@@ -1,0 +1,177 @@
+"""MCP 2026-07-28 over HTTP: each request is a self-contained POST, answered by a body or a stream.
+
+Headers repeat the values that a router needs; which arguments of a tool these are is learned from the lists
+of tools that pass. Closing the stream cancels the request. A client sends no notifications and no responses.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+from fastrpc import diagnostics
+from fastrpc.client.http.address import is_header_name
+from fastrpc.client.http.carrier import SILENT_SECONDS, Carrier
+from fastrpc.client.http.events import Events
+from fastrpc.client.http.wire import JSON, LONGEST_BODY, STREAM
+from fastrpc.errors import ClientError, ConnectionLost
+from fastrpc.protocol.versions import MODERN
+from fastrpc.transports.http.headers import NAMED, parameter_headers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+    from typing import Any
+
+    from fastrpc._core.client_stream import PendingRequest
+    from fastrpc.client.http.carrier import Link
+    from fastrpc.client.http.wire import Wire
+
+    ParameterHeaders = list[tuple[str, tuple[str, ...]]]
+    """Headers of a tool, each with the path to its argument."""
+
+MARK = "x-mcp-header"
+PLAIN = ("string", "integer", "boolean")
+"""Types of arguments that a header may carry."""
+DATA = ("const", "default", "enum", "example", "examples")
+"""Keywords of JSON Schema whose values are data, not schemas."""
+
+
+class StatelessCarrier(Carrier):
+    """The transport of 2026-07-28."""
+
+    has_handshake = False
+
+    def __init__(self, link: Link, wire: Wire) -> None:
+        super().__init__(link, wire)
+        self._parameters: dict[str, ParameterHeaders] = {}
+        """By tool; those without headers of their own are left out."""
+
+    async def exchange(self, request: PendingRequest, message: dict[str, Any], line: bytes) -> None:
+        silent_seconds = SILENT_SECONDS if request.method == "subscriptions/listen" else None
+        headers = self._headers(message)
+        async with self.wire.send("POST", headers, line, silent_seconds=silent_seconds) as answer:
+            if not answer.is_stream:
+                await self.receive_body(answer, request)
+            else:
+                async for event in answer.events(Events(LONGEST_BODY)):
+                    self.receive(event.data.encode(), request)
+                    if request.done:
+                        break
+        if not request.done:
+            raise ConnectionLost("the server ended its answer before the result")
+
+    def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
+        super().receive(text, of)
+        if of is not None and of.method == "tools/list" and of.done:
+            self._learn(of)  # before whoever waits for it goes on
+
+    async def post(self, line: bytes) -> None:
+        """Does nothing: the version has no such messages."""
+
+    def withdraw(self, request: asyncio.Task[None] | None, line: bytes) -> None:
+        if request is not None:
+            request.cancel()
+
+    def _headers(self, message: dict[str, Any]) -> dict[str, str]:
+        method, params = message["method"], message["params"]
+        headers = {
+            "content-type": JSON,
+            "accept": f"{JSON}, {STREAM}",
+            "MCP-Protocol-Version": MODERN,
+            "Mcp-Method": method,
+        }
+        name = params.get(NAMED.get(method, ""))
+        if isinstance(name, str):
+            headers["Mcp-Name"] = encoded(name)
+            if method == "tools/call":
+                for mark, path in self._parameters.get(name, ()):
+                    value = _at(params.get("arguments"), path)
+                    if isinstance(value, str | int):
+                        headers[f"Mcp-Param-{mark}"] = encoded(_text_of(value))
+        return headers
+
+    def _learn(self, request: PendingRequest) -> None:
+        """Learn from a page of tools which headers they want, and leave out of it those that want what is not
+        allowed: a client must (MCP 2026-07-28, transports: custom headers from tool parameters)."""
+        try:
+            result = request.result()
+        except ClientError:
+            return
+        tools = result.get("tools") if isinstance(result, dict) else None
+        if not isinstance(tools, list):
+            return
+        kept = []
+        for tool in tools:
+            if isinstance(tool, dict) and isinstance(tool.get("name"), str):
+                try:
+                    self._learn_tool(tool["name"], tool.get("inputSchema"))
+                except ValueError as error:
+                    diagnostics.write(
+                        "warning", f"the server's tool {tool['name']!r:.80} is left out: {error}"
+                    )
+                    continue
+            kept.append(tool)
+        tools[:] = kept
+
+    def _learn_tool(self, name: str, schema: Any) -> None:
+        """Learn the headers of one tool. Raises ValueError if it must be left out."""
+        self._parameters.pop(name, None)
+        check_marks(schema)
+        found = parameter_headers(schema) if isinstance(schema, dict) else []
+        if found:
+            self._parameters[name] = found
+
+
+def check_marks(schema: Any) -> None:
+    """Raise ValueError for an input schema with an invalid ``x-mcp-header`` (MCP 2026-07-28).
+
+    A client must leave out a tool with such a schema.
+    """
+    seen: set[str] = set()
+    waiting: list[tuple[Any, bool]] = [(schema, False)]  # each with: can it be an argument
+    at_root = True
+    while waiting:
+        node, reached = waiting.pop()
+        if isinstance(node, list):
+            waiting += [(member, False) for member in node]
+        if not isinstance(node, dict):
+            continue
+        if MARK in node:
+            _check_mark(node, reached, seen)
+        for key, member in node.items():
+            if key == "properties" and isinstance(member, dict):
+                waiting += [(found, reached or at_root) for found in member.values()]
+            elif key not in DATA:
+                waiting.append((member, False))
+        at_root = False
+
+
+def _check_mark(node: dict[str, Any], reached: bool, seen: set[str]) -> None:
+    mark, kinds = node[MARK], node.get("type")
+    if not isinstance(mark, str) or not is_header_name(mark):
+        raise ValueError(f"{MARK}: {mark!r:.80} is no name of a header")
+    kinds = kinds if isinstance(kinds, list) else [kinds]
+    kinds = [kind for kind in kinds if kind != "null"]
+    if not reached or not kinds or not all(kind in PLAIN for kind in kinds):
+        raise ValueError(f"{MARK}: {mark:.80} stands at what is no plain argument")
+    if mark.lower() in seen:
+        raise ValueError(f"{MARK}: {mark:.80} stands there twice")
+    seen.add(mark.lower())
+
+
+def _at(arguments: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        arguments = arguments.get(key) if isinstance(arguments, dict) else None
+    return arguments
+
+
+def _text_of(value: str | int) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+def encoded(text: str) -> str:
+    """Return a text as a header value: as it is, or as base64 of UTF-8 where it could be misread."""
+    plain = text.isascii() and text.isprintable() and text == text.strip()
+    if plain and not (text.startswith("=?base64?") and text.endswith("?=")):
+        return text
+    return f"=?base64?{b64encode(text.encode('utf-8', 'surrogatepass')).decode()}?="

@@ -1,0 +1,158 @@
+"""A connection to a server at a URL: finds out which transport over HTTP it supports.
+
+The order is that of MCP 2026-07-28 (versioning: backwards compatibility), as `fastrpc.client.session`
+negotiates: a server that answers `server/discover` is spoken to without a session; every other one by
+`initialize`. If that is refused with status 400, 404 or 405, a GET is tried: an `endpoint` event selects
+HTTP+SSE. Each of the three is a module of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from fastrpc import diagnostics
+from fastrpc.client.http.wire import Wire
+from fastrpc.client.transport import Transport
+from fastrpc.errors import ClientError
+from fastrpc.json_encoding import to_json
+from fastrpc.protocol.versions import MODERN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
+    from fastrpc._core.client_stream import ClientStream, PendingRequest
+    from fastrpc.client.http.address import Remote
+    from fastrpc.client.http.carrier import Carrier
+    from fastrpc.errors import ConnectionLost
+
+LEAVE_SECONDS = 1.0
+
+
+class Http(Transport):
+    """The transport to a server at a URL."""
+
+    def __init__(self, remote: Remote) -> None:
+        self.shown = remote.shown
+        self.lost = False
+        self._is_open = False
+        self._remote = remote
+        self._wire = Wire(remote)
+        self._carrier: Carrier | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def open(self, stream: ClientStream, on_lost: Callable[[ConnectionLost], object]) -> None:
+        """Begin to carry what the stream holds. Nothing is sent before that."""
+        self.stream = stream
+        self._on_lost = on_lost
+        self._on_request = stream.on_request
+        stream.on_request = self._note_request
+        stream.carry = self._carry
+        self._loop = asyncio.get_running_loop()
+        self._is_open = True
+        if self._remote.is_open_to_listeners:
+            diagnostics.write(
+                "warning", f"{self.shown}: what opens it goes over the network in the clear: use https"
+            )
+
+    # --- which transport ------------------------------------------------------------------------------
+
+    def set_version(self, version: str) -> None:
+        if version == MODERN:
+            from fastrpc.client.http.stateless import StatelessCarrier
+
+            self._carrier = StatelessCarrier(self, self._wire)
+        elif self._carrier is None or not self._carrier.has_handshake:
+            from fastrpc.client.http.session import SessionCarrier
+
+            self._carrier = SessionCarrier(self, self._wire)
+        else:
+            self._carrier.set_version(version)
+
+    async def fall_back(self) -> bool:
+        from fastrpc.client.http.sse import SseCarrier
+
+        self._carrier = carrier = SseCarrier(self, self._wire)
+        return await carrier.open()
+
+    async def settle(self) -> None:
+        if self._carrier is not None:
+            await self._carrier.settle()
+
+    # --- messages -------------------------------------------------------------------------------------
+
+    def _carry(self) -> None:
+        """Send what the stream holds."""
+        assert self._carrier is not None
+        for line in self.stream.take().splitlines():
+            self._carrier.send(line)
+
+    def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
+        if b'"error"' in text:
+            text = self._without_secrets(text)
+        self.answering = of
+        try:
+            self.stream.receive_message(text)
+        finally:
+            self.answering = None
+
+    def _without_secrets(self, text: bytes) -> bytes:
+        """Return a message whose error does not quote the credentials."""
+        try:
+            message = json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+        error = message.get("error") if isinstance(message, dict) else None
+        if not isinstance(error, dict) or not isinstance(error.get("message"), str):
+            return text
+        error["message"] = self._remote.hide(error["message"])
+        return to_json(message)
+
+    def _note_request(self, request: dict[str, Any]) -> None:
+        """Remember during which request of ours the server asks something, and pass it on."""
+        if self.answering is not None and self._carrier is not None:
+            self._carrier.on_request(request["id"], self.answering)
+        self._on_request(request)
+
+    def lose(self, error: ConnectionLost, *, still_answers: bool = False) -> None:
+        if not self.lost:
+            self.lost = True
+            self.still_answers = still_answers
+            self._on_lost(error)
+
+    # --- tasks ----------------------------------------------------------------------------------------
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task that is cancelled when the connection is closed."""
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def flush(self) -> None:
+        if self._carrier is not None:
+            await self._carrier.flush()
+
+    async def close(self) -> None:
+        if not self._is_open:
+            return
+        self.stream.carry = None
+        try:
+            await asyncio.wait_for(self._leave(), LEAVE_SECONDS)
+        except (asyncio.TimeoutError, ClientError):
+            pass  # the server notices that the connection has closed
+        self.lost = True
+
+    async def _leave(self) -> None:
+        try:
+            if self._carrier is not None:
+                await self._carrier.flush()
+                await self._carrier.leave()
+        finally:
+            tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._wire.close()
