@@ -245,6 +245,11 @@ class ToolCallFailed(ClientError):
         self.result = result
 
 
+class InvalidConfig(FastrpcError, ValueError):
+    """A file with servers (``.mcp.json``) cannot be read, or one of its entries cannot be used. The message
+    names the file, the server and the member."""
+
+
 class DefinitionError(FastrpcError, TypeError):
     """A tool is defined incorrectly. The message names the function and a solution."""
 

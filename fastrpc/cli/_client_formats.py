@@ -10,7 +10,8 @@ import json
 import re
 import sys
 
-from fastrpc.cli import _json_text
+from fastrpc import json_text
+from fastrpc.client.config import ServerEntry
 from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
@@ -23,13 +24,10 @@ BLOCK_LINE = re.compile(r"\s|#|---\s|\.\.\.\s|[^\s:{\[-][^:]*:(?:\s|$)")
 UNSAFE = "the file has a form that cannot be changed safely; take --print and change it yourself"
 
 
-class ServerEntry:
-    """How a client reaches a server: by a command with arguments and variables, or by a URL.
+class NewEntry(ServerEntry):
+    """One to write. `token_variable` names the client's environment variable with the token for `url`."""
 
-    `token_variable` names the client's environment variable with the token for `url`.
-    """
-
-    __slots__ = ("args", "command", "env", "token_variable", "url")
+    __slots__ = ("token_variable",)
 
     def __init__(
         self,
@@ -39,10 +37,7 @@ class ServerEntry:
         url: str = "",
         token_variable: str = "",
     ) -> None:
-        self.command = command
-        self.args = args or []
-        self.env = env or {}
-        self.url = url
+        super().__init__(command, args, env, url=url)
         self.token_variable = token_variable
 
 
@@ -63,7 +58,7 @@ class Client:
         self.section = section
         self.again = again
 
-    def put(self, text: str, name: str, entry: ServerEntry) -> str:
+    def put(self, text: str, name: str, entry: NewEntry) -> str:
         """Return the file's text with a server added. Raises UsageError for a text that cannot be parsed."""
         return _with_its_line_endings(text, lambda plain: self._put(plain, name, entry))
 
@@ -71,11 +66,16 @@ class Client:
         """Return the file's text without a server. Raises UsageError for a text that cannot be parsed."""
         return _with_its_line_endings(text, lambda plain: self._take(plain, name))
 
-    def shown(self, name: str, entry: ServerEntry) -> str:
+    def shown(self, name: str, entry: NewEntry) -> str:
         """Return the text that a person can paste into the file."""
         raise NotImplementedError
 
-    def _put(self, text: str, name: str, entry: ServerEntry) -> str:
+    def servers(self, text: str) -> dict[str, Any]:
+        """Return the entries of a file by the server's name, as the client writes them. Raises UsageError or
+        NotJson for a text that cannot be parsed."""
+        raise NotImplementedError
+
+    def _put(self, text: str, name: str, entry: NewEntry) -> str:
         raise NotImplementedError
 
     def _take(self, text: str, name: str) -> str:
@@ -104,7 +104,7 @@ class JsonClient(Client):
         path: Callable[[], str],
         section: str,
         again: str,
-        local: Callable[[ServerEntry], dict[str, Any]] | None = None,
+        local: Callable[[NewEntry], dict[str, Any]] | None = None,
         remote_entry: Callable[[str], dict[str, Any]] | None = None,
         variable: str = "",
     ) -> None:
@@ -114,18 +114,27 @@ class JsonClient(Client):
         self.remote = remote_entry is not None
         self.variable = variable
 
-    def _put(self, text: str, name: str, entry: ServerEntry) -> str:
-        changed = _json_text.put(text, self.section, name, self._entry(entry))
+    def _put(self, text: str, name: str, entry: NewEntry) -> str:
+        changed = json_text.put(text, self.section, name, self._entry(entry))
         return _checked_json(text, changed, self.section, name)
 
     def _take(self, text: str, name: str) -> str:
-        return _checked_json(text, _json_text.take(text, self.section, name), self.section, name)
+        return _checked_json(text, json_text.take(text, self.section, name), self.section, name)
 
-    def shown(self, name: str, entry: ServerEntry) -> str:
+    def shown(self, name: str, entry: NewEntry) -> str:
         servers = {self.section: {name: self._entry(entry)}}
         return json.dumps(servers, ensure_ascii=False, indent=2) + "\n"
 
-    def _entry(self, entry: ServerEntry) -> dict[str, Any]:
+    def servers(self, text: str) -> dict[str, Any]:
+        return _member(json_text.parse(text).plain, self.section) if text.strip() else {}
+
+    def servers_of_projects(self, text: str) -> dict[str, dict[str, Any]]:
+        """Return the entries that are for one project only, as Claude Code keeps them, by the project's
+        folder. Raises NotJson."""
+        projects = _member(json_text.parse(text).plain, "projects") if text.strip() else {}
+        return {folder: _member(project, self.section) for folder, project in projects.items()}
+
+    def _entry(self, entry: NewEntry) -> dict[str, Any]:
         if not entry.url:
             return self.local(entry)
         assert self.remote_entry is not None
@@ -135,7 +144,7 @@ class JsonClient(Client):
         return found
 
 
-def command_entry(entry: ServerEntry) -> dict[str, Any]:
+def command_entry(entry: NewEntry) -> dict[str, Any]:
     """Return the entry that most clients expect: `command`, `args` and `env`."""
     found: dict[str, Any] = {"command": entry.command, "args": entry.args}
     if entry.env:
@@ -143,10 +152,16 @@ def command_entry(entry: ServerEntry) -> dict[str, Any]:
     return found
 
 
+def _member(document: Any, name: str) -> dict[str, Any]:
+    """Return a member that is an object, an empty one for anything else."""
+    found = document.get(name) if isinstance(document, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
 def _checked_json(before: str, after: str, section: str, name: str) -> str:
     """Return the changed text if nothing else has changed. Raises UsageError."""
-    old = _json_text.parse(before).plain if before.strip("\ufeff \t\r\n") else {}
-    new = _json_text.parse(after).plain
+    old = json_text.parse(before).plain if before.strip("\ufeff \t\r\n") else {}
+    new = json_text.parse(after).plain
     if _without(old, section, name) != _without(new, section, name):
         raise UsageError(UNSAFE)
     return after
@@ -167,7 +182,7 @@ class TomlClient(Client):
 
     variable = "{}"
 
-    def _put(self, text: str, name: str, entry: ServerEntry) -> str:
+    def _put(self, text: str, name: str, entry: NewEntry) -> str:
         rest = self._take(text, name)
         return (rest.rstrip("\n") + "\n\n" if rest.strip() else "") + self.shown(name, entry)
 
@@ -186,7 +201,7 @@ class TomlClient(Client):
         _check_toml(text, changed, self.section, name)
         return changed
 
-    def shown(self, name: str, entry: ServerEntry) -> str:
+    def shown(self, name: str, entry: NewEntry) -> str:
         table = f"{self.section}.{name if re.fullmatch('[A-Za-z0-9_-]+', name) else json.dumps(name)}"
         if entry.url:
             members: dict[str, Any] = {"url": entry.url}
@@ -204,6 +219,16 @@ class TomlClient(Client):
                 for key, value in entry.env.items()
             ]
         return "\n".join(lines) + "\n"
+
+    def servers(self, text: str) -> dict[str, Any]:
+        if sys.version_info >= (3, 11):
+            import tomllib
+
+            try:
+                return _member(tomllib.loads(text), self.section)
+            except tomllib.TOMLDecodeError as error:
+                raise UsageError(f"the file is no TOML: {error}") from None
+        raise UsageError("CPython 3.10 reads no TOML")
 
 
 def _check_toml(before: str, after: str, section: str, name: str) -> None:
@@ -231,7 +256,7 @@ class YamlClient(Client):
     """Goose: each server is a block in the mapping `extensions`. Only whole lines are added and removed, in a
     section that is a block; other forms are refused, because this is not a complete YAML parser."""
 
-    def _put(self, text: str, name: str, entry: ServerEntry) -> str:
+    def _put(self, text: str, name: str, entry: NewEntry) -> str:
         lines = self._take(text, name).splitlines(keepends=True)
         if lines and not lines[-1].endswith("\n"):
             lines[-1] += "\n"
@@ -278,11 +303,24 @@ class YamlClient(Client):
             end += 1
         return begin, end
 
-    def shown(self, name: str, entry: ServerEntry) -> str:
+    def shown(self, name: str, entry: NewEntry) -> str:
         return "".join([f"{self.section}:\n", *_yaml_entry(name, entry, "  ")])
 
+    def servers(self, text: str) -> dict[str, Any]:
+        lines = text.splitlines()
+        begin, end = self._block(lines)
+        if begin is None:
+            return {}
+        found = _yaml_members([line for line in lines[begin:end] if not _is_gap(line)])
+        # The client's own extensions have neither a command nor an address.
+        return {
+            name: raw
+            for name, raw in found.items()
+            if isinstance(raw, dict) and ("cmd" in raw or "uri" in raw)
+        }
 
-def _yaml_entry(name: str, entry: ServerEntry, indent: str) -> list[str]:
+
+def _yaml_entry(name: str, entry: NewEntry, indent: str) -> list[str]:
     """Return the lines of a server. Values are JSON, which is valid YAML."""
     members: dict[str, Any] = {"name": name, "enabled": True, "timeout": 300}
     if entry.url:
@@ -292,6 +330,40 @@ def _yaml_entry(name: str, entry: ServerEntry, indent: str) -> list[str]:
     lines = [f"{indent}{json.dumps(name, ensure_ascii=False)}:\n"]
     lines += [f"{indent}  {key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in members.items()]
     return lines
+
+
+def _yaml_members(lines: list[str]) -> dict[str, Any]:
+    """Return a block mapping of mappings, lists and scalars as Goose writes it; no general YAML.
+
+    `lines` hold neither comments nor gaps. Scalars are JSON where they can be, else text.
+    """
+    found: dict[str, Any] = {}
+    indent = _child_indent(lines)
+    at = 0
+    while at < len(lines):
+        key, _, rest = lines[at].strip().partition(":")
+        at += 1
+        inner = []
+        while at < len(lines) and (lines[at].startswith((f"{indent} ", f"{indent}- "))):
+            inner.append(lines[at])
+            at += 1
+        name = str(_yaml_scalar(key))
+        if rest.strip():
+            found[name] = _yaml_scalar(rest.strip())
+        elif inner and inner[0].strip().startswith("- "):
+            found[name] = [_yaml_scalar(line.strip()[2:].strip()) for line in inner]
+        else:
+            found[name] = _yaml_members(inner) if inner else None
+    return found
+
+
+def _yaml_scalar(text: str) -> Any:
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return text[1:-1].replace("''", "'")
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _child_indent(lines: list[str]) -> str:

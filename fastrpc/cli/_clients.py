@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fastrpc.cli._client_formats import Client, JsonClient, ServerEntry, TomlClient, YamlClient, command_entry
+from fastrpc.cli._client_formats import Client, JsonClient, NewEntry, TomlClient, YamlClient, command_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _opencode_file() -> str:
     )
 
 
-def _typed(entry: ServerEntry) -> dict[str, Any]:
+def _typed(entry: NewEntry) -> dict[str, Any]:
     return {"type": "stdio", **command_entry(entry)}
 
 
@@ -56,7 +56,7 @@ def _typed_url(url: str) -> dict[str, Any]:
     return {"type": "http", "url": url}
 
 
-def _opencode_entry(entry: ServerEntry) -> dict[str, Any]:
+def _opencode_entry(entry: NewEntry) -> dict[str, Any]:
     found: dict[str, Any] = {"type": "local", "command": [entry.command, *entry.args], "enabled": True}
     if entry.env:
         found["environment"] = entry.env

@@ -1,153 +1,130 @@
-"""``fastrpc call``: calls one tool in a real session with a server process.
+"""``fastrpc call``: calls one tool in a real session, reads one resource, or gets one prompt.
 
-The result's text goes to stdout, the server's log to stderr. Exit code 0; 1 if the result is an error or the
-session fails; 2 if the command is wrong. A ``key=value`` is parsed by the tool's schema; the server validates
-the arguments.
+The result's text goes to stdout; log messages, progress (a bar, on a terminal) and what the server writes to
+its standard error go to stderr. Questions of the server are asked on the terminal (`_form`). Exit code 0; 1
+if the result is an error or the session fails; 2 if the command is wrong. A ``key=value`` is parsed by the
+tool's schema; the server validates the arguments. Ctrl-C cancels the call.
 """
 
 from __future__ import annotations
 
-import sys
-
 from fastrpc.cli import parser, toolset_examples
-from fastrpc.command_line import suggestion
+from fastrpc.cli._arguments import whole
+from fastrpc.cli._calls import SECONDS, Caller
+from fastrpc.cli._target import add_options, converse, destination, is_url, split_command
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from argparse import Namespace
+
+    from fastrpc.client.sync import SyncClient
 
 EXAMPLES = """\
+  fastrpc call my_tools.py word_count text='to be or not'
   fastrpc call word_count text='to be or not' --target my_tools.py
+  fastrpc call add a=1 b=2 -- python server.py
+  fastrpc call shop.py --resource orders://7
+  fastrpc call shop.py --prompt complain id=7 tone=firm
 """
+USAGE = "[TARGET] TOOL|--resource URI|--prompt NAME [key=value…] [option…] [-- COMMAND…]"
+FORMER = "--json"
+"""What ``--arguments`` was called before 0.2; it still is, with a JSON object behind it."""
 
 
 def main(arguments: list[str]) -> int:
-    """Call a tool and print its result; return the exit code."""
+    """Call a tool and print its result; return the exit code. Raises UsageError."""
+    chosen, command = _options(arguments)
+    targets, name, pairs = _split_words(chosen, command)
+    given = None if chosen.arguments is None else whole(chosen.option, chosen.arguments, pairs)
+    if chosen.option == FORMER:
+        write_line("fastrpc: warning: --json JSON is called --arguments JSON now; --json prints the result")
+    where = destination(targets, command, chosen)
+    from fastrpc.cli._feedback import Feedback
+    from fastrpc.cli._form import TerminalForm
+
+    feedback = Feedback()
+
+    def work(client: SyncClient) -> int:
+        if "logging" in client.server_capabilities:
+            client.set_log_level(chosen.log_level)
+        caller = Caller(client, feedback, seconds=chosen.time_limit, is_json=chosen.json)
+        if chosen.resource is not None:
+            return caller.read(chosen.resource)
+        if chosen.prompt is not None:
+            return caller.get(chosen.prompt, pairs, given)
+        return caller.call(name, pairs, given)
+
+    try:
+        return converse(
+            where,
+            chosen,
+            work,
+            shows_stderr=True,
+            on_log=feedback.on_log,
+            on_elicit=TerminalForm(feedback).ask,
+        )
+    finally:
+        feedback.wipe()
+
+
+def _options(arguments: list[str]) -> tuple[Namespace, list[str]]:
+    """Return the options, and the command behind ``--``. Raises UsageError."""
+    from fastrpc.settings import LOG_LEVELS
+
     shown = toolset_examples("call") if {"--help", "-h"}.intersection(arguments) else ""
-    options = parser("call", "TOOL [key=value… | --json JSON] [--target TARGET]", shown + EXAMPLES)
-    options.add_argument("tool", metavar="TOOL", nargs="?", help="the tool's name, see 'fastrpc tools'")
-    options.add_argument("pairs", metavar="key=value", nargs="*", help="arguments, typed by the schema")
-    options.add_argument("--json", help="all arguments as one JSON object; - reads it from stdin")
-    options.add_argument("--target", action="append", default=[], help="not the agent's tools but these")
-    options.add_argument("--time-limit", type=float, default=600.0, metavar="SECONDS", help="give up (600)")
+    arguments, command = split_command(arguments)
+    arguments, is_former = _renamed(arguments)
+    options = parser("call", USAGE, shown + EXAMPLES)
+    options.add_argument(
+        "words", metavar="[TARGET] TOOL key=value", nargs="*", help="arguments are typed by the tool's schema"
+    )
+    options.add_argument("--arguments", metavar="JSON", help="all as one JSON object; - reads it from stdin")
+    options.add_argument("--resource", metavar="URI", help="read this resource")
+    options.add_argument("--prompt", metavar="NAME", help="get this prompt")
+    options.add_argument("--json", action="store_true", help="print the whole result, as received")
+    options.add_argument(
+        "--target", action="append", default=[], help="where TARGET may stand too; may be repeated"
+    )
+    add_options(options)
+    options.add_argument("--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="give up (600)")
+    options.add_argument(
+        "--log-level", metavar="LEVEL", choices=LOG_LEVELS, default="info", help="of log messages (info)"
+    )
     chosen = options.parse(arguments)
-    if chosen.tool is None:
-        raise UsageError("a tool's name is needed (see 'fastrpc tools')")
-    given = _whole(chosen.json, chosen.pairs)
-    from fastrpc.cli._client import Client, ConversationFailed
-
-    try:
-        with Client(chosen.target) as client:
-            return _converse(client, chosen.tool, given, chosen.pairs, chosen.time_limit)
-    except ConversationFailed as error:
-        if error.exit_code == 2:  # a wrong target: the server has written why to stderr
-            return 2
-        write_line(f"fastrpc: {error}")
-        return 1
+    chosen.option = FORMER if is_former else "--arguments"
+    if chosen.resource is not None and chosen.prompt is not None:
+        raise UsageError("give either --resource or --prompt")
+    if chosen.resource is not None and chosen.arguments is not None:
+        raise UsageError("a resource takes no arguments")
+    return chosen, command
 
 
-def _converse(client: Any, tool: str, given: dict[str, Any] | None, pairs: list[str], limit: float) -> int:
-    client.initialize()
-    descriptors = {descriptor["name"]: descriptor for descriptor in client.list_tools()}
-    if tool not in descriptors:
-        hint = suggestion(tool, descriptors) or f"; there is {', '.join(descriptors) or 'none'}"
-        raise UsageError(f"no tool {tool!r}{hint}")
-    if given is None:
-        given = typed(pairs, tool, descriptors[tool].get("inputSchema", {}))
-    request = client.begin("tools/call", {"name": tool, "arguments": given})
-    import time
-
-    try:
-        answer = client.wait_for(request, time.perf_counter(), limit)
-    except KeyboardInterrupt:
-        client.notify("notifications/cancelled", {"requestId": request, "reason": "interrupted"})
-        raise
-    if answer.error is not None:
-        write_line(f"fastrpc: {answer.error.get('message')}")
-        return 1
-    text = answer.text()
-    sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")
-    return 1 if answer.is_error else 0
+def _renamed(arguments: list[str]) -> tuple[list[str], bool]:
+    """Return the words with ``--json JSON`` as ``--arguments JSON``, and whether that was there."""
+    for at, word in enumerate(arguments):
+        following = arguments[at + 1] if at + 1 < len(arguments) else ""
+        if word == FORMER and (following == "-" or following[:1] in ("{", "[")):
+            return [*arguments[:at], "--arguments", *arguments[at + 1 :]], True
+    return arguments, False
 
 
-def _whole(text: str | None, pairs: list[str]) -> dict[str, Any] | None:
-    """Return the arguments given with ``--json``, or None. Raises UsageError."""
-    if text is None:
-        return None
-    if pairs:
-        raise UsageError(f"give either --json or key=value, not both ({pairs[0]!r})")
-    import json
-
-    try:
-        value = json.loads(sys.stdin.read() if text == "-" else text, parse_constant=_refuse)
-    except ValueError as error:
-        raise UsageError(f"--json: {error}") from None
-    if not isinstance(value, dict):
-        raise UsageError(f"--json: expected an object, got {type(value).__name__}")
-    return value
-
-
-def typed(pairs: list[str], tool: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return ``key=value`` words as arguments, each value parsed by its schema. Raises UsageError."""
-    properties: dict[str, Any] = schema.get("properties", {})
-    is_open = schema.get("additionalProperties", False) is not False
-    arguments: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, text = pair.partition("=")
-        if not equals or not key:
-            raise UsageError(f"expected key=value, got {pair!r}")
-        if key in arguments:
-            raise UsageError(f"{key!r} is given twice")
-        if key not in properties and not is_open:
-            hint = suggestion(key, properties) or f"; it has {', '.join(properties) or 'none'}"
-            raise UsageError(f"{tool} has no argument {key!r}{hint}")
-        arguments[key] = value_of(key, text, kinds_of(properties.get(key, {})))
-    return arguments
-
-
-def kinds_of(schema: Any) -> list[str]:
-    """Return the JSON types that a property's schema allows; an empty list allows any."""
-    if not isinstance(schema, dict):
-        return []
-    kinds = schema.get("type", [])
-    found = [kinds] if isinstance(kinds, str) else list(kinds)
-    for branch in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        found += kinds_of(branch)
-    if not found and "enum" in schema and all(isinstance(member, str) for member in schema["enum"]):
-        return ["string"]
-    return found
-
-
-def value_of(key: str, text: str, kinds: list[str]) -> Any:
-    """Return the value of one argument: JSON of an allowed type, else a string if that is allowed. Raises
-    UsageError."""
-    import json
-
-    if kinds == ["string"]:
-        return text
-    try:
-        value = json.loads(text, parse_constant=_refuse)
-    except ValueError:
-        value = text
-    if not kinds or json_type(value) in kinds or (json_type(value) == "integer" and "number" in kinds):
-        return value
-    if "string" in kinds:
-        return text
-    raise UsageError(f"{key}: expected {' or '.join(kinds)}, got {text!r}")
-
-
-def _refuse(name: str) -> None:
-    """Refuse NaN and Infinity, which Python accepts but JSON does not have. Raises ValueError."""
-    raise ValueError(name)
-
-
-def json_type(value: Any) -> str:
-    """Return the JSON Schema name of a value's type."""
-    if value is None:
-        return "null"
-    if isinstance(value, float):
-        return "integer" if value.is_integer() else "number"
-    names = {bool: "boolean", int: "integer", str: "string", list: "array", dict: "object"}
-    return names[type(value)]
+def _split_words(chosen: Namespace, command: list[str]) -> tuple[list[str], str, list[str]]:
+    """Return targets, the tool's name ("" for a resource or a prompt) and the pairs. Raises UsageError."""
+    words = list(chosen.words)
+    targets = list(chosen.target)
+    has_place = bool(targets or command or chosen.command)
+    is_call = chosen.resource is None and chosen.prompt is None
+    if not has_place and words and (not is_call or len(words) > 1):
+        second = words[1] if is_call else words[0]
+        if "=" not in second or (not is_call and is_url(second)):
+            targets.append(words.pop(0))
+    if not is_call:
+        if chosen.resource is not None and words:
+            raise UsageError(f"a resource takes no arguments, got {words[0]!r}")
+        return targets, "", words
+    if not words or (not has_place and not targets and (is_url(words[0]) or words[0].endswith(".py"))):
+        behind = f" behind {words[0]}" if words else ""
+        raise UsageError(f"a tool's name is needed{behind} (see 'fastrpc list')")
+    return targets, words[0], words[1:]

@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
         }
         print(json.dumps(shown, ensure_ascii=False, indent=2))
     else:
-        from fastrpc.cli.tools import print_table
+        from fastrpc.cli._catalogue import print_table
 
         rows = [(value.setting.name, _short(value.shown()), value.origin) for value in in_order(settings)]
         print_table(("setting", "value", "where it came from"), rows)

@@ -10,19 +10,26 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 
 from fastrpc.cli import configuration, parser
 from fastrpc.cli._assemble import toolset_settings
-from fastrpc.cli._client import Answer, Client, ConversationFailed, encode, sheltered_environment
 from fastrpc.cli._contract import load_companion, load_contract
+from fastrpc.cli._own_server import server_command, sheltered_variables
+from fastrpc.client.client import Client
 from fastrpc.diagnostics import write_line
+from fastrpc.errors import ClientError, FastrpcError, RequestTimeout
+from fastrpc.protocol.versions import LATEST_LEGACY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
+
+    from fastrpc._core.call_result import CallResult
+    from fastrpc.client.sync import SyncClient
 
 EXAMPLES = """\
   fastrpc demo
@@ -31,8 +38,16 @@ EXAMPLES = """\
 LINES_SHOWN = 12
 WIDTH = 76
 PIPELINED_CALLS = 20_000
+LOOK_SECONDS = 0.05
+
+# Notes which process the server is, for `kill`; the client keeps it to itself.
+NOTING = "import os; open({path!r}, 'w').write(str(os.getpid()))\n"
 
 BOLD, DIM, GREEN, BLUE, RED = "1", "2", "32", "34", "31"
+
+
+class ConversationFailed(FastrpcError):
+    """A step of the demo did not go as it should. The message says what."""
 
 
 def main(arguments: list[str]) -> int:
@@ -44,8 +59,8 @@ def main(arguments: list[str]) -> int:
     try:
         with TemporaryDirectory(prefix="fastrpc-demo-") as folder:
             _play_toolset(toolset, folder)
-            _time_pipelined_calls(sheltered_environment((), folder))
-    except ConversationFailed as error:
+            _time_pipelined_calls({**os.environ, **sheltered_variables((), folder)})
+    except (ConversationFailed, ClientError) as error:
         write_line(f"fastrpc: the demo failed: {error}")
         return 1
     return 0
@@ -55,12 +70,8 @@ def _play_toolset(toolset: str, folder: str) -> None:
     """Run the toolset's script in a temporary folder, with the state folder beside it."""
     work, state = os.path.join(folder, "work"), os.path.join(folder, "state")
     os.mkdir(work)
-    environment = sheltered_environment(load_contract(toolset), state, toolset_settings(toolset))
-
-    def start() -> Client:
-        return Client(["--cwd", work], environment=environment, capabilities={"elicitation": {}})
-
-    conversation = Conversation(start, work)
+    variables = sheltered_variables(load_contract(toolset), state, toolset_settings(toolset))
+    conversation = Conversation(work, os.path.join(folder, "server.pid"), {**os.environ, **variables})
     try:
         conversation.title("A client starts the server and shakes hands")
         conversation.shake_hands()
@@ -71,23 +82,37 @@ def _play_toolset(toolset: str, folder: str) -> None:
         conversation.title("The client closes the pipe")
         conversation.end()
     finally:
-        conversation.client.process.kill()
-        conversation.client.process.wait()
+        conversation.client.close()
 
 
 class Conversation:
     """A session that is printed while it runs; the script of a toolset uses it.
 
-    Every method raises `ConversationFailed` if the server does not behave as expected.
+    Every method raises `ConversationFailed` or `ClientError` if the server does not behave as expected.
     """
 
-    def __init__(self, start: Callable[[], Client], folder: str) -> None:
-        self.client = start()
-        self._start = start
+    def __init__(self, folder: str, pid_file: str, variables: dict[str, str]) -> None:
         self.folder = folder
         """An empty folder, the server's working directory."""
         self.tools: list[str] = []
         self.colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        self._pid_file = pid_file
+        self._variables = variables
+        self._answers: Sequence[str] = ()
+        self._heard: list[dict[str, Any]] = []
+        self.client = self._new_client()
+
+    def _new_client(self) -> SyncClient:
+        """Return a client of a new server, not connected. It speaks the version in which servers ask and tell
+        at any time."""
+        python, option, code, *arguments = server_command(["--cwd", self.folder])
+        return Client.sync(
+            [python, option, NOTING.format(path=self._pid_file) + code, *arguments],
+            version=LATEST_LEGACY,
+            env=self._variables,
+            on_elicit=self._fill_in,
+            on_notification=self.hear,
+        )
 
     # --- methods for scripts ---
 
@@ -104,68 +129,89 @@ class Conversation:
         says: str = "",
         progress: bool = False,
         answers: Sequence[str] = (),
-    ) -> Answer:
+    ) -> CallResult:
         """Call a tool and print both messages. `fails`: the result must be an error; `says`: its text must
         contain this; `progress`: progress notifications must arrive before the result; `answers`: what the
         person chooses, field by field, if the tool asks."""
-        params: dict[str, Any] = {"name": tool, "arguments": arguments}
-        if progress:
-            params["_meta"] = {"progressToken": f"watch-{self.client.last_id + 1}"}
         self._print_client(tool, arguments)
+        self._answers = answers
         reports: list[dict[str, Any]] = []
-        self.client.on_question = (lambda asked: self._fill_in(asked, answers)) if answers else None
-        answer = self._request("tools/call", params, reports)
-        self._print_server(answer.text(), answer.seconds, failed=answer.is_error)
-        self.check(answer.is_error is fails, f"{tool}: isError is {answer.is_error}, not {fails}")
-        self.check(says in answer.text(), f"{tool}: {says!r} is not in the result")
+        begun = time.perf_counter()
+
+        def show(report: dict[str, Any]) -> None:
+            reports.append(report)
+            text = report.get("message") or f"{report['progress']:g}"
+            self._print_server(text.rstrip("\n"), time.perf_counter() - begun, note="progress")
+
+        result = self.client.call_tool(tool, arguments, on_progress=show if progress else None)
+        self._print_server(result.text, time.perf_counter() - begun, failed=result.is_error)
+        self.check(result.is_error is fails, f"{tool}: isError is {result.is_error}, not {fails}")
+        self.check(says in result.text, f"{tool}: {says!r} is not in the result")
         self.check(bool(reports) or not progress, f"{tool}: no progress came")
-        return answer
+        return result
 
     def cancel(self, tool: str, arguments: dict[str, Any], after_seconds: float) -> None:
-        """Call a tool, cancel it, and check that no answer arrives while other calls are served."""
+        """Call a tool, cancel it after so many seconds, and check that other calls are served."""
         self._print_client(tool, arguments)
-        request = self.client.begin("tools/call", {"name": tool, "arguments": arguments})
-        time.sleep(after_seconds)
-        self._print_client("notifications/cancelled", {"requestId": request, "reason": "changed my mind"})
-        self.client.notify("notifications/cancelled", {"requestId": request, "reason": "changed my mind"})
+        try:
+            self.client.call_tool(tool, arguments, timeout_seconds=after_seconds)
+        except RequestTimeout:
+            self._print_client("notifications/cancelled", {"reason": "no answer in time"})
+        else:
+            raise ConversationFailed(f"{tool}: was answered before it could be cancelled")
         self._print_client("ping", {})
-        answer = self._request("ping", {}, [])
-        self._print_server("(an empty answer to the ping, none to the cancelled call)", answer.seconds)
+        begun = time.perf_counter()
+        self.client.ping()
+        self._print_server("(an empty answer)", time.perf_counter() - begun)
 
     def wait_for_log(self, what: str, seconds: float) -> None:
         """Enable log messages, and wait for one that contains `what`; print other messages meanwhile."""
-        answer = self._request("logging/setLevel", {"level": "info"}, [])
         self._print_client("logging/setLevel", {"level": "info"})
-        self._print_server("(an empty answer)", answer.seconds)
         begun = time.perf_counter()
+        self.client.set_log_level("info")
+        self._print_server("(an empty answer)", time.perf_counter() - begun)
         method, text = "", ""
+        begun = time.perf_counter()
         while method != "notifications/message":
-            message = self.client.listen(max(0.0, begun + seconds - time.perf_counter()))
-            method = str(message.get("method"))
+            while not self._heard:
+                self.check(time.perf_counter() < begun + seconds, f"no log message came within {seconds:g} s")
+                self.client.wait(LOOK_SECONDS)
+            message = self._heard.pop(0)
+            method = message["method"]
             text = str(message.get("params", {}).get("data", ""))
             self._print_server(text, time.perf_counter() - begun, note=method)
         self.check(what in text, f"{what!r} is not in {text!r}")
 
+    def kill(self) -> None:
+        """Kill the server."""
+        with open(self._pid_file, encoding="ascii") as file:
+            pid = int(file.read())
+        os.kill(pid, signal.SIGKILL)
+        self.remark(f"kill -9 {pid}")
+
     def restart(self) -> None:
         """Kill the server, and start another one."""
-        self.client.process.kill()
-        self.client.process.wait()
+        self.kill()
         self.client.close()
-        self.remark(f"kill -9 {self.client.process.pid}")
-        self.client = self._start()
+        self.client = self._new_client()
         self.shake_hands()
 
-    def _fill_in(self, asked: dict[str, Any], answers: Sequence[str]) -> dict[str, Any]:
+    def hear(self, notification: dict[str, Any]) -> None:
+        """Keep a notification for `wait_for_log`; progress is shown with its call."""
+        if notification["method"] != "notifications/progress":
+            self._heard.append(notification)
+
+    def _fill_in(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Fill in a form field by field, as a person would, and print it."""
-        self.check(asked["method"] == "elicitation/create", f"{asked['method']} is not to be answered")
-        fields = asked["params"]["requestedSchema"]["properties"]
-        self._print_server(asked["params"]["message"], 0.0, note="elicitation/create")
-        content = dict(zip(fields, answers, strict=True))
+        self.check(bool(self._answers), f"nobody answers {asked['message']!r}")
+        fields = asked["requestedSchema"]["properties"]
+        self._print_server(asked["message"], 0.0, note="elicitation/create")
+        content = dict(zip(fields, self._answers, strict=True))
         for name, answer in content.items():
             choices = ", ".join(fields[name].get("enum", ()))
             self.remark(f"{fields[name].get('title', name)} ({choices})")
             self._print(f"{self._colour('person', BLUE)}  {answer}")
-        return {"action": "accept", "content": content}
+        return content
 
     def remark(self, text: str) -> None:
         """Print an observation of the client that is not a message."""
@@ -179,11 +225,12 @@ class Conversation:
     # --- session ---
 
     def shake_hands(self) -> None:
-        self._print_client("initialize", {"protocolVersion": "2025-11-25"})
-        answer = self.client.initialize()
-        server = answer.result["serverInfo"]
-        text = f"{server['name']} {server['version']}, protocol {answer.result['protocolVersion']}"
-        self._print_server(text, answer.seconds, note="from the start of its process")
+        self._print_client("initialize", {"protocolVersion": LATEST_LEGACY})
+        begun = time.perf_counter()
+        self.client.connect()
+        server = self.client.server_info
+        text = f"{server['name']} {server['version']}, protocol {self.client.version}"
+        self._print_server(text, time.perf_counter() - begun, note="from the start of its process")
 
     def list_tools(self) -> None:
         self._print_client("tools/list", {})
@@ -194,25 +241,10 @@ class Conversation:
 
     def end(self) -> None:
         begun = time.perf_counter()
-        code = self.client.close()
+        self.client.close()
+        code = self.client.exit_code
         self._print_server(f"ends with exit code {code}", time.perf_counter() - begun)
         self.check(code == 0, f"the server ended with exit code {code}")
-        self.check(not self.client.received, "the server said something nobody asked for")
-
-    def _request(self, method: str, params: dict[str, Any], reports: list[dict[str, Any]]) -> Answer:
-        begun = time.perf_counter()
-
-        def show(message: dict[str, Any]) -> None:
-            if message["method"] == "notifications/progress":
-                reports.append(message)
-                text = message["params"].get("message") or f"{message['params']['progress']:g}"
-                self._print_server(text.rstrip("\n"), time.perf_counter() - begun, note="progress")
-
-        self.client.on_notification = show
-        answer = self.client.request(method, params)
-        if answer.error is not None:
-            raise ConversationFailed(f"{method}: {answer.error.get('message')}")
-        return answer
 
     # --- printing ---
 
@@ -247,19 +279,15 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.1f} ms"
 
 
-def _time_pipelined_calls(environment: dict[str, str]) -> None:
+def _time_pipelined_calls(variables: dict[str, str]) -> None:
     """Send many calls at once to the smallest server, check every answer, and print the rate."""
-    path = os.path.join(os.path.dirname(__file__), "_demo_server.py")
-    with Client([path], environment=environment) as client:
-        client.initialize()
-        requests = b"".join(encode(_numbered_call(number)) for number in range(PIPELINED_CALLS))
-        begun = time.perf_counter()
-        lines = client.exchange(requests, PIPELINED_CALLS)
-        seconds = time.perf_counter() - begun
-        _check_answers(lines)
-        code = client.close()
-    if code != 0:
-        raise ConversationFailed(f"the timed server ended with exit code {code}")
+    from fastrpc.transports.loop import new_loop
+
+    loop = new_loop()
+    try:
+        seconds = loop.run_until_complete(_call_pipelined(variables))
+    finally:
+        loop.close()
     print(
         f"\n{PIPELINED_CALLS:,} calls of a trivial tool, sent at once, every answer checked: "
         f"{_duration(seconds)}, {PIPELINED_CALLS / seconds:,.0f} calls per second.\n"
@@ -267,16 +295,20 @@ def _time_pipelined_calls(environment: dict[str, str]) -> None:
     )
 
 
-def _numbered_call(number: int) -> dict[str, Any]:
-    params = {"name": "echo", "arguments": {"text": f"hello {number}"}}
-    return {"jsonrpc": "2.0", "id": f"call-{number}", "method": "tools/call", "params": params}
+async def _call_pipelined(variables: dict[str, str]) -> float:
+    """Return the seconds from the first call to the last answer. Raises ConversationFailed, ClientError."""
+    import asyncio
 
-
-def _check_answers(lines: list[bytes]) -> None:
-    texts = {}
-    for line in lines:
-        message = json.loads(line)
-        texts[message.get("id")] = message.get("result", {}).get("content", [{}])[0].get("text")
-    for number in range(PIPELINED_CALLS):
-        if texts.get(f"call-{number}") != f"hello {number}":
-            raise ConversationFailed(f"call {number} was answered with {texts.get(f'call-{number}')!r}")
+    path = os.path.join(os.path.dirname(__file__), "_demo_server.py")
+    async with Client(server_command([path]), env=variables) as client:
+        begun = time.perf_counter()
+        results = await asyncio.gather(
+            *[client.call_tool("echo", {"text": f"hello {number}"}) for number in range(PIPELINED_CALLS)]
+        )
+        seconds = time.perf_counter() - begun
+    for number, result in enumerate(results):
+        if result.text != f"hello {number}":
+            raise ConversationFailed(f"call {number} was answered with {result.text!r:.80}")
+    if client.exit_code != 0:
+        raise ConversationFailed(f"the timed server ended with exit code {client.exit_code}")
+    return seconds

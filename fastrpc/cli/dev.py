@@ -16,9 +16,9 @@ import subprocess
 import time
 
 from fastrpc.cli import parser
-from fastrpc.cli._client import server_command
 from fastrpc.cli._dev_session import ENDED, PROBE, RELOADED, Session, kinds_of, read
 from fastrpc.cli._dev_wire import FROM_CLIENT, TO_CLIENT, shown
+from fastrpc.cli._own_server import server_command
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 

@@ -13,12 +13,12 @@ import sys
 
 from fastrpc.cli import parser
 from fastrpc.cli._client_files import read, write
-from fastrpc.cli._client_formats import Client, ServerEntry
+from fastrpc.cli._client_formats import Client, NewEntry
 from fastrpc.cli._clients import CLIENTS
 from fastrpc.cli._extras import extras
-from fastrpc.cli._json_text import NotJson
 from fastrpc.command_line import suggestion
 from fastrpc.errors import UsageError
+from fastrpc.json_text import NotJson
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _name_of(targets: list[str]) -> str:
     return os.path.splitext(os.path.basename(place))[0] or "fastrpc"
 
 
-def _entry(client: Client, chosen: Namespace) -> ServerEntry:
+def _entry(client: Client, chosen: Namespace) -> NewEntry:
     """Return the client's entry for the server."""
     if chosen.http is not None:
         return _remote_entry(client, chosen)
@@ -117,10 +117,10 @@ def _entry(client: Client, chosen: Namespace) -> ServerEntry:
         if not os.path.isdir(chosen.cwd):
             raise UsageError(f"--cwd: {chosen.cwd!r} is no folder")
         arguments += ["--cwd", os.path.abspath(chosen.cwd)]
-    return ServerEntry(command, arguments, dict(map(_variable, chosen.env)))
+    return NewEntry(command, arguments, dict(map(_variable, chosen.env)))
 
 
-def _remote_entry(client: Client, chosen: Namespace) -> ServerEntry:
+def _remote_entry(client: Client, chosen: Namespace) -> NewEntry:
     """Return the entry for a server over HTTP: its URL, or a `fastrpc bridge` command, which reads the token
     from a file. Raises UsageError."""
     url = _checked_url(chosen.http)
@@ -136,8 +136,8 @@ def _remote_entry(client: Client, chosen: Namespace) -> ServerEntry:
             if not os.path.isfile(chosen.token_file):
                 raise UsageError(f"--token-file: {chosen.token_file!r} is no file")
             arguments += ["--token-file", os.path.abspath(chosen.token_file)]
-        return ServerEntry(command, arguments)
-    return ServerEntry(url=url, token_variable=chosen.token_env or "")
+        return NewEntry(command, arguments)
+    return NewEntry(url=url, token_variable=chosen.token_env or "")
 
 
 def _checked_url(url: str) -> str:

@@ -1,9 +1,10 @@
 """``fastrpc selftest``: checks that the installation is complete and that the tools keep their contract.
 
 Imports every module, compares each tool of the toolset with the published contract, then starts a real
-server: handshake, list, ping, one call of each tool without side effects that has an example, and a clean
-end. Switches have no effect here, and the user's state is not used. Exit code 1 on any difference. Modules of
-extras that are not installed are counted and listed as skipped.
+server and uses it with `fastrpc.Client`: handshake, list, ping, one call of each tool without side effects
+that has an example, and a clean end. What another server writes is read by the standard library, so that
+fastrpc does not only check itself. Switches have no effect here, and the user's state is not used. Exit code
+1 on any difference. Modules of extras that are not installed are counted and listed as skipped.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from fastrpc.cli import configuration, parser
 from fastrpc.cli._assemble import load_toolset, toolset_settings
 from fastrpc.cli._contract import differences, find_module, load_contract
 from fastrpc.cli._extras import extras
+from fastrpc.cli._own_server import server_command, sheltered_variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.cli._client import Client
+    from fastrpc.client.sync import SyncClient
     from fastrpc.definitions.tool import Tool
 
+PROTOCOL = "2025-11-25"
+WIRE_SECONDS = 30.0
 EXAMPLES = """\
   fastrpc selftest
   fastrpc selftest && echo all is well
@@ -154,38 +158,75 @@ def check_session(
     report: Report, toolset: str, contract: dict[str, dict[str, Any]], tools: list[Tool]
 ) -> None:
     """Check everything again through a server process, as a client sees it."""
+    import os
     from tempfile import TemporaryDirectory
 
-    from fastrpc.cli._client import Client, ConversationFailed, sheltered_environment
+    from fastrpc.client.client import Client
+    from fastrpc.errors import ClientError
 
     with TemporaryDirectory(prefix="fastrpc-selftest-") as folder:
-        names = [tool.name for tool in tools]
-        client = Client([], environment=sheltered_environment(names, folder, toolset_settings(toolset)))
+        sheltered = sheltered_variables([tool.name for tool in tools], folder, toolset_settings(toolset))
+        variables = {**os.environ, **sheltered}
+        client = Client.sync(server_command([]), version=PROTOCOL, env=variables)
         try:
             with client:
-                check_list(report, client, tools)
+                listed = check_list(report, client, tools)
                 for tool in tools:
                     if tool.effect == "read":
                         check_call(report, client, tool, contract.get(tool.name, {}))
-        except ConversationFailed as error:
+        except ClientError as error:
             report.bad("session", str(error))
             return
-        code = client.process.returncode
+        code = client.exit_code
         report.check(code == 0, "end", "exit code 0", f"exit code {code}")
+        check_wire(report, variables, listed)
 
 
-def check_list(report: Report, client: Client, tools: list[Tool]) -> None:
-    from fastrpc.cli._client import PROTOCOL
+def check_wire(report: Report, variables: dict[str, str], listed: list[dict[str, Any]]) -> None:
+    """Read a server's lines with the standard library: fastrpc's own client would not see what its parser and
+    its encoder have wrong alike."""
+    import json
+    import subprocess
 
-    agreed = client.initialize().result.get("protocolVersion")
+    hello = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    try:
+        done = subprocess.run(
+            server_command([]),
+            input=text.encode(),
+            stdout=subprocess.PIPE,
+            env=variables,
+            timeout=WIRE_SECONDS,
+            check=False,
+        )
+        answers = {answer["id"]: answer["result"] for answer in map(json.loads, done.stdout.splitlines())}
+        same = answers[2]["tools"] == listed and answers[1]["protocolVersion"] == PROTOCOL
+    except (subprocess.TimeoutExpired, ValueError, KeyError, TypeError) as error:
+        report.bad("wire", f"{type(error).__name__}: {error}")
+        return
+    report.check(
+        same, "wire", "the standard library reads the same", "the standard library reads another list"
+    )
+
+
+def check_list(report: Report, client: SyncClient, tools: list[Tool]) -> list[dict[str, Any]]:
+    """Check what is agreed on and listed; return the list. Raises ClientError."""
+    agreed = client.version
     report.check(agreed == PROTOCOL, "session", f"version {agreed}", f"version {agreed}, not {PROTOCOL}")
-    listed = client.list_tools()
+    listed = [dict(tool) for tool in client.list_tools()]
     described = [tool.descriptor(PROTOCOL) for tool in tools]
     same = [tool["name"] for tool in listed] == [tool["name"] for tool in described] and all(
         map(_is_as_described, listed, described)
     )
     report.check(same, "session", f"{len(listed)} tools listed as described", "the list differs")
-    report.check(client.request("ping").error is None, "session", "ping", "ping was refused")
+    client.ping()
+    report.good("session", "ping")
+    return listed
 
 
 def _is_as_described(listed: dict[str, Any], described: dict[str, Any]) -> bool:
@@ -197,16 +238,15 @@ def _is_as_described(listed: dict[str, Any], described: dict[str, Any]) -> bool:
     )
 
 
-def check_call(report: Report, client: Client, tool: Tool, published: dict[str, Any]) -> None:
+def check_call(report: Report, client: SyncClient, tool: Tool, published: dict[str, Any]) -> None:
     """Call a tool without side effects with the contract's example, or without arguments if it needs none."""
     example = published.get("example")
     if example is None:
-        if tool.descriptor("2025-11-25").get("inputSchema", {}).get("required"):
+        if tool.descriptor(PROTOCOL).get("inputSchema", {}).get("required"):
             report.good("call", f"{tool.name}: not called, the contract has no example")
             return
         example = {"arguments": {}, "is_error": False, "says": ""}
-    answer = client.request("tools/call", {"name": tool.name, "arguments": example["arguments"]})
-    text = answer.text()
-    condition = answer.error is None and answer.is_error is example["is_error"] and example["says"] in text
-    shown = text.partition("\n")[0][:80]
-    report.check(condition, "call", f"{tool.name}: {shown}", f"{tool.name}: {answer.error or answer.result}")
+    result = client.call_tool(tool.name, example["arguments"])
+    condition = result.is_error is example["is_error"] and example["says"] in result.text
+    shown = result.text.partition("\n")[0][:80]
+    report.check(condition, "call", f"{tool.name}: {shown}", f"{tool.name}: {result.raw}")

@@ -78,6 +78,8 @@ class AsyncClient:
         self._transport: Transport | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._is_open = False
+        self.exit_code: int | None = None
+        """That of a server that was started and has been closed; negative for a signal, else None."""
         self._is_wanted = False
         """Whether a connection that has ended may be made again."""
 
@@ -152,6 +154,7 @@ class AsyncClient:
         session.on_lost(reason)
         if transport is not None:
             await transport.close()
+            self.exit_code = getattr(transport, "exit_code", None)
 
     async def _open_again(self) -> None:
         """Connect again to a server that has ended, if that is wished. Raises ClientError."""

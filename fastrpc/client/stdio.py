@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 LAST_WORDS = 4096
 """Bytes of its standard error that an error shows, at most."""
 LAST_LINES = 10
+LAST_WORDS_BEGIN = "; the last that it wrote to its standard error:"
+"""Between an error's reason and these lines, in its message."""
 READ_SIZE = 16 * 1024
 
 
@@ -59,6 +61,11 @@ class Stdio(Transport):
             )
         except FastrpcError as error:
             raise ConnectionLost(f"{self.shown} cannot be started: {error}") from None
+
+    @property
+    def exit_code(self) -> int | None:
+        """That of the server, once it has ended; negative for a signal."""
+        return None if self._process is None else self._process.exit_code
 
     async def close(self) -> None:
         if self._process is not None:
@@ -163,7 +170,7 @@ class _Process(PipedProcess):
     def _tell_of_end(self, reason: str) -> None:
         lines = masked(self._last_words.decode(errors="replace")).splitlines()[-LAST_LINES:]
         shown = "".join(f"\n  {line}" for line in lines)
-        words = f"; the last that it wrote to its standard error:{shown}" if shown else ""
+        words = f"{LAST_WORDS_BEGIN}{shown}" if shown else ""
         self._on_lost(
             ConnectionLost(
                 f"the server {self._name} is gone: {reason}{words}",

@@ -94,7 +94,7 @@ class SyncClient:
                 raise RuntimeError("use the client in a 'with' block, or connect() first")
             running = asyncio._get_running_loop()
             if running is None:
-                return loop.run_until_complete(coroutine)
+                return _run_or_cancel(loop, coroutine)
             if running is loop:
                 coroutine.close()
                 raise RuntimeError("a handler must not use the client that has called it")
@@ -258,6 +258,10 @@ class SyncClient:
 
         self._run(notify())
 
+    def wait(self, seconds: float) -> None:
+        """Handle for so long what the server sends by itself: notifications, and requests to this client."""
+        self._run(asyncio.sleep(seconds))
+
     def ping(self) -> None:
         """Send a ping: see `AsyncClient.ping`. Raises ClientError."""
         self._run(self._client.ping())
@@ -321,6 +325,11 @@ class SyncClient:
         return self._client.server_capabilities
 
     @property
+    def exit_code(self) -> int | None:
+        """That of a server that was started and has been closed; negative for a signal, else None."""
+        return self._client.exit_code
+
+    @property
     def instructions(self) -> str | None:
         """What the server says about how to use it."""
         return self._client.instructions
@@ -356,6 +365,18 @@ class SyncListening:
         """Return the next notification; waits at most so many seconds. Raises TimeoutError, and EOFError when
         the server has ended the stream."""
         return self._client._run(self._listening.next(seconds))
+
+
+def _run_or_cancel(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine to its end. Ctrl-C cancels it, and with it its requests."""
+    task = loop.create_task(coroutine)
+    try:
+        return loop.run_until_complete(task)
+    except KeyboardInterrupt:
+        if not task.done():
+            task.cancel()
+            loop.run_until_complete(asyncio.wait({task}))
+        raise
 
 
 def _in_thread(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Result]) -> Result:

@@ -16,7 +16,7 @@ import time
 import pytest
 from support.command_line import SECONDS, names, run, session
 
-from fastrpc.cli.call import typed
+from fastrpc.cli._arguments import typed
 from fastrpc.errors import UsageError
 
 # --- the command itself -------------------------------------------------------------------------------
@@ -221,9 +221,9 @@ def test_call_prints_the_result_of_a_real_session(place, words):
         place, "call", "word_count", "text=to be", "times=3", "loud=true", 'words=["a"]', "--target", words
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "9!\n", "")
-    whole = run(place, "call", "word_count", "--json", '{"text": "سلام لك"}', "--target", words)
+    whole = run(place, "call", "word_count", "--arguments", '{"text": "سلام لك"}', "--target", words)
     assert (whole.returncode, whole.stdout) == (0, "2\n")
-    piped = run(place, "call", "word_count", "--json", "-", "--target", words, text='{"text": "a"}')
+    piped = run(place, "call", "word_count", "--arguments", "-", "--target", words, text='{"text": "a"}')
     assert (piped.returncode, piped.stdout) == (0, "1\n")
 
 
@@ -238,7 +238,7 @@ def test_a_server_that_dies_in_a_call_is_one_line_and_exit_code_1(place):
     (place / "dying.py").write_text(code)
     done = run(place, "call", "die", "--target", "dying.py")
     assert done.returncode == 1
-    assert done.stderr == "fastrpc: the server ended (exit code 9)\n"
+    assert done.stderr == "fastrpc: the server dying.py is gone: it ended with exit code 9\n"
 
 
 def test_a_call_that_lasts_too_long_is_given_up(place):
@@ -248,7 +248,7 @@ def test_a_call_that_lasts_too_long_is_given_up(place):
     (place / "slow.py").write_text(code)
     done = run(place, "call", "wait", "--time-limit", "0.5", "--target", "slow.py")
     assert done.returncode == 1
-    assert "did not answer in time" in done.stderr
+    assert "tools/call: no answer within 0.5 s" in done.stderr
 
 
 def test_an_interrupted_call_is_cancelled_and_leaves_no_server_behind(place):
@@ -440,7 +440,7 @@ def test_demo_prints_the_conversation_times_many_calls_and_ends_cleanly(place, t
         'conversation.call("First", {"text": 5, "x": []})',
         'conversation.call("Missing", {})',
         'conversation.check(False, "no")',
-        'conversation.client.process.kill(); conversation.call("First", {})',
+        'conversation.kill(); conversation.call("First", {})',
         'conversation.cancel("First", {"text": "too fast to cancel"}, 3)',
     ],
 )
@@ -486,14 +486,14 @@ def test_the_demo_waits_for_a_log_message_whatever_else_the_server_tells_of_befo
     from fastrpc.cli.demo import Conversation
 
     told = [
-        {"method": "notifications/tools/list_changed"},
+        {"method": "notifications/tools/list_changed", "params": {}},
         {"method": "notifications/message", "params": {"data": "look at the build"}},
     ]
-    client = SimpleNamespace(
-        request=lambda method, params: SimpleNamespace(error=None, result={}, seconds=0.0),
-        listen=lambda seconds: told.pop(0),
+    conversation = Conversation("/", "pid", {})
+    conversation.client = SimpleNamespace(
+        set_log_level=lambda level: None, wait=lambda seconds: conversation.hear(told.pop(0))
     )
-    Conversation(lambda: client, "/").wait_for_log("look at the build", seconds=10)
+    conversation.wait_for_log("look at the build", seconds=10)
     assert not told
     assert "look at the build" in capsys.readouterr().out
 

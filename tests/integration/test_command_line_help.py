@@ -40,13 +40,13 @@ def test_the_help_of_every_command_has_one_form(place, command):
     [
         (
             [],
-            "a command is needed: serve, dev, bridge, tools, call, demo, selftest, install-client, config,",
+            "a command is needed: serve, dev, bridge, list, tools, call, inspect, discover, ",
         ),
         (["srve"], "unknown command 'srve'; did you mean 'serve'?"),
         (["zzzz"], "unknown command 'zzzz'; the commands are serve"),
         (["run", "shop.py"], "unknown command 'run'; here it is 'fastrpc serve FILE'"),
-        (["list"], "unknown command 'list'; here it is 'fastrpc tools'"),
-        (["inspect"], "unknown command 'inspect'; here it is 'fastrpc tools --json'"),
+        (["ls"], "unknown command 'ls'; here it is 'fastrpc list'"),
+        (["read"], "here it is 'fastrpc call TARGET --resource URI'"),
         (["install"], "unknown command 'install'; here it is 'fastrpc install-client'"),
         (["new"], "unknown command 'new'; here it is 'fastrpc dev FILE'"),
         (["help", "srve"], "unknown command 'srve'; did you mean 'serve'?"),
@@ -80,6 +80,7 @@ def test_the_help_of_every_command_has_one_form(place, command):
         (["call", "fail", "--json", "{", "--target", "words.py"], "--json: "),
         (["call", "fail", "--json", "[1]", "--target", "words.py"], "--json: expected an object, got list"),
         (["call", "fail", "--json", "{}", "reason=x", "--target", "words.py"], "either --json or key=value"),
+        (["call", "fail", "--arguments", "x", "--target", "words.py"], "--arguments: "),
         (["call", "fial", "reason=x", "--target", "words.py"], "no tool 'fial'; did you mean 'fail'?"),
         (
             ["call", "fail", "raeson=x", "--target", "words.py"],

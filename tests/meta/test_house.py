@@ -62,6 +62,7 @@ LAYERS = {
     "fastrpc.environment": 1,
     "fastrpc.errors": 1,
     "fastrpc.forks": 1,
+    "fastrpc.json_text": 1,
     "fastrpc.options": 1,
     "fastrpc.quotas": 1,
     "fastrpc.redaction": 1,

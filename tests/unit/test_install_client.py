@@ -14,12 +14,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastrpc import UsageError
-from fastrpc.cli import _json_text, install_client
+from fastrpc import UsageError, json_text
+from fastrpc.cli import install_client
 from fastrpc.cli._client_files import KEPT_COPIES
 from fastrpc.cli._clients import CLIENTS
-from fastrpc.cli._json_text import NotJson, parse, put, take
 from fastrpc.cli.install_client import main
+from fastrpc.json_text import NotJson, parse, put, take
 
 ENTRY = {"command": "/bin/fastrpc", "args": ["serve"]}
 COMMENTED = """\
@@ -444,4 +444,4 @@ def test_what_is_no_object_of_objects_is_refused(text: str) -> None:
 def test_a_comment_that_looks_like_a_member_is_none() -> None:
     text = '{\n  // "s": {"n": 1},\n  "s": {}\n}'
     assert take(text, "s", "n") == text
-    assert _json_text.parse(text).plain == {"s": {}}
+    assert json_text.parse(text).plain == {"s": {}}

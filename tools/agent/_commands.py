@@ -8,8 +8,8 @@ COMMANDS = {
 EXAMPLES = {
     "call": """\
   fastrpc call Bash command='ls -l' timeout=5000
-  fastrpc call Bash --json '{"command": "date"}'
-  echo '{"command": "date"}' | fastrpc call Bash --json -
+  fastrpc call Bash --arguments '{"command": "date"}'
+  echo '{"command": "date"}' | fastrpc call Bash --arguments -
 """
 }
 """Lines that stand first among the examples of a command's help."""

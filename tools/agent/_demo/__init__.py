@@ -72,7 +72,7 @@ def tend_a_background_task(conversation: Any) -> None:
     conversation.title("A task in the background: started, read, listed, ended")
     ticking = "n=0; while sleep 0.1; do n=$((n+1)); echo tick $n; done"
     started = conversation.call("BackgroundBash", {"command": ticking}, says="Started background task")
-    task = started.facts.get("task_id")
+    task = started.meta.get("fastrpc/facts", {}).get("task_id")
     conversation.check(isinstance(task, int), "BackgroundBash gave no task_id among its facts")
     conversation.call("ReadBgOutput", {"task_id": task, "wait_ms": 2000}, says="tick 1")
     conversation.call("ListBgTasks", {}, says="while sleep")

@@ -39,9 +39,9 @@ def read_a_page(conversation: Any) -> None:
         url = f"http://127.0.0.1:{server.server_port}/tides"
         answer = conversation.call("ReadDocs", {"url": url})
         server.shutdown()
-    if answer.facts.get("via") == "browser":
+    if answer.meta.get("fastrpc/facts", {}).get("via") == "browser":
         conversation.check(
-            "| Tuesday | 07:03 | 4.4 m |" in answer.text(), "ReadDocs: the table is not in the result"
+            "| Tuesday | 07:03 | 4.4 m |" in answer.text, "ReadDocs: the table is not in the result"
         )
     else:
         conversation.remark("no browser here (install chromium): the page came without its script")

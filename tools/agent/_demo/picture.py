@@ -21,7 +21,7 @@ def look_at_a_picture(conversation: Any) -> None:
     path = os.path.join(conversation.folder, "evening.png")
     paint(path)
     answer = conversation.call("ReadImage", {"file_path": path}, says="3000")
-    blocks = [block for block in answer.result["content"] if block["type"] == "image"]
+    blocks = [block for block in answer.content if block["type"] == "image"]
     conversation.check(len(blocks) == 1, "ReadImage gave no image")
     picture = base64.b64decode(blocks[0]["data"])
     for line in drawn(picture, conversation.colours):

@@ -1,6 +1,7 @@
-"""Changes one member of a JSON text and keeps everything else: order, indentation, comments, trailing commas.
+"""JSON as people write it, with comments and trailing commas: read, and changed in one place only.
 
-`parse` reads a text; `put` and `take` return a changed text. No file access. Takes time linear in the length
+`parse` reads a text; `put` and `take` return a text with one member changed and everything else kept: order,
+indentation, comments. No file access. Takes time linear in the length
 of the text.
 """
 

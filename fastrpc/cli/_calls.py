@@ -1,0 +1,140 @@
+"""One call, read or prompt of a session, and its result on standard output: what `call` and `repl` share.
+
+A name that the server has not is a `UsageError` with the nearest ones.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fastrpc.cli._arguments import texts, typed
+from fastrpc.cli._catalogue import arguments_of, schema_of
+from fastrpc.command_line import suggestion
+from fastrpc.diagnostics import write_line
+from fastrpc.errors import ClientError, InvalidAnswer, RemoteError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.cli._feedback import Feedback
+    from fastrpc.client.sync import SyncClient
+
+SECONDS = 600.0
+
+
+class Caller:
+    """Calls, reads and gets, and prints the result; with `is_json` the whole result, as received. `seconds`:
+    the time limit of each. Methods return an exit code, and raise UsageError and ClientError."""
+
+    def __init__(
+        self, client: SyncClient, feedback: Feedback, *, seconds: float = SECONDS, is_json: bool = False
+    ) -> None:
+        self._client = client
+        self._feedback = feedback
+        self._seconds = seconds
+        self._is_json = is_json
+
+    def call(self, tool: str, pairs: list[str], given: dict[str, Any] | None = None) -> int:
+        """Call a tool with ``key=value`` words, or with `given`; 1 if its result is an error."""
+        descriptors = {str(descriptor.get("name")): descriptor for descriptor in self._client.list_tools()}
+        _require(tool, "tool", descriptors)
+        if given is None:
+            given = typed(pairs, tool, schema_of(descriptors[tool]))
+        result = self._client.call_tool(
+            tool,
+            given,
+            timeout_seconds=self._seconds,
+            on_progress=self._feedback.on_progress if self._feedback.has_terminal else None,
+        )
+        self._feedback.wipe()
+        if self._is_json:
+            _print_json(result.raw)
+        elif result.content or result.structured is None:
+            _print_text("\n".join(map(block_text, result.content)))
+        else:
+            _print_json(result.structured)
+        return 1 if result.is_error else 0
+
+    def read(self, uri: str) -> int:
+        """Read a resource; 1 if the server refuses."""
+        try:
+            result = self._client.read_resource(uri, timeout_seconds=self._seconds)
+        except RemoteError as error:
+            write_line(f"fastrpc: {error.message}{self._near_resources(uri)}")
+            return 1
+        if self._is_json:
+            _print_json(result.raw)
+            return 0
+        for part in result.contents:
+            if "text" in part:
+                _print_text(str(part["text"]))
+            else:
+                _print_bytes(part)
+        return 0
+
+    def _near_resources(self, uri: str) -> str:
+        try:
+            return suggestion(uri, [str(entry.get("uri")) for entry in self._client.list_resources()])
+        except ClientError:
+            return ""
+
+    def get(self, prompt: str, pairs: list[str], given: dict[str, Any] | None = None) -> int:
+        """Get a prompt with ``key=value`` words, or with `given`."""
+        descriptors = {str(descriptor.get("name")): descriptor for descriptor in self._client.list_prompts()}
+        _require(prompt, "prompt", descriptors)
+        if given is None:
+            known = [name for name, *_ in arguments_of(descriptors[prompt])]
+            given = dict(texts(pairs, prompt, known))
+        result = self._client.get_prompt(prompt, given, timeout_seconds=self._seconds)
+        if self._is_json:
+            _print_json(result.raw)
+            return 0
+        for message in result.messages:
+            content = message.get("content")
+            _print_text(f"{message.get('role')}: {block_text(content if isinstance(content, dict) else {})}")
+        return 0
+
+
+def _require(name: str, kind: str, known: dict[str, Any]) -> None:
+    """Raise UsageError for a name that the server has not."""
+    if name not in known:
+        hint = suggestion(name, known) or f"; there is {', '.join(known) or 'none'}"
+        raise UsageError(f"no {kind} {name!r}{hint}")
+
+
+def block_text(block: dict[str, Any]) -> str:
+    """Return a content block as text; one that is not text is named instead."""
+    if block.get("type") == "text":
+        return str(block.get("text", ""))
+    size = len(block.get("data", ""))
+    if not size:
+        import json
+
+        return json.dumps(block, ensure_ascii=False)
+    return f"[{block.get('type')} {block.get('mimeType', '')}, {size:,} characters of base64]"
+
+
+def _print_bytes(part: dict[str, Any]) -> None:
+    """Write the bytes of a resource; a terminal is only told how many there are."""
+    if sys.stdout.isatty():
+        print(f"[{part.get('mimeType', 'binary')}, {len(part.get('blob', '')):,} characters of base64]")
+        return
+    from base64 import b64decode
+
+    try:
+        data = b64decode(part.get("blob", ""))
+    except (ValueError, TypeError):
+        raise InvalidAnswer("resources/read: blob: expected base64") from None
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+
+
+def _print_text(text: str) -> None:
+    sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")
+
+
+def _print_json(value: Any) -> None:
+    import json
+
+    print(json.dumps(value, ensure_ascii=False, indent=2))

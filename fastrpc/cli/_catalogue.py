@@ -1,0 +1,235 @@
+"""What a server offers: tools, resources, templates and prompts, as received, and as text for a person.
+
+Asks only for what the server's capabilities declare. The texts are the server's: they are made safe to write
+to a terminal (`fastrpc.human_input.screen.plain`).
+"""
+
+from __future__ import annotations
+
+from fastrpc.errors import RemoteError
+from fastrpc.human_input.screen import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from fastrpc.client.sync import SyncClient
+
+    Entry = dict[str, Any]
+    Catalogue = dict[str, list[Entry]]
+
+METHOD_NOT_FOUND = -32601
+TEXT_WIDTH = 60
+
+
+def catalogue_of(client: SyncClient) -> Catalogue:
+    """Return the descriptors of everything, by the member's name in MCP: ``tools``, ``resources``,
+    ``resourceTemplates``, ``prompts``. Raises ClientError."""
+    declared = client.server_capabilities
+    kinds = (
+        ("tools", "tools", client.list_tools),
+        ("resources", "resources", client.list_resources),
+        ("resourceTemplates", "resources", client.list_resource_templates),
+        ("prompts", "prompts", client.list_prompts),
+    )
+    found: Catalogue = {}
+    for member, capability, read in kinds:
+        found[member] = []
+        if capability in declared:
+            try:
+                found[member] = [dict(entry) for entry in read()]
+            except RemoteError as error:
+                if error.code != METHOD_NOT_FOUND:  # resources without templates, for example
+                    raise
+    return found
+
+
+TITLES = {
+    "tools": "tools",
+    "resources": "resources",
+    "resourceTemplates": "resource templates",
+    "prompts": "prompts",
+}
+
+
+def shown(catalogue: Catalogue, *, is_whole: bool = False) -> Iterator[str]:
+    """Yield the lines that show everything to a person. `is_whole`: with all of each description, and what
+    tools return."""
+    lines_of = {
+        "tools": lambda entry: _tool_lines(entry, is_whole),
+        "resources": lambda entry: _named_lines(entry, "uri"),
+        "resourceTemplates": lambda entry: _named_lines(entry, "uriTemplate"),
+        "prompts": _prompt_lines,
+    }
+    is_first = True
+    for member, title in TITLES.items():
+        if catalogue[member]:
+            if not is_first:
+                yield ""
+            is_first = False
+            yield f"{title}:"
+            for entry in catalogue[member]:
+                head, *others = lines_of[member](entry)
+                yield head
+                if is_whole:
+                    yield from _further_lines(entry)
+                yield from others
+    if is_first:
+        yield "Nothing: no tools, resources or prompts."
+
+
+def _further_lines(entry: Entry) -> Iterator[str]:
+    """Yield the lines of a description behind its first."""
+    _, *further = str(entry.get("description") or "").strip().splitlines() or [""]
+    for line in further:
+        yield f"    {plain(line)}".rstrip()
+
+
+def _tool_lines(tool: Entry, is_whole: bool) -> Iterator[str]:
+    effect = effect_of(tool)
+    yield _head(tool.get("name"), tool, f" ({effect})" if effect else "")
+    yield from _parameter_lines(parameters_of(tool.get("inputSchema")))
+    returned = parameters_of(tool.get("outputSchema")) if is_whole else []
+    if returned:
+        yield "    returns"
+        yield from _parameter_lines(returned)
+
+
+def parameters_of(schema: Any) -> list[tuple[str, str, bool, str]]:
+    """Return the members of an object's schema: name, type, whether it is required, description."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(properties, dict):
+        return []
+    required = required_of(schema)
+    return [(name, kind_of(field), name in required, _detail(field)) for name, field in properties.items()]
+
+
+def _prompt_lines(prompt: Entry) -> Iterator[str]:
+    yield _head(prompt.get("name"), prompt)
+    yield from _parameter_lines(arguments_of(prompt))
+
+
+def schema_of(tool: Entry) -> dict[str, Any]:
+    """Return a tool's input schema, an empty one for what is none."""
+    schema = tool.get("inputSchema")
+    return schema if isinstance(schema, dict) else {}
+
+
+def required_of(schema: dict[str, Any]) -> list[Any]:
+    """Return the members that a schema requires."""
+    required = schema.get("required")
+    return required if isinstance(required, list) else []
+
+
+def arguments_of(prompt: Entry) -> list[tuple[str, str, bool, str]]:
+    """Return the arguments of a prompt as `parameters_of` those of a tool; they have no type."""
+    arguments = prompt.get("arguments")
+    return [
+        (
+            str(argument.get("name")),
+            "",
+            bool(argument.get("required")),
+            str(argument.get("description") or ""),
+        )
+        for argument in (arguments if isinstance(arguments, list) else ())
+        if isinstance(argument, dict)
+    ]
+
+
+def _named_lines(entry: Entry, member: str) -> Iterator[str]:
+    kind = f" ({plain(str(entry['mimeType']))})" if entry.get("mimeType") else ""
+    yield _head(entry.get(member), entry, kind)
+
+
+def _head(name: object, entry: Entry, more: str = "") -> str:
+    text = first_line(entry.get("description") or entry.get("title") or "", 100)
+    return f"  {plain(str(name))}{more}{f': {text}' if text else ''}"
+
+
+def _parameter_lines(parameters: list[tuple[str, str, bool, str]]) -> Iterator[str]:
+    """Yield a line for each parameter: name, type, whether it is required, description."""
+    rows = [
+        (plain(name), plain(kind), "required" if required else "", first_line(text, 100))
+        for name, kind, required, text in parameters
+    ]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False) if width]
+        yield "      " + "  ".join([*cells, row[3]]).rstrip()
+
+
+def kind_of(field: Any) -> str:
+    """Return a property's type in a few words: ``integer``, ``string or null``, ``"kind" | "firm"``."""
+    if not isinstance(field, dict):
+        return "any"
+    choices = field.get("enum")
+    if isinstance(choices, list) and choices:
+        import json
+
+        return " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
+    kind = field.get("type")
+    if isinstance(kind, list):
+        return " or ".join(map(str, kind))
+    if kind == "array" and isinstance(field.get("items"), dict):
+        return f"array of {kind_of(field['items'])}"
+    branches = field.get("anyOf") or field.get("oneOf")
+    if kind is None and isinstance(branches, list) and branches:
+        return " or ".join(dict.fromkeys(map(kind_of, branches)))
+    return str(kind) if kind is not None else "object" if "$ref" in field else "any"
+
+
+def _detail(field: Any) -> str:
+    """Return a property's description, with its default."""
+    if not isinstance(field, dict):
+        return ""
+    text = str(field.get("description") or "")
+    if field.get("default") is None:
+        return text
+    import json
+
+    default = f"default {json.dumps(field['default'], ensure_ascii=False)}"
+    return f"{text} ({default})" if text else default
+
+
+def effect_of(tool: Entry) -> str:
+    """Return the effect that a tool's annotations stand for (`fastrpc.definitions.tool.EFFECTS`), or ""."""
+    from fastrpc.definitions.tool import EFFECTS
+
+    annotations = tool.get("annotations")
+    hints = {} if not isinstance(annotations, dict) else annotations
+    fitting = [
+        effect
+        for effect, meant in EFFECTS.items()
+        if all(hints.get(key) == value for key, value in meant.items())
+    ]
+    return max(fitting, key=lambda effect: len(EFFECTS[effect]), default="")
+
+
+def first_line(text: object, longest: int = TEXT_WIDTH) -> str:
+    """Return the first line of a description, cut to `longest` characters."""
+    line = plain(str(text).strip().partition("\n")[0])
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def title_of(report: dict[str, Any]) -> str:
+    """Return a server's name: the one for people, if it has one."""
+    server = report["serverInfo"]
+    return str(server.get("title") or server.get("name") or "a server without a name")
+
+
+def capabilities_of(report: dict[str, Any]) -> list[str]:
+    """Return each capability with what belongs to it: ``tools (listChanged)``."""
+    found = []
+    for name, value in report["capabilities"].items():
+        parts = [key for key, on in value.items() if on is not False] if isinstance(value, dict) else []
+        found.append(f"{name} ({', '.join(parts)})" if parts else name)
+    return found
+
+
+def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    """Print rows in aligned columns; the last column is not padded."""
+    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head) - 1)]
+    for row in [head, *rows]:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        print("  ".join([*cells, row[-1]]).rstrip())

@@ -1,0 +1,82 @@
+"""What a person sees on standard error while a call runs: log messages as they come, progress as a bar.
+
+The bar is one line, drawn on a terminal only, and wiped before anything else is written. Texts of the server
+are made safe to write to a terminal first (`fastrpc.human_input.screen.plain`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fastrpc.human_input.screen import cut, plain, width
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+BAR_WIDTH = 30
+WIPE = "\r\x1b[K"
+
+
+class Feedback:
+    """Writes log messages and progress to standard error; `on_log` and `on_progress` are for a client."""
+
+    def __init__(self) -> None:
+        self.has_terminal = (
+            sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        )
+        self._is_drawn = False
+
+    def on_log(self, params: dict[str, Any]) -> None:
+        """Write a log message (MCP, logging: LoggingMessageNotification)."""
+        data = params.get("data")
+        if not isinstance(data, str):
+            import json
+
+            data = json.dumps(data, ensure_ascii=False)
+        logger = params.get("logger")
+        where = f" {plain(str(logger))}" if logger else ""
+        level = plain(str(params.get("level", "info")))
+        for line in data.splitlines() or [""]:
+            self.write(f"{level}{where}: {plain(line)}")
+
+    def on_progress(self, params: dict[str, Any]) -> None:
+        """Draw the bar (MCP, progress: ProgressNotification); without a total, a count."""
+        if not self.has_terminal:
+            return
+        done, total = params.get("progress"), params.get("total")
+        message = plain(str(params.get("message") or "")).strip()
+        if not isinstance(done, (int, float)):
+            return
+        if isinstance(total, (int, float)) and total > 0:
+            part = min(max(done / total, 0.0), 1.0)
+            filled = round(part * BAR_WIDTH)
+            shown = f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {part:4.0%}"
+        else:
+            shown = f"{done:g}"
+        self._draw(f"{shown} {message}".rstrip())
+
+    def write(self, text: str) -> None:
+        """Write a line, in the place of the bar."""
+        self.wipe()
+        if sys.stderr is not None:
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
+
+    def wipe(self) -> None:
+        """Take the bar away."""
+        if self._is_drawn:
+            self._is_drawn = False
+            sys.stderr.write(WIPE)
+            sys.stderr.flush()
+
+    def _draw(self, text: str) -> None:
+        try:
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        except OSError:
+            columns = 80
+        self._is_drawn = True
+        # The cursor goes back to the beginning: whatever else is written overwrites the bar.
+        sys.stderr.write(f"{WIPE}{cut(text, columns - 1) if width(text) >= columns else text}\r")
+        sys.stderr.flush()

@@ -1,0 +1,195 @@
+"""What a command connects to: a file or module, a command, a URL, or a server of a ``.mcp.json``.
+
+`destination` decides which of these the words of a command line mean; `converse` connects to it with
+`fastrpc.Client`, and turns the errors of a session into one message and an exit code.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fastrpc.cli._own_server import server_command
+from fastrpc.command_line import suggestion
+from fastrpc.diagnostics import write_line
+from fastrpc.errors import ClientError, ConnectionLost, InvalidConfig, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc.client.config import ServerEntry
+    from fastrpc.client.sync import SyncClient
+    from fastrpc.command_line import CommandParser
+
+TARGET_HELP = "file.py, module, URL, or the name of a server in .mcp.json; the agent's tools if none"
+
+
+class Destination:
+    """A server to connect to: `target` and `options` for `fastrpc.Client`, `shown` for messages.
+
+    `is_own`: it is served by this program, in a process of its own.
+    """
+
+    def __init__(
+        self, target: Any, shown: str, options: dict[str, Any] | None = None, is_own: bool = False
+    ) -> None:
+        self.target = target
+        self.shown = shown
+        self.options = options or {}
+        self.is_own = is_own
+
+
+def add_options(options: CommandParser) -> None:
+    """Add the options that every command with a target has."""
+    options.add_argument("--command", metavar="COMMAND", help="start this; or put it behind --")
+    options.add_argument("--config", metavar="FILE", help="look the name up in FILE (the nearest .mcp.json)")
+    options.add_argument("--protocol", metavar="VERSION", help="speak this version (the latest that fits)")
+
+
+def split_command(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Return the arguments, and the command that stands behind ``--``. Raises UsageError for none there."""
+    if "--" not in arguments:
+        return arguments, []
+    at = arguments.index("--")
+    if at + 1 == len(arguments):
+        raise UsageError("a command is needed behind --, such as: -- python server.py")
+    return arguments[:at], arguments[at + 1 :]
+
+
+def destination(targets: list[str], command: list[str], chosen: Namespace) -> Destination:
+    """Return what the words of a command line mean. `command` stood behind ``--``. Raises UsageError."""
+    if chosen.command is not None:
+        import shlex
+
+        if command:
+            raise UsageError("give the command by --command or behind --, not both")
+        try:
+            command = shlex.split(chosen.command)
+        except ValueError as error:
+            raise UsageError(f"--command: {error}") from None
+        if not command:
+            raise UsageError("--command: it is empty")
+    if command:
+        if targets:
+            raise UsageError(f"a command is given already; what is {targets[0]!r}?")
+        return Destination(command, command[0])
+    if len(targets) == 1:
+        if is_url(targets[0]):
+            return Destination(targets[0], targets[0])
+        entry = _named(targets[0], chosen.config)
+        if entry is not None:
+            return _of_entry(targets[0], entry)
+    elif chosen.config is not None and not targets:
+        raise UsageError("--config: name one of its servers")
+    # All of this process's variables: fastrpc's own secrets are for this server.
+    return Destination(
+        server_command(targets), targets[0] if targets else "fastrpc", {"env": dict(os.environ)}, True
+    )
+
+
+def is_url(text: str) -> bool:
+    return text.lower().startswith(("http://", "https://"))
+
+
+def _of_entry(name: str, entry: ServerEntry) -> Destination:
+    """Return the destination of an entry. Raises UsageError for a variable that is not set."""
+    try:
+        entry = entry.expanded()
+    except InvalidConfig as error:
+        raise UsageError(f"{name}: {error}") from None
+    if entry.url:
+        return Destination(entry.url, name, {"headers": entry.headers} if entry.headers else {})
+    return Destination([entry.command, *entry.args], name, {"env": entry.env, "cwd": entry.cwd})
+
+
+def _named(name: str, config: str | None) -> ServerEntry | None:
+    """Return the server with a name, or None for a file or a module. Raises UsageError."""
+    from fastrpc.client.config import find_config, read_config
+
+    place = name.partition(":")[0]
+    if config is None and (os.path.exists(place) or name.endswith(".py") or "/" in name):
+        return None
+    path = config or find_config()
+    if path is None:
+        return None
+    try:
+        entries = read_config(path)
+    except InvalidConfig as error:
+        if config is not None:
+            raise UsageError(str(error)) from None
+        write_line(f"fastrpc: warning: {error}")
+        return None
+    if name in entries:
+        return entries[name]
+    hint = suggestion(name, entries)
+    if config is not None:
+        raise UsageError(
+            f"{path} has no server {name!r}{hint or '; it has ' + (', '.join(entries) or 'none')}"
+        )
+    if hint and not _is_module(place):
+        raise UsageError(f"{name}: no file, no module, and no server in {path}{hint}")
+    return None
+
+
+def _is_module(name: str) -> bool:
+    from importlib.util import find_spec
+
+    if os.path.exists(f"{name.partition('.')[0]}.py"):
+        return True
+    try:
+        return find_spec(name.partition(".")[0]) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def converse(
+    where: Destination,
+    chosen: Namespace,
+    work: Callable[[SyncClient], int],
+    *,
+    shows_stderr: bool = False,
+    **handlers: Any,
+) -> int:
+    """Connect, and return the exit code of `work`; 1 if the session fails, 2 for a target of `serve` that is
+    wrong, which its process has said. `shows_stderr`: pass on what a server writes to its standard error; one
+    of this program may always. Raises UsageError."""
+    from fastrpc.client.client import Client
+
+    options = dict(where.options)
+    shows_stderr = shows_stderr or where.is_own
+    if not isinstance(where.target, str):
+        options["stderr"] = shows_stderr
+    try:
+        client = Client.sync(
+            where.target, version=chosen.protocol, client_info=_client_info(), **handlers, **options
+        )
+    except (TypeError, ValueError, ImportError) as error:
+        raise UsageError(f"{where.shown}: {error}") from None
+    try:
+        with client:
+            return work(client)
+    except ConnectionLost as error:
+        if where.is_own and error.exit_code == 2:
+            return 2
+        write_line(f"fastrpc: {_reason(where, error, shows_stderr)}")
+    except ClientError as error:
+        write_line(f"fastrpc: {error}")
+    return 1
+
+
+def _reason(where: Destination, error: ConnectionLost, shows_stderr: bool) -> str:
+    """Return why a connection was lost, without the lines of standard error that have been passed on."""
+    from fastrpc.client.stdio import LAST_WORDS_BEGIN
+
+    text = str(error)
+    if shows_stderr:
+        text = text.partition(LAST_WORDS_BEGIN)[0]
+    return text.replace(f"the server {where.target[0]} ", f"the server {where.shown} ", 1)
+
+
+def _client_info() -> dict[str, Any]:
+    from fastrpc.version import __version__
+
+    return {"name": "fastrpc-cli", "version": __version__}

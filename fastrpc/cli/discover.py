@@ -1,0 +1,173 @@
+"""``fastrpc discover``: prints the servers that the clients on this machine know, and how each is started.
+
+Reads the files that `fastrpc install-client` writes, and those of the project in the working directory.
+Starts nothing. Values of variables and headers are masked, as they may be secret; ``${VAR}`` is not.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fastrpc.cli import parser
+from fastrpc.cli._client_files import read
+from fastrpc.cli._client_formats import Client, JsonClient
+from fastrpc.cli._clients import CLIENTS
+from fastrpc.client.config import FILE_NAME, VARIABLE, ServerEntry, entry_of, find_config
+from fastrpc.diagnostics import write_line
+from fastrpc.errors import FastrpcError, InvalidConfig
+from fastrpc.human_input.screen import plain
+from fastrpc.redaction import MASK, masked
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+EXAMPLES = """\
+  fastrpc discover                                      all clients on this machine
+  fastrpc discover --json | jq '.[].name'
+  fastrpc list shop --config ~/.cursor/mcp.json         what one of them offers
+"""
+PROJECT_FILES = (
+    ("cursor", os.path.join(".cursor", "mcp.json")),
+    ("vscode", os.path.join(".vscode", "mcp.json")),
+)
+
+
+class Found:
+    """A server in a file: who knows it, in which project if not in all, its name, and its entry, or what is
+    wrong with it."""
+
+    def __init__(self, client: str, path: str, project: str, name: str, entry: ServerEntry | str) -> None:
+        self.client = client
+        self.path = path
+        self.project = project
+        self.name = name
+        self.entry = entry
+
+
+def main(arguments: list[str]) -> int:
+    """Print the servers that clients know; return 0."""
+    options = parser("discover", "[--json]", EXAMPLES)
+    options.add_argument("--json", action="store_true", help="as JSON, values masked too")
+    chosen = options.parse(arguments)
+    found = list(_all())
+    if chosen.json:
+        import json
+
+        print(json.dumps([_plain(server) for server in found], ensure_ascii=False, indent=2))
+    elif found:
+        print("\n".join(_lines(found)))
+    else:
+        print(f"None of {', '.join(client.title for client in CLIENTS.values())} knows a server.")
+    return 0
+
+
+def _all() -> Iterator[Found]:
+    """Yield the servers of all files that exist. What cannot be read is a line on standard error."""
+    for client in CLIENTS.values():
+        yield from _in_file(client, client.path())
+    nearest = find_config()
+    if nearest is not None:
+        yield from _in_file(JsonClient(FILE_NAME, lambda: nearest, "mcpServers", ""), nearest)
+    for name, path in PROJECT_FILES:
+        yield from _in_file(CLIENTS[name], os.path.abspath(path))
+
+
+def _in_file(client: Client, path: str) -> Iterator[Found]:
+    if not os.path.exists(path):
+        return
+    try:
+        text = read(path)
+        for name, raw in client.servers(text).items():
+            yield Found(client.title, path, "", name, _entry(raw))
+        if isinstance(client, JsonClient):
+            for project, servers in client.servers_of_projects(text).items():
+                for name, raw in servers.items():
+                    yield Found(client.title, path, project, name, _entry(raw))
+    except FastrpcError as error:
+        reason = str(error).removeprefix(f"{path}: ")
+        write_line(f"fastrpc: warning: {_short(path)}: {reason}")
+
+
+def _entry(raw: Any) -> ServerEntry | str:
+    try:
+        return entry_of(raw)
+    except InvalidConfig as error:
+        return str(error)
+
+
+def _lines(found: list[Found]) -> Iterator[str]:
+    """Yield the lines for a person: a heading for each file, and each project in it."""
+    heading = None
+    width = max(len(plain(server.name)) for server in found)
+    for server in found:
+        project = f", project {plain(_short(server.project))}" if server.project else ""
+        new = f"{server.client} ({_short(server.path)}{project})"
+        if new != heading:
+            if heading is not None:
+                yield ""
+            yield new
+            heading = new
+        yield f"  {plain(server.name).ljust(width)}  {_how(server.entry)}"
+
+
+def _how(entry: ServerEntry | str) -> str:
+    """Return how a server is reached, in one line."""
+    if isinstance(entry, str):
+        return f"cannot be used: {plain(entry)}"
+    import shlex
+
+    parts = [masked(entry.url or shlex.join([entry.command, *entry.args]))]
+    if entry.cwd is not None:
+        parts.append(f"in {_short(entry.cwd)}")
+    for name, value in {**entry.env, **entry.headers}.items():
+        parts.append(f"{name}={_masked_value(value)}")
+    if not entry.enabled:
+        parts.append("(switched off)")
+    return plain("  ".join(parts))
+
+
+def _plain(server: Found) -> dict[str, Any]:
+    """Return a server for programs, with masked values."""
+    found: dict[str, Any] = {"name": server.name, "client": server.client, "file": server.path}
+    if server.project:
+        found["project"] = server.project
+    entry = server.entry
+    if isinstance(entry, str):
+        return {**found, "error": entry}
+    found |= {"transport": entry.transport, "enabled": entry.enabled}
+    if entry.url:
+        found |= {"url": masked(entry.url), "headers": _masked_values(entry.headers)}
+    else:
+        arguments, env = _masked_arguments(entry.args), _masked_values(entry.env)
+        found |= {"command": entry.command, "args": arguments, "env": env}
+    if entry.cwd is not None:
+        found["cwd"] = entry.cwd
+    return found
+
+
+def _masked_arguments(arguments: list[str]) -> list[str]:
+    """Return arguments with the secrets masked that can be recognised, by the option before them too."""
+    found = []
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        alone = masked(argument)
+        found.append(alone if masked(f"{before} {argument}").endswith(alone) else MASK)
+    return found
+
+
+def _masked_values(values: dict[str, str]) -> dict[str, str]:
+    return {name: _masked_value(value) for name, value in values.items()}
+
+
+def _masked_value(value: str) -> str:
+    """Return a value that only refers to variables as it is, any other masked."""
+    words = VARIABLE.sub("", value).replace("Bearer", "").strip()
+    has_default = any(found[2] for found in VARIABLE.finditer(value))
+    return value if not words and not has_default else MASK
+
+
+def _short(path: str) -> str:
+    """Return a path with the home folder as ``~``."""
+    home = os.path.expanduser("~")
+    return f"~{path[len(home) :]}" if path.startswith(home + os.sep) else path

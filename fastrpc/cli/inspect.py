@@ -1,0 +1,102 @@
+"""``fastrpc inspect``: shows all that a server says of itself: name, version, protocol, capabilities,
+instructions, and everything that it offers.
+
+As text, as JSON (`--json`, everything as received), or as one page that needs nothing else (`--html FILE`,
+`fastrpc.cli._inspect_page`). No tool is called and nothing is read.
+"""
+
+from __future__ import annotations
+
+from fastrpc.cli import parser
+from fastrpc.cli._catalogue import capabilities_of, catalogue_of, shown, title_of
+from fastrpc.cli._target import TARGET_HELP, add_options, converse, destination, split_command
+from fastrpc.errors import UsageError
+from fastrpc.human_input.screen import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from fastrpc.client.sync import SyncClient
+
+EXAMPLES = """\
+  fastrpc inspect my_tools.py
+  fastrpc inspect --json -- npx -y some-server
+  fastrpc inspect github --html github.html      a page to read and to pass on
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Show a server; return the exit code. Raises UsageError."""
+    arguments, command = split_command(arguments)
+    options = parser("inspect", "[--json | --html FILE] [TARGET… | -- COMMAND…]", EXAMPLES)
+    options.add_argument("targets", metavar="TARGET", nargs="*", help=TARGET_HELP)
+    options.add_argument("--json", action="store_true", help="everything as received")
+    options.add_argument("--html", metavar="FILE", help="write a page to FILE; - writes it to stdout")
+    add_options(options)
+    chosen = options.parse(arguments)
+    if chosen.json and chosen.html is not None:
+        raise UsageError("give either --json or --html")
+    where = destination(chosen.targets, command, chosen)
+
+    def work(client: SyncClient) -> int:
+        report = report_of(client)
+        if chosen.html is not None:
+            from fastrpc.cli._inspect_page import page_of
+
+            _write(chosen.html, page_of(report))
+        elif chosen.json:
+            import json
+
+            print(json.dumps(report, ensure_ascii=False, indent=2))
+        else:
+            print("\n".join(_lines(report)))
+        return 0
+
+    return converse(where, chosen, work)
+
+
+def report_of(client: SyncClient) -> dict[str, Any]:
+    """Return all that a server says of itself. Raises ClientError."""
+    supported = client.info.get("supportedVersions")
+    return {
+        "protocolVersion": client.version,
+        "supportedVersions": supported if isinstance(supported, list) else [client.version],
+        "serverInfo": client.server_info,
+        "capabilities": client.server_capabilities,
+        "instructions": client.instructions,
+        **catalogue_of(client),
+    }
+
+
+def _lines(report: dict[str, Any]) -> Iterator[str]:
+    server = report["serverInfo"]
+    yield plain(f"{title_of(report)} {server.get('version', '')}".rstrip())
+    if server.get("description"):
+        yield plain(str(server["description"]))
+    if server.get("websiteUrl"):
+        yield plain(str(server["websiteUrl"]))
+    yield f"protocol: {report['protocolVersion']}"
+    others = [str(version) for version in report["supportedVersions"] if version != report["protocolVersion"]]
+    if others:
+        yield plain(f"also speaks: {', '.join(others)}")
+    yield plain(f"capabilities: {', '.join(capabilities_of(report)) or 'none'}")
+    if report["instructions"]:
+        yield "instructions:"
+        for line in str(report["instructions"]).strip().splitlines():
+            yield f"  {plain(line)}".rstrip()
+    yield ""
+    yield from shown(report, is_whole=True)
+
+
+def _write(path: str, text: str) -> None:
+    """Write the page. Raises UsageError."""
+    if path == "-":
+        print(text, end="")
+        return
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"--html {path}: {error.strerror}") from None

@@ -1,0 +1,45 @@
+"""``fastrpc list``: prints everything that a server offers: tools, resources, templates, prompts.
+
+Nothing is called or read. `--json` prints the descriptors as received.
+"""
+
+from __future__ import annotations
+
+from fastrpc.cli import parser
+from fastrpc.cli._catalogue import catalogue_of, shown
+from fastrpc.cli._target import TARGET_HELP, add_options, converse, destination, split_command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.client.sync import SyncClient
+
+EXAMPLES = """\
+  fastrpc list                           the agent's tools
+  fastrpc list my_tools.py               yours
+  fastrpc list -- npx -y some-server     those of a program
+  fastrpc list github                    those of a server in the nearest .mcp.json
+  fastrpc list --json my_tools.py        the descriptors, as received
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Print what a server offers; return the exit code. Raises UsageError."""
+    arguments, command = split_command(arguments)
+    options = parser("list", "[--json] [TARGET… | -- COMMAND…]", EXAMPLES)
+    options.add_argument("targets", metavar="TARGET", nargs="*", help=TARGET_HELP)
+    options.add_argument("--json", action="store_true", help="the descriptors, as received")
+    add_options(options)
+    chosen = options.parse(arguments)
+    where = destination(chosen.targets, command, chosen)
+
+    def work(client: SyncClient) -> int:
+        catalogue = catalogue_of(client)
+        if chosen.json:
+            import json
+
+            print(json.dumps(catalogue, ensure_ascii=False, indent=2))
+        else:
+            print("\n".join(shown(catalogue)))
+        return 0
+
+    return converse(where, chosen, work)

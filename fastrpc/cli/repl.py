@@ -1,0 +1,180 @@
+"""``fastrpc repl``: one session with a server, and a prompt to use it by hand.
+
+Lines are edited by readline, where Python has it; Tab completes commands, names, arguments, choices, and what
+the server itself completes (`fastrpc.cli._repl_completion`). Without a terminal the lines come from standard
+input, and there is no prompt. A mistake or a failed call is a line, and the session goes on; it ends with
+``quit``, at the end of input, or with the server. Ctrl-C cancels a running call.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fastrpc.cli import parser
+from fastrpc.cli._catalogue import catalogue_of, shown
+from fastrpc.cli._repl_completion import COMMANDS, Completion
+from fastrpc.cli._target import TARGET_HELP, add_options, converse, destination, split_command
+from fastrpc.command_line import suggestion
+from fastrpc.diagnostics import write_line
+from fastrpc.errors import ClientError, ConnectionLost, UsageError
+from fastrpc.human_input.screen import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.cli._calls import Caller
+    from fastrpc.cli._catalogue import Catalogue
+    from fastrpc.cli._feedback import Feedback
+    from fastrpc.client.sync import SyncClient
+
+EXAMPLES = """\
+  fastrpc repl my_tools.py
+  fastrpc repl github
+  printf 'tools\\ncall add a=1 b=2\\n' | fastrpc repl my_tools.py
+"""
+HELP = """\
+tools                      the tools and their parameters; so resources, prompts, list (all)
+call TOOL key=value…       call a tool; the arguments are typed by its schema
+read URI                   read a resource
+prompt NAME key=value…     get a prompt
+help                       show this
+quit                       end the session; so does Ctrl-D
+"""
+LISTED = {
+    "tools": ("tools",),
+    "resources": ("resources", "resourceTemplates"),
+    "prompts": ("prompts",),
+    "list": ("tools", "resources", "resourceTemplates", "prompts"),
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Use a server by hand; return the exit code. Raises UsageError."""
+    arguments, command = split_command(arguments)
+    options = parser("repl", "[TARGET… | -- COMMAND…]", EXAMPLES)
+    options.add_argument("targets", metavar="TARGET", nargs="*", help=TARGET_HELP)
+    add_options(options)
+    chosen = options.parse(arguments)
+    where = destination(chosen.targets, command, chosen)
+    from fastrpc.cli._calls import Caller
+    from fastrpc.cli._feedback import Feedback
+    from fastrpc.cli._form import TerminalForm
+
+    feedback = Feedback()
+    repl: Repl | None = None
+
+    def work(client: SyncClient) -> int:
+        nonlocal repl
+        if "logging" in client.server_capabilities:
+            client.set_log_level("info")
+        repl = Repl(client, Caller(client, feedback), feedback)
+        return repl.run()
+
+    def on_notification(notification: dict[str, Any]) -> None:
+        if repl is not None and notification["method"].endswith("/list_changed"):
+            repl.forget()
+
+    return converse(
+        where,
+        chosen,
+        work,
+        shows_stderr=True,
+        on_log=feedback.on_log,
+        on_elicit=TerminalForm(feedback).ask,
+        on_notification=on_notification,
+    )
+
+
+class Repl:
+    """Reads lines and does what they say."""
+
+    def __init__(self, client: SyncClient, caller: Caller, feedback: Feedback) -> None:
+        self.client = client
+        self._caller = caller
+        self._feedback = feedback
+        self._known: Catalogue | None = None
+        self._has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What the server offers, asked for again when it has changed. Raises ClientError."""
+        if self._known is None:
+            self._known = catalogue_of(self.client)
+        return self._known
+
+    def forget(self) -> None:
+        """The server's lists have changed."""
+        self._known = None
+
+    def run(self) -> int:
+        """Read lines until the end; return the exit code. Raises ConnectionLost."""
+        name = plain(str(self.client.server_info.get("name", "server")))
+        if self._has_terminal:
+            self._prepare()
+            print(f"{name}, protocol {self.client.version}. 'help' shows the commands, Tab completes.")
+        while True:
+            try:
+                line = input(f"{name}> " if self._has_terminal else "")
+                if not self._take(line):
+                    return 0
+            except EOFError:
+                if self._has_terminal:
+                    print()
+                return 0
+            except KeyboardInterrupt:
+                if not self._has_terminal:
+                    raise
+                self._feedback.wipe()
+                print()
+
+    def _prepare(self) -> None:
+        """Have Tab complete, where Python has readline."""
+        try:
+            import readline
+        except ImportError:
+            return
+        completion = Completion(self)
+        readline.set_completer(completion.complete)
+        readline.set_completer_delims(" ")
+        is_libedit = "libedit" in (readline.__doc__ or "")
+        readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
+
+    def _take(self, line: str) -> bool:
+        """Do what a line says; return whether to go on. Raises ConnectionLost."""
+        import shlex
+
+        try:
+            words = shlex.split(line)
+            if words and words[0] in ("quit", "exit"):
+                return False
+            if words:
+                self._do(words[0], words[1:])
+        except ConnectionLost:
+            raise
+        except (UsageError, ClientError, ValueError) as error:
+            self._feedback.wipe()
+            write_line(f"fastrpc: {error}")
+        sys.stdout.flush()
+        return True
+
+    def _do(self, command: str, words: list[str]) -> None:
+        if command in LISTED and not words:
+            wanted = {
+                member: entries if member in LISTED[command] else []
+                for member, entries in self.catalogue.items()
+            }
+            print("\n".join(shown(wanted)))
+        elif command == "help":
+            print(HELP, end="")
+        elif command == "call" and words:
+            self._caller.call(words[0], words[1:])
+        elif command == "read" and len(words) == 1:
+            self._caller.read(words[0])
+        elif command == "prompt" and words:
+            self._caller.get(words[0], words[1:])
+        elif command in COMMANDS:
+            raise UsageError(f"{command}: see 'help' for how it is written")
+        else:
+            hint = suggestion(command, COMMANDS) or f"; the commands are {', '.join(COMMANDS)}"
+            raise UsageError(f"unknown command {command!r}{hint}")

@@ -1,0 +1,208 @@
+"""The servers of a configuration file, as MCP clients write them: ``.mcp.json`` and others.
+
+    for name, entry in read_config(".mcp.json").items():
+        print(name, entry.expanded().command)
+
+The servers are members of ``mcpServers`` (most clients) or ``servers`` (VS Code); comments and trailing
+commas are allowed. ``${VAR}`` and ``${VAR:-default}`` stand for environment variables, as in Claude Code; an
+entry keeps them as written until `ServerEntry.expanded`, so that one entry whose variable is not set does not
+keep the others from being used. Reads one regular file; starts nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from fastrpc.errors import FastrpcError, InvalidConfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+FILE_NAME = ".mcp.json"
+SECTIONS = ("mcpServers", "servers")
+LARGEST = 16 * 1024 * 1024
+"""Bytes of a file; Claude Code's own holds a history beside the servers."""
+VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+"""``${VAR}``, ``${VAR:-default}``, and ``${env:VAR}`` as VS Code writes it."""
+
+COMMANDS = ("command", "cmd")
+ENVIRONMENTS = ("env", "environment", "envs")
+ADDRESSES = ("url", "httpUrl", "serverUrl", "uri")
+"""The names that clients have for the same member."""
+
+
+class ServerEntry:
+    """How a server is reached: by a command with arguments and variables, or by a URL with headers.
+
+    `command` is "" for a server with a `url`, and the other way round. `args`: list of str; `env`: variables
+    besides those of this process; `cwd`: the folder to start it in, None for the current one. `transport`:
+    ``stdio``, ``http`` or ``sse``. `enabled`: False where the file switches the server off.
+    """
+
+    __slots__ = ("args", "command", "cwd", "enabled", "env", "headers", "transport", "url")
+
+    def __init__(
+        self,
+        command: str = "",
+        args: list[str] | None = None,
+        env: dict[str, str] | None = None,
+        *,
+        cwd: str | None = None,
+        url: str = "",
+        headers: dict[str, str] | None = None,
+        transport: str = "",
+        enabled: bool = True,
+    ) -> None:
+        self.command = command
+        self.args = args or []
+        self.env = env or {}
+        self.cwd = cwd
+        self.url = url
+        self.headers = headers or {}
+        self.transport = transport or ("stdio" if command else "http")
+        self.enabled = enabled
+
+    def __repr__(self) -> str:
+        """Show how the server is reached, without the variables and headers, which may be secret."""
+        return f"{type(self).__name__}({self.url or [self.command, *self.args]!r})"
+
+    def expanded(self, environ: Mapping[str, str] | None = None) -> ServerEntry:
+        """Return the entry with its ``${VAR}`` replaced from `environ` (default: this process's environment).
+
+        Raises InvalidConfig for a variable that is not set and has no default.
+        """
+        known = os.environ if environ is None else environ
+
+        def expand(text: str) -> str:
+            return VARIABLE.sub(lambda found: _value(found, known), text)
+
+        return ServerEntry(
+            expand(self.command),
+            [expand(argument) for argument in self.args],
+            {name: expand(value) for name, value in self.env.items()},
+            cwd=None if self.cwd is None else os.path.expanduser(expand(self.cwd)),
+            url=expand(self.url),
+            headers={name: expand(value) for name, value in self.headers.items()},
+            transport=self.transport,
+            enabled=self.enabled,
+        )
+
+
+def _value(found: re.Match[str], known: Mapping[str, str]) -> str:
+    value = known.get(found[1]) or found[2]
+    if value is None and found[1] not in known:
+        raise InvalidConfig(f"{found[0]}: there is no environment variable {found[1]}")
+    return value or ""
+
+
+def find_config(folder: str | None = None) -> str | None:
+    """Return the path of the nearest ``.mcp.json`` in a folder (default: the current one) or above; None if
+    there is none."""
+    place = os.path.abspath(folder or os.curdir)
+    while True:
+        path = os.path.join(place, FILE_NAME)
+        if os.path.isfile(path):
+            return path
+        above = os.path.dirname(place)
+        if above == place:
+            return None
+        place = above
+
+
+def read_config(path: str) -> dict[str, ServerEntry]:
+    """Return the servers of a file, by name, in the order of the file. Raises InvalidConfig."""
+    from fastrpc.json_text import parse
+    from fastrpc.regular_files import read_regular
+
+    try:
+        document = parse(read_regular(path, LARGEST).decode("utf-8-sig")).plain
+    except OSError as error:
+        raise InvalidConfig(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidConfig(f"{path}: not UTF-8") from None
+    except FastrpcError as error:
+        raise InvalidConfig(f"{path}: {error}") from None
+    if not isinstance(document, dict):
+        raise InvalidConfig(f"{path}: expected an object with {' or '.join(SECTIONS)}")
+    section = next((name for name in SECTIONS if name in document), None)
+    if section is None:
+        raise InvalidConfig(f"{path}: there is neither {' nor '.join(SECTIONS)}")
+    try:
+        return entries_of(document[section])
+    except InvalidConfig as error:
+        raise InvalidConfig(f"{path}: {section}: {error}") from None
+
+
+def entries_of(servers: Any) -> dict[str, ServerEntry]:
+    """Return the value of ``mcpServers`` as entries, by name. Raises InvalidConfig."""
+    if not isinstance(servers, dict):
+        raise InvalidConfig(f"expected an object, got {servers!r:.80}")
+    found = {}
+    for name, raw in servers.items():
+        try:
+            found[name] = entry_of(raw)
+        except InvalidConfig as error:
+            raise InvalidConfig(f"{name}: {error}") from None
+    return found
+
+
+def entry_of(raw: Any) -> ServerEntry:
+    """Return one server's entry, as any of the known clients writes it. Raises InvalidConfig."""
+    if not isinstance(raw, dict):
+        raise InvalidConfig(f"expected an object, got {raw!r:.80}")
+    command = _member(raw, COMMANDS)
+    words = command if isinstance(command, list) else [] if command is None else [command]
+    first, *more = [*_texts("command", words), *_texts("args", raw.get("args") or [])] or [""]
+    url = _text("url", _member(raw, ADDRESSES) or "")
+    if not first and not url:
+        raise InvalidConfig("expected a command or a url")
+    kind = str(raw.get("type") or raw.get("transport") or "")
+    cwd = raw.get("cwd")
+    return ServerEntry(
+        first,
+        more,
+        _table("env", _member(raw, ENVIRONMENTS)),
+        cwd=None if cwd is None else _text("cwd", cwd),
+        url="" if first else url,
+        headers=_table("headers", raw.get("headers")),
+        transport="stdio" if first else "sse" if kind == "sse" else "http",
+        enabled=raw.get("enabled") is not False and raw.get("disabled") is not True,
+    )
+
+
+def _member(raw: dict[str, Any], names: tuple[str, ...]) -> Any:
+    """Return the value of the first of these members that is there, or None."""
+    return next((raw[name] for name in names if raw.get(name) is not None), None)
+
+
+def _text(member: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidConfig(f"{member}: expected a string, got {value!r:.80}")
+    return value
+
+
+def _texts(member: str, values: Any) -> list[str]:
+    if not isinstance(values, list):
+        raise InvalidConfig(f"{member}: expected an array of strings, got {values!r:.80}")
+    return [_text(member, value) for value in values]
+
+
+def _table(member: str, values: Any) -> dict[str, str]:
+    """Return an object of strings; numbers and booleans are written as JSON does."""
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise InvalidConfig(f"{member}: expected an object, got {type(values).__name__}")
+    found = {}
+    for name, value in values.items():
+        if isinstance(value, bool):
+            value = "true" if value else "false"
+        elif isinstance(value, (int, float)):
+            value = str(value)
+        if not isinstance(value, str):
+            raise InvalidConfig(f"{member}: {name}: expected a string, got {type(value).__name__}")
+        found[name] = value
+    return found

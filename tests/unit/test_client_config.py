@@ -1,0 +1,154 @@
+"""Files with servers, as MCP clients write them: what is read, what is expanded, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fastrpc.client.config import ServerEntry, entry_of, find_config, read_config
+from fastrpc.errors import InvalidConfig
+
+
+def written(tmp_path: Any, text: Any) -> str:
+    path = tmp_path / ".mcp.json"
+    path.write_text(text if isinstance(text, str) else json.dumps(text))
+    return str(path)
+
+
+def parts(entry: ServerEntry) -> dict[str, Any]:
+    return {name: getattr(entry, name) for name in ServerEntry.__slots__}
+
+
+def test_the_servers_of_a_file_are_read_in_their_order(tmp_path: Any) -> None:
+    servers = {
+        "shop": {
+            "command": "python",
+            "args": ["shop.py"],
+            "env": {"A": "1", "B": 2, "C": True},
+            "cwd": "/s",
+        },
+        "far": {"type": "http", "url": "https://example.org/mcp", "headers": {"X-Key": "k"}},
+        "old": {"type": "sse", "url": "https://example.org/sse"},
+    }
+    found = read_config(written(tmp_path, {"mcpServers": servers}))
+    assert list(found) == ["shop", "far", "old"]
+    assert parts(found["shop"]) == {
+        "command": "python",
+        "args": ["shop.py"],
+        "env": {"A": "1", "B": "2", "C": "true"},
+        "cwd": "/s",
+        "url": "",
+        "headers": {},
+        "transport": "stdio",
+        "enabled": True,
+    }
+    assert (found["far"].url, found["far"].headers) == ("https://example.org/mcp", {"X-Key": "k"})
+    assert [entry.transport for entry in found.values()] == ["stdio", "http", "sse"]
+
+
+def test_comments_trailing_commas_and_the_section_of_vs_code_are_read(tmp_path: Any) -> None:
+    text = '// mine\n{"inputs": [], "servers": {"a": {"command": "a", "args": ["x",],},},}'
+    assert read_config(written(tmp_path, text))["a"].args == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "command", "url"),
+    [
+        ({"type": "local", "command": ["a", "b"], "environment": {"X": "1"}}, ["a", "b"], ""),
+        ({"type": "stdio", "cmd": "a", "args": ["b"], "envs": {"X": "1"}}, ["a", "b"], ""),
+        ({"httpUrl": "http://h/mcp"}, [""], "http://h/mcp"),
+        ({"serverUrl": "http://h/mcp"}, [""], "http://h/mcp"),
+        ({"type": "streamable_http", "uri": "http://h/mcp"}, [""], "http://h/mcp"),
+    ],
+)
+def test_the_names_that_other_clients_have_for_a_member_are_known(raw: Any, command: Any, url: str) -> None:
+    entry = entry_of(raw)
+    assert [entry.command, *entry.args] == command
+    assert entry.url == url
+    assert entry.env == ({"X": "1"} if entry.command else {})
+
+
+@pytest.mark.parametrize("raw", [{"command": "a", "disabled": True}, {"command": "a", "enabled": False}])
+def test_an_entry_can_be_switched_off(raw: Any) -> None:
+    assert not entry_of(raw).enabled
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("${HOST}", "h"),
+        ("a${HOST}b${HOST}", "ahbh"),
+        ("${PORT:-80}", "80"),
+        ("${HOST:-x}", "h"),
+        ("${EMPTY:-x}", "x"),
+        ("${EMPTY}", ""),
+        ("${PORT:-}", ""),
+        ("${env:HOST}", "h"),
+        ("$HOST ${} ${a b}", "$HOST ${} ${a b}"),
+    ],
+)
+def test_variables_are_expanded_in_every_member(text: str, expanded: str) -> None:
+    raw = {"command": text or "c", "args": [text], "env": {"A": text}, "cwd": text, "headers": {"H": text}}
+    entry = entry_of(raw).expanded({"HOST": "h", "EMPTY": ""})
+    assert entry.command == entry.args[0] == entry.env["A"] == entry.cwd == entry.headers["H"] == expanded
+    assert (
+        entry_of({"url": f"http://{text}/"}).expanded({"HOST": "h", "EMPTY": ""}).url == f"http://{expanded}/"
+    )
+
+
+def test_a_variable_that_is_not_set_is_named_when_its_entry_is_used(tmp_path: Any) -> None:
+    servers = {"a": {"command": "a", "env": {"K": "${NO_SUCH_VARIABLE}"}}, "b": {"command": "b"}}
+    found = read_config(written(tmp_path, {"mcpServers": servers}))
+    assert found["b"].expanded({}).command == "b"
+    with pytest.raises(InvalidConfig, match="no environment variable NO_SUCH_VARIABLE"):
+        found["a"].expanded({})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "line 1, column 2"),
+        ("[]", "expected an object with mcpServers or servers"),
+        ("{}", "neither mcpServers nor servers"),
+        ('{"mcpServers": []}', "mcpServers: expected an object"),
+        ('{"mcpServers": {"a": 5}}', "a: expected an object, got 5"),
+        ('{"mcpServers": {"a": {}}}', "a: expected a command or a url"),
+        ('{"mcpServers": {"a": {"command": 5}}}', "a: command: expected a string, got 5"),
+        ('{"mcpServers": {"a": {"command": "c", "args": "x"}}}', "a: args: expected an array of strings"),
+        (
+            '{"mcpServers": {"a": {"command": "c", "env": {"N": []}}}}',
+            "env: N: expected a string, got list",
+        ),
+        ('{"mcpServers": {"a": {"command": "c", "cwd": 5}}}', "a: cwd: expected a string, got 5"),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_its_file(tmp_path: Any, text: str, said: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(InvalidConfig) as caught:
+        read_config(path)
+    assert str(caught.value).startswith(path)
+    assert said in str(caught.value)
+
+
+def test_a_file_that_is_missing_or_not_text_is_an_error_with_its_name(tmp_path: Any) -> None:
+    for name, content in (("missing", None), ("binary", b"\xff\xfe")):
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        with pytest.raises(InvalidConfig, match=name):
+            read_config(str(tmp_path / name))
+
+
+def test_the_nearest_file_above_a_folder_is_found(tmp_path: Any) -> None:
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    path = written(tmp_path, "{}")
+    assert find_config(str(inner)) == path
+    (tmp_path / "a" / ".mcp.json").write_text("{}")
+    assert find_config(str(inner)) == str(tmp_path / "a" / ".mcp.json")
+
+
+def test_an_entry_shows_no_secrets() -> None:
+    entry = ServerEntry("run", ["x"], {"TOKEN": "hunter2"}, headers={"Authorization": "hunter2"})
+    assert "hunter2" not in repr(entry)
