@@ -152,6 +152,7 @@ class AsyncClient:
             return
         await session.end()
         session.on_lost(reason)
+        session.fail_pending()
         if transport is not None:
             await transport.close()
             self.exit_code = getattr(transport, "exit_code", None)
@@ -172,8 +173,8 @@ class AsyncClient:
 
     async def _reconnect(self) -> None:
         try:
-            if self._transport is not None:
-                await self._transport.close()
+            await self._session.drain()
+            await self._leave(ConnectionLost("the server has ended"))
             await self.connect()
         finally:
             self._connecting = None

@@ -39,6 +39,7 @@ PROBE_SECONDS = 5.0
 """Seconds that a server may take to answer `server/discover`; then it is asked to `initialize`."""
 MOST_ROUNDS = 16
 """Rounds of input requests in one call before the client gives up (MCP 2026-07-28: InputRequiredResult)."""
+DRAIN_SECONDS = 1.0
 MOST_PAGES = 1000
 """Pages of one list; a server that sends more is treated as endless."""
 LONGEST_EXCERPT = 80
@@ -420,13 +421,24 @@ class Session:
     # --- the end --------------------------------------------------------------------------------------
 
     def on_lost(self, error: ConnectionLost) -> None:
-        """The connection has ended: fail what is in flight."""
+        """The connection has ended: fail what is in flight, unless it may still be answered."""
         if self.lost is None:
             self.lost = error
-            self.stream.detach()
-            self.stream.fail_all(lambda request: self.lost_again())
+            if not self._transport.still_answers:
+                self.fail_pending()
             for listening in self.listening:
                 listening.lost()
+
+    def fail_pending(self) -> None:
+        """Fail what is in flight on a connection that has ended."""
+        self.stream.detach()
+        self.stream.fail_all(lambda request: self.lost_again())
+
+    async def drain(self) -> None:
+        """Wait a moment for what is in flight on a connection that has ended, if it may still be answered."""
+        deadline = self._loop.time() + DRAIN_SECONDS
+        while self._transport.still_answers and self.stream.pending and self._loop.time() < deadline:
+            await asyncio.sleep(0.01)
 
     def on_gap(self) -> None:
         """Notifications may have been missed: whoever listens is to look."""

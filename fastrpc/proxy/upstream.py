@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
 
 METHOD_NOT_FOUND = -32601
-LEAVE_SECONDS = 1.0
 HANDSHAKE_SECONDS = 3600.0
 """Bound of the handshake here; `fastrpc.proxy` has a shorter one over all that a start takes."""
 FROM_CLIENT = ("elicitation", "sampling", "roots")
@@ -313,10 +312,8 @@ class UpstreamClient:
 
     async def leave(self) -> None:
         """Close the connection, within seconds."""
-        if self.ended is not None:  # let pending requests finish with their own errors
-            deadline = self.loop.time() + LEAVE_SECONDS
-            while self._stream.pending and self.loop.time() < deadline:
-                await asyncio.sleep(0.01)
+        if self.ended is not None:
+            await self._session.drain()  # let pending requests finish with their own errors
         self._fail_all(self.ended or "it is left")
         await self._session.end()
         await self._transport.close()

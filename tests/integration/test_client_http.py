@@ -20,6 +20,9 @@ SPOKEN = [None, "2025-11-25", "2025-06-18", "2025-03-26", "sse"]
 each_version = pytest.mark.parametrize("spoken", SPOKEN)
 each_transport = pytest.mark.parametrize("spoken", [None, "2025-11-25", "sse"])
 
+SECONDS = 25.0
+"""For one conversation: less than the server's `sleep` takes when nobody cancels it."""
+
 
 def client_of(remote: Remote, spoken: str | None = None, **options: Any) -> Client:
     url = remote.url
@@ -29,7 +32,7 @@ def client_of(remote: Remote, spoken: str | None = None, **options: Any) -> Clie
 
 
 def run(conversation: Awaitable[Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(conversation, 60))
+    return asyncio.run(asyncio.wait_for(conversation, SECONDS))
 
 
 async def until(condition: Callable[[], Any]) -> None:

@@ -41,7 +41,7 @@ def official(request: pytest.FixtureRequest) -> Iterator[Remote]:
 
 
 def run(conversation: Awaitable[Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(conversation, 30))
+    return asyncio.run(asyncio.wait_for(conversation, 25))  # less than its `sleep` takes
 
 
 async def until(condition: Callable[[], Any]) -> None:
