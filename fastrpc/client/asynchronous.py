@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, TypeVar, overload
 
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
     from fastrpc.client.handlers import Elicited, Handler, OnNotification, Roots, Sampled
     from fastrpc.client.options import TargetOptions
@@ -85,7 +85,7 @@ class AsyncClient:
 
     # --- the life of the connection -------------------------------------------------------------------
 
-    async def __aenter__(self) -> AsyncClient:
+    async def __aenter__(self) -> Self:
         await self.connect()
         return self
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, TypeVar, overload
 
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
     from fastrpc._core.client_stream import PendingRequest
     from fastrpc.client.handlers import Handler, OnNotification, Roots
@@ -52,7 +52,7 @@ class SyncClient:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.RLock()
 
-    def __enter__(self) -> SyncClient:
+    def __enter__(self) -> Self:
         self.connect()
         return self
 

@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from fastrpc import FastrpcError, ProtocolError, Server
 from fastrpc.transports.base import ClientConnection, Connections, Transport
+from fastrpc.client import Described
 from fastrpc.testing import CallResult, Client, CompletionResult, Listening, PromptResult, ReadResult
 
 app = Server("shop")
@@ -99,7 +100,7 @@ async def tested() -> None:
         assert_type(result.text, str)
         assert_type(result.is_error, bool)
         result.txt  # error
-        assert_type(await client.tools(), "list[dict[str, Any]]")
+        assert_type(await client.tools(), "list[Described]")
         assert_type(await client.read("docs://guide"), ReadResult)
         assert_type(await client.prompt("review", code="a"), PromptResult)
         assert_type(await client.complete("review", "language", "py"), CompletionResult)
