@@ -1,51 +1,45 @@
-"""Runs the protocol's official conformance suite against the fixture server, over HTTP.
+"""Runs the protocol's official conformance suite over HTTP: its clients against a server of ours, a client of
+ours against its servers.
 
     python tests/conformance/run.py            everything (`make conformance`)
     python tests/conformance/run.py --record   and write what came of it down for docs/conformance.md
 
-A run is one call of the suite against a server process of its own, on a port that the system chooses. Both
-requirement sets and the four dated suites go to `fastrpc serve --http`, the requirement sets again to two
-workers and to the plain ASGI application under stock uvicorn. There is no list of expected failures. A run
-fails if a scenario that counts fails, warns, shows nothing or is not run at all, and if its server does not
-end well or has written a traceback. In the requirement sets, what the suite does not score (extensions, what
-is pending, what was added after a release) is shown and fails nothing; a dated suite counts what is pending.
+A run of a server is one call of the suite against a server process of its own, on a port that the system
+chooses. Both requirement sets and the four dated suites go to `fastrpc serve --http`, the requirement sets
+again to two workers and to the plain ASGI application under stock uvicorn. The runs of clients are those of
+`client_runs`. There is no list of expected failures. A run fails if a scenario that counts fails, warns,
+shows nothing or is not run at all, and if its server or client does not end well or has written a traceback.
+In the requirement sets, what the suite does not score (extensions, what is pending, what was added after a
+release) is shown and fails nothing; a dated suite counts what is pending.
 
-Needs npm: the suite and the Node that it needs come from the lock file beside this, once, into a cache
-folder. Takes about half a minute then. Everything is written to that folder.
+Needs npm: see `suite`. Takes about two minutes then. Everything is written to the cache folder.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
+from conformance import client_runs  # noqa: E402
+from conformance.suite import REPOSITORY, SUITE, Broken, Outcome, Run, Scenario, Suite, count  # noqa: E402
 from support.http_server import HttpProcess  # noqa: E402
 
-REPOSITORY = os.path.dirname(os.path.dirname(HERE))
 FIXTURE = os.path.join(HERE, "server.py")
-CACHE = os.path.join(REPOSITORY, ".cache")
 RECORD = os.path.join(REPOSITORY, "docs", "conformance-results.md")
-SUITE = "@modelcontextprotocol/conformance"
 
-INSTALL_SECONDS = 300
 STOP_SECONDS = 15
-RUN_SECONDS = 120
 SCENARIO_MS = 15_000
 
 SERVERS = {
@@ -63,30 +57,6 @@ PLAIN_ENDS = (0, -signal.SIGTERM)
 """Stock uvicorn stops in order, and then sends itself the signal again that it was stopped by."""
 
 
-class Broken(Exception):
-    """What keeps a run from being one: no npm, a server that does not start, a suite that does not end."""
-
-
-@dataclass
-class Run:
-    server: str
-    kind: str
-    """`requirements` or `suite`."""
-    version: str
-    may_warn: bool = False
-    """With several workers, a tool that changes the lists changes those of its own worker (a SHOULD)."""
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind} {self.version}, {self.server}"
-
-    @property
-    def selection(self) -> list[str]:
-        if self.kind == "requirements":
-            return ["--requirements", self.version]
-        return ["--suite", "all", "--spec-version", self.version]
-
-
 RUNS = [
     *(Run("fastrpc serve", "requirements", version) for version in ("2025-11-25", "2026-07-28")),
     *(
@@ -98,120 +68,8 @@ RUNS = [
         for server in ("two workers", "plain ASGI")
         for version in ("2025-11-25", "2026-07-28")
     ),
+    *client_runs.RUNS,
 ]
-
-
-@dataclass
-class Scenario:
-    name: str
-    kind: str = ""
-    """Why it does not count: extension, pending or added-after-release; empty if it does."""
-    passed: int = 0
-    warned: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    was_run: bool = False
-    may_warn: bool = False
-
-    @property
-    def is_well(self) -> bool:
-        return self.was_run and self.passed > 0 and not self.failed and (self.may_warn or not self.warned)
-
-    def complaints(self) -> list[str]:
-        """Say what is wrong."""
-        if not self.was_run:
-            return ["was not run"]
-        found = [*self.failed, *(f"warning: {warning}" for warning in self.warned)]
-        return found if found or self.passed else ["no check was made"]
-
-
-@dataclass
-class Outcome:
-    run: Run
-    scenarios: list[Scenario]
-    faults: list[str]
-    """What is wrong besides the scenarios: with the server's end, or with the suite itself."""
-    seconds: float = 0.0
-
-    @property
-    def counting(self) -> list[Scenario]:
-        return [scenario for scenario in self.scenarios if not scenario.kind]
-
-    @property
-    def unscored(self) -> list[Scenario]:
-        return [scenario for scenario in self.scenarios if scenario.kind]
-
-    @property
-    def is_well(self) -> bool:
-        return bool(self.counting) and not self.faults and all(one.is_well for one in self.counting)
-
-
-# ------------------------------------------------------------------------------------------ the suite
-
-
-class Suite:
-    """The suite, as it was installed into the cache folder."""
-
-    def __init__(self) -> None:
-        lock = os.path.join(HERE, "package-lock.json")
-        with open(lock, "rb") as file:
-            digest = hashlib.sha256(file.read()).hexdigest()[:12]
-        self.folder = os.path.join(CACHE, f"conformance-{digest}")
-        modules = os.path.join(self.folder, "node_modules")
-        self.node = os.path.join(modules, ".bin", "node")
-        self.program = os.path.join(modules, *SUITE.split("/"), "dist", "index.js")
-        with open(lock, encoding="utf-8") as file:
-            self.version = json.load(file)["packages"][f"node_modules/{SUITE}"]["version"]
-
-    def install(self) -> None:
-        """Install what the lock file names, unless that has been done."""
-        if os.path.exists(os.path.join(self.folder, "installed")):
-            return
-        npm = shutil.which("npm")
-        if npm is None:
-            raise Broken("npm is not installed; it comes with Node")
-        os.makedirs(self.folder, exist_ok=True)
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(os.path.join(HERE, name), self.folder)
-        # Node comes as a locked package of its own: no script of any package has to run.
-        command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-        done = finished(command, INSTALL_SECONDS, cwd=self.folder)
-        if done.returncode != 0 or not os.path.exists(self.node):
-            raise Broken(f"npm could not install the suite:\n{done.stdout}{done.stderr}")
-        with open(os.path.join(self.folder, "installed"), "w", encoding="utf-8") as file:
-            file.write(self.version + "\n")
-
-    def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return finished([self.node, self.program, *arguments], RUN_SECONDS, cwd=self.folder)
-
-    def scenarios(self, run: Run) -> dict[str, Scenario]:
-        """Return the scenarios for servers that belong to a run, in their order."""
-        selection = [part for part in run.selection if part not in ("--suite", "all")]
-        done = self.call("list", "--server", *selection)
-        scenarios: dict[str, Scenario] = {}
-        section = ""
-        for line in done.stdout.splitlines():
-            entry = re.match(r"\s+- (\S+)(?: \[([^\]]+)\])?$", line)
-            if entry is None:
-                section = line.strip() or section
-                continue
-            name, mark = entry.groups()
-            if section.startswith("Server scenarios"):
-                scenarios[name] = Scenario(name)
-            elif section.startswith(("extension", "pending", "added-after-release")) and mark == "server":
-                scenarios[name] = Scenario(name, section.split()[0])
-        if done.returncode != 0 or not scenarios:
-            raise Broken(f"the suite does not list its scenarios:\n{done.stdout}{done.stderr}")
-        return scenarios
-
-
-def finished(command: list[str], seconds: float, cwd: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end. Raises Broken if that takes too long."""
-    try:
-        return subprocess.run(
-            command, cwd=cwd, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL
-        )
-    except subprocess.TimeoutExpired as error:
-        raise Broken(f"{' '.join(command[:3])} … took over {seconds:.0f} s") from error
 
 
 # ----------------------------------------------------------------------------------------- the server
@@ -281,13 +139,13 @@ def serve_plain_asgi() -> None:
 
 
 def outcome_of(run: Run, suite: Suite) -> Outcome:
-    """Run the suite once."""
+    """Run the suite once against a server."""
     scenarios = suite.scenarios(run)
-    results = os.path.join(suite.folder, "results", re.sub(r"[^\w.-]+", "-", run.name))
-    shutil.rmtree(results, ignore_errors=True)
+    results = suite.results_of(run)
     began = time.monotonic()
-    with fixture(run.server) as server:
-        selection = [*run.selection, "--timeout", str(SCENARIO_MS), "-o", results]
+    with fixture(run.party) as server:
+        all_of_it = ["--suite", "all"] if run.kind == "suite" else []
+        selection = [*all_of_it, *run.selection, "--timeout", str(SCENARIO_MS), "-o", results]
         done = suite.call("server", "--url", server.url, *selection)
         seconds = time.monotonic() - began
         faults = server.faults_at_end()
@@ -298,23 +156,11 @@ def outcome_of(run: Run, suite: Suite) -> Outcome:
         if name is None:
             continue
         scenario = scenarios.setdefault(name[1], Scenario(name[1]))
-        scenario.was_run = True
-        with open(os.path.join(results, folder, "checks.json"), encoding="utf-8") as file:
-            count(scenario, json.load(file))
+        count(scenario, os.path.join(results, folder))
         scenario.may_warn = run.may_warn
     if done.returncode != 0 and all(one.is_well for one in scenarios.values()):
         faults.append(f"the suite ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return Outcome(run, list(scenarios.values()), faults, seconds)
-
-
-def count(scenario: Scenario, checks: list[dict[str, Any]]) -> None:
-    for check in checks:
-        status = check["status"]
-        if status == "SUCCESS":
-            scenario.passed += 1
-        elif status in ("FAILURE", "WARNING"):
-            why = check.get("errorMessage") or check.get("description") or ""
-            (scenario.failed if status == "FAILURE" else scenario.warned).append(f"{check['id']}: {why}")
 
 
 # ---------------------------------------------------------------------------------------- what is shown
@@ -401,7 +247,7 @@ def write_record(outcomes: list[Outcome], suite: Suite) -> None:
     lines += ["", "What is run, shown and not scored:", "", "| run | scenario | why not scored | checks | |"]
     lines.append("|---|---|---|---|---|")
     for outcome in outcomes:
-        for one in outcome.unscored if outcome.run.server == "fastrpc serve" else ():
+        for one in outcome.unscored if outcome.run.party == "fastrpc serve" else ():
             checks = f"{one.passed} of {one.passed + len(one.failed) + len(one.warned)}"
             state = "passed" if one.is_well else "not passing"
             lines.append(f"| {outcome.run.version} | {one.name} | {one.kind} | {checks} | {state} |")
@@ -427,7 +273,7 @@ def main() -> int:
         suite.install()
         print(f"{SUITE} {suite.version}, {len(runs)} runs, no expected failures")
         for run in runs:
-            outcome = outcome_of(run, suite)
+            outcome = (client_runs.outcome_of if run.leg == "client" else outcome_of)(run, suite)
             outcomes.append(outcome)
             print(f"\n{run.name}: {'passed' if outcome.is_well else 'FAILED'} in {outcome.seconds:.1f} s")
             for line in details(outcome):

@@ -1,0 +1,62 @@
+"""The conformance suite's scenarios for clients, held against `client.py`.
+
+`Client` is `fastrpc.Client` at the URL of the suite's server, which finds out the version by itself; `proxied
+Client` is one before a proxy of that URL, in the version of the run. The dated suites are run: each holds all
+that its requirement set wants of a client, at the same version of the protocol, and what was added later.
+
+Each scenario is a call of the suite of its own: only such a call says how the client's process has ended. As
+many run at once as there are processors. The scenarios of authorization are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from conformance.suite import HERE, Outcome, Run, Scenario, Suite, count
+
+PROGRAM = [sys.executable, os.path.join(HERE, "client.py")]
+CLIENTS = {"Client": PROGRAM, "proxied Client": [*PROGRAM, "--proxy"]}
+
+NOT_INCLUDED = "auth/"
+"""How the names of the scenarios begin that are left out."""
+SCENARIO_MS = 30_000
+
+RUNS = [
+    *(Run("Client", "suite", version, "client") for version in ("2025-06-18", "2025-11-25", "2026-07-28")),
+    *(Run("proxied Client", "suite", version, "client") for version in ("2025-11-25", "2026-07-28")),
+]
+
+
+def outcome_of(run: Run, suite: Suite) -> Outcome:
+    """Run all scenarios of a version against a client."""
+    scenarios = [one for one in suite.scenarios(run).values() if not one.name.startswith(NOT_INCLUDED)]
+    results = suite.results_of(run)
+    began = time.monotonic()
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        for ended in [threads.submit(run_one, scenario, run, suite, results) for scenario in scenarios]:
+            ended.result()
+    return Outcome(run, scenarios, [], time.monotonic() - began)
+
+
+def run_one(scenario: Scenario, run: Run, suite: Suite, results: str) -> None:
+    """Run a scenario. What keeps it from ending well is one of its failures."""
+    folder = os.path.join(results, scenario.name)
+    done = suite.call(
+        *("client", "--command", " ".join(CLIENTS[run.party]), "--scenario", scenario.name),
+        *("--spec-version", run.version, "--timeout", str(SCENARIO_MS), "-o", folder),
+    )
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "output.txt"), "w", encoding="utf-8") as file:
+        file.write(done.stdout + done.stderr)
+    for found, _, files in os.walk(folder):
+        if "checks.json" in files:
+            count(scenario, found)
+            with open(os.path.join(found, "stderr.txt"), encoding="utf-8") as file:
+                said = file.read()
+            if "Traceback" in said:
+                scenario.failed.append(f"the client has written a traceback:\n{said[-2000:]}")
+    if done.returncode != 0 and scenario.is_well:
+        scenario.failed.append(f"the suite ended with {done.returncode}:\n{done.stdout}{done.stderr}"[:4000])
