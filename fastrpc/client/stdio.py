@@ -54,10 +54,14 @@ class Stdio(Transport):
         self._process: _Process | None = None
 
     async def open(self, stream: ClientStream, on_lost: Callable[[ConnectionLost], object]) -> None:
-        env = environment(self._env)
         try:
             self._process = _Process(
-                self._command, self._cwd, env, stream, on_lost, shows_stderr=self._shows_stderr
+                self._command,
+                self._cwd,
+                self.environment(),
+                stream,
+                on_lost,
+                shows_stderr=self._shows_stderr,
             )
         except FastrpcError as error:
             raise ConnectionLost(f"{self.shown} cannot be started: {error}") from None
@@ -66,6 +70,10 @@ class Stdio(Transport):
     def exit_code(self) -> int | None:
         """That of the server, once it has ended; negative for a signal."""
         return None if self._process is None else self._process.exit_code
+
+    def environment(self) -> dict[str, str]:
+        """Return all variables of the process."""
+        return environment(self._env)
 
     async def close(self) -> None:
         if self._process is not None:
