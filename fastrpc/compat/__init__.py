@@ -13,15 +13,25 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc.compat.context import AcceptedElicitation, CancelledElicitation, Context, DeclinedElicitation
+    from fastrpc.compat.endpoints import StdioServerParameters
+    from fastrpc.compat.errors import McpError, NotOffered
+    from fastrpc.compat.errors import McpError as MCPError
+    from fastrpc.compat.fastmcp_client import CallToolResult, Client, ElicitResult, MessageHandler
     from fastrpc.compat.server import FastMCP
     from fastrpc.compat.server import FastMCP as MCPServer
+    from fastrpc.compat.sessions import (
+        ClientSession,
+        sse_client,
+        stdio_client,
+        streamable_http_client,
+        streamablehttp_client,
+    )
     from fastrpc.compat.values import (
         AssistantMessage,
         Audio,
         File,
         Image,
         Message,
-        NotOffered,
         PromptResult,
         ResourceContent,
         ResourceResult,
@@ -36,23 +46,35 @@ __all__ = [
     "AcceptedElicitation",
     "AssistantMessage",
     "Audio",
+    "CallToolResult",
     "CancelledElicitation",
+    "Client",
+    "ClientSession",
     "Context",
     "DeclinedElicitation",
+    "ElicitResult",
     "FastMCP",
     "File",
     "Image",
+    "MCPError",
     "MCPServer",
+    "McpError",
     "Message",
+    "MessageHandler",
     "NotOffered",
     "PromptError",
     "PromptResult",
     "ResourceContent",
     "ResourceError",
     "ResourceResult",
+    "StdioServerParameters",
     "ToolError",
     "ToolResult",
     "UserMessage",
+    "sse_client",
+    "stdio_client",
+    "streamable_http_client",
+    "streamablehttp_client",
 ]
 
 _HOMES = {
@@ -62,14 +84,23 @@ _HOMES = {
         "Context",
         "DeclinedElicitation",
     ),
+    "fastrpc.compat.endpoints": ("StdioServerParameters",),
+    "fastrpc.compat.errors": ("McpError", "NotOffered"),
+    "fastrpc.compat.fastmcp_client": ("CallToolResult", "Client", "ElicitResult", "MessageHandler"),
     "fastrpc.compat.server": ("FastMCP",),
+    "fastrpc.compat.sessions": (
+        "ClientSession",
+        "sse_client",
+        "stdio_client",
+        "streamable_http_client",
+        "streamablehttp_client",
+    ),
     "fastrpc.compat.values": (
         "AssistantMessage",
         "Audio",
         "File",
         "Image",
         "Message",
-        "NotOffered",
         "PromptResult",
         "ResourceContent",
         "ResourceResult",
@@ -79,11 +110,15 @@ _HOMES = {
     "fastrpc.errors": ("ToolError",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_ALIASES = {"MCPServer": "FastMCP", "PromptError": "ToolError", "ResourceError": "ToolError"}
+_ALIASES = {
+    "MCPError": "McpError",
+    "MCPServer": "FastMCP",
+    "PromptError": "ToolError",
+    "ResourceError": "ToolError",
+}
 """Names that stand for the same class here."""
 
 _MODULE_ALTERNATIVES = {
-    "Client": "fastrpc.testing.Client drives a server in memory",
     "get_context": "take a parameter ctx: Context",
     "CurrentContext": "take a parameter ctx: Context",
     "Depends": "use the server's lifespan, ctx.request_context.lifespan_context",

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from fastrpc.compat.values import NotOffered, plain
+from fastrpc.compat.errors import NotOffered
+from fastrpc.compat.values import plain
 from fastrpc.context import DONE
 
 TYPE_CHECKING = False

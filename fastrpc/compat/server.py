@@ -11,9 +11,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from fastrpc.compat.context import not_offered
+from fastrpc.compat.errors import NotOffered
 from fastrpc.compat.functions import adapted
 from fastrpc.compat.values import (
-    NotOffered,
     checked_annotations,
     plain,
     prompt_value,

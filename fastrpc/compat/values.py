@@ -12,7 +12,6 @@ from fastrpc.content import Block, Content, Contents, EmbeddedResource, annotati
 from fastrpc.content import Image as PlainImage
 from fastrpc.content import ToolResult as PlainResult
 from fastrpc.definitions.prompt import Message as PromptMessage
-from fastrpc.errors import DefinitionError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,10 +20,6 @@ if TYPE_CHECKING:
 
 BLOCKS = ("text", "image", "audio", "resource", "resource_link")
 SCALARS = (str, int, float, bool, type(None))
-
-
-class NotOffered(DefinitionError, AttributeError):
-    """A feature of other frameworks that fastrpc does not have. The message names the alternative."""
 
 
 # ----------------------------------------------------------------------------------------- content
