@@ -434,7 +434,7 @@ class Client:
         for _ in range(most):
             result = await page(cursor)
             found += _read(result, *member)
-            cursor = _read(result, "nextCursor", "next_cursor")
+            cursor = _read(result, "next_cursor", "nextCursor")
             if cursor is None:
                 return found
         raise RuntimeError(f"{member[0]}: the list has more than {most} pages")
@@ -470,7 +470,7 @@ class Client:
 
 
 def _read(result: Any, *spellings: str) -> Any:
-    """Return a member, which the installed version of the SDK spells in one of these ways."""
+    """Return a member, which the version of the SDK that is installed spells in one of these ways."""
     for name in spellings:
         if hasattr(result, name):
             return getattr(result, name)

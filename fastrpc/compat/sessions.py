@@ -11,6 +11,7 @@ server is started then. Results are objects (`fastrpc.compat.models`).
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from contextlib import asynccontextmanager
@@ -174,6 +175,7 @@ class ClientSession:
         if client_info is not None:
             self._options["client_info"] = dumped(client_info)
         self._options["capabilities"] = capabilities
+        self._hears = logging_callback is not None or message_handler is not None
         self._schemas = OutputSchemas()
         self._client_or_none: AsyncClient | None = None
 
@@ -315,6 +317,10 @@ class ClientSession:
                 meta=meta,
             )
         )
+        if self._hears or progress_callback is not None:
+            await asyncio.sleep(
+                0
+            )  # callbacks that wait for nothing have heard all that came before the result
         self._check_value(name, result)
         return result
 
