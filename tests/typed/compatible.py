@@ -6,7 +6,18 @@ from dataclasses import dataclass
 
 from typing_extensions import assert_type
 
-from fastrpc.compat import AcceptedElicitation, Context, FastMCP, Image, ToolResult
+from fastrpc.compat import (
+    AcceptedElicitation,
+    CallToolResult,
+    Client,
+    ClientSession,
+    Context,
+    FastMCP,
+    Image,
+    StdioServerParameters,
+    ToolResult,
+    stdio_client,
+)
 from fastrpc.compat import FastMPC  # error
 
 mcp = FastMCP("shop", instructions="Sell", debug=True, version=2, list_page_size=5)
@@ -86,3 +97,16 @@ def serve() -> None:
     mcp.run(transport="stdio", show_banner=False)
     mcp.run(transport="sse")  # error
     mcp.run(htpp="127.0.0.1:8000")  # error
+
+
+async def call() -> None:
+    async with Client(mcp, timeout=5, mode="legacy") as client:
+        assert_type(await client.call_tool("plain", {"text": "a"}, raise_on_error=False), CallToolResult)
+        await client.call_tool("plain", timout=5)  # error
+    Client(mcp, verify=False)  # error
+    parameters = StdioServerParameters(command="python", args=["server.py"])
+    StdioServerParameters(args=["server.py"])  # error
+    async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
+        await session.initialize()
+        await session.call_tool("plain", {"text": "a"}, read_timeout_seconds=5.0)
+        await session.call_tool(5)  # error
