@@ -318,9 +318,8 @@ class ClientSession:
             )
         )
         if self._hears or progress_callback is not None:
-            await asyncio.sleep(
-                0
-            )  # callbacks that wait for nothing have heard all that came before the result
+            # Callbacks that wait for nothing have heard all that came before the result.
+            await asyncio.sleep(0)
         self._check_value(name, result)
         return result
 
