@@ -3,6 +3,7 @@
 cdef class AnswerTail:
     cdef bytes line              # what stands behind the text, to the end of the line
     cdef bint is_error
+    cdef bint is_bare            # the result has no members but its content and isError
     cdef dict members            # of the result, without its content
 
 cdef class CallResult:

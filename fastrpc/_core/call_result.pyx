@@ -34,6 +34,7 @@ cdef AnswerTail tail_of(const char* line, Py_ssize_t size, dict result):
     tail = AnswerTail.__new__(AnswerTail)
     tail.line = line[:size]
     tail.is_error = result.get("isError") is True
+    tail.is_bare = result.keys() <= {"content", "isError"}
     tail.members = {name: value for name, value in result.items() if name != "content"}
     return tail
 

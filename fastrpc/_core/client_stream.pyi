@@ -7,6 +7,9 @@ from typing import Any
 LONGEST_LINE: int
 """Bytes; of a longer line nothing is kept."""
 
+class AnswerSink:
+    """Takes the results of forwarded calls where they are read, in place of a future."""
+
 class PendingRequest:
     """A request that has been sent. `done`: it has its result or its error."""
 
@@ -19,9 +22,11 @@ class PendingRequest:
         """Whether it calls a tool: its result is a CallResult."""
     @property
     def done(self) -> bool: ...
+    context: Any
+    """Whatever the caller gave."""
     @property
-    def context(self) -> Any:
-        """Whatever the caller gave."""
+    def is_forwarded(self) -> bool:
+        """Whether its result goes to another connection, as a forwarded call's does."""
     def result(self) -> Any:
         """Return the result. Raises the error."""
     def follow(self, connection: ClientStream, future: asyncio.Future[Any]) -> None:

@@ -17,7 +17,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 from posix.unistd cimport read, write
 
-from fastrpc._core.answer cimport Answer
+from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail, CallResult, tail_of, text_result
 from fastrpc._core.encoder cimport Output, put_json
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
@@ -46,8 +46,10 @@ cdef enum:
     READS_A_TURN = 16            # then the loop has its turn
     FLUSH_ABOVE = 256 * 1024     # requests held back before a write in the middle of a turn
     LOOK_AGAIN_NANOSECONDS = 30_000
+    SHARED_NANOSECONDS = 2_000   # a yield that takes longer has let other processes use the core
     MOST_UNSENT = 64 * 1024 * 1024
     MOST_HEADS = 1024
+    BARE_TAIL = 32               # bytes: with a longer one comes more than isError
     LONGEST_EXCERPT = 200
     DIGITS = 20
 
@@ -59,6 +61,26 @@ LONGEST_LINE = 64 * 1024 * 1024
 """Bytes; of a longer line nothing is kept."""
 
 
+cdef class AnswerSink:
+    """Takes the results of forwarded calls where they are read, in place of a future."""
+
+    cdef int take_text(self, PendingRequest request, Answer* answer, AnswerTail tail) except -1:
+        """Take a result of one text and nothing else; its bytes are valid during this call alone."""
+        raise NotImplementedError
+
+    cdef bint take_raw(self, PendingRequest request, ToolResult* result) except -1:
+        """Take a result as it stands in its line; False: it is wanted as a dict."""
+        raise NotImplementedError
+
+    cdef int take(self, PendingRequest request, object value, object error) except -1:
+        """Take a result, a CallResult or a dict, or an error."""
+        raise NotImplementedError
+
+    cdef int lines_end(self) except -1:
+        """All lines that have come together are handled."""
+        raise NotImplementedError
+
+
 @freelist(256)
 cdef class PendingRequest:
     """A request that has been sent. `done`: it has its result or its error."""
@@ -66,6 +88,8 @@ cdef class PendingRequest:
     cdef int finish(self, object value) except -1:
         self.done = True
         self.value = value
+        if self.sink is not None:
+            return self.sink.take(self, value, None)
         if self.future is not None and not self.future.done():
             self.future.set_result(value)
         return 0
@@ -73,9 +97,16 @@ cdef class PendingRequest:
     cdef int fail(self, object error) except -1:
         self.done = True
         self.error = error
+        if self.sink is not None:
+            return self.sink.take(self, None, error)
         if self.future is not None and not self.future.done():
             self.future.set_exception(error)
         return 0
+
+    @property
+    def is_forwarded(self):
+        """Whether its result goes to another connection, as a forwarded call's does."""
+        return self.sink is not None
 
     def result(self):
         """Return the result. Raises the error."""
@@ -218,7 +249,7 @@ cdef class ClientStream:
 
     cdef PendingRequest begin(self, str method, bint is_call, object future, object context, double seconds):
         cdef PendingRequest request
-        if self.output.waiting() > MOST_UNSENT:
+        if self.is_congested():
             waiting = self.output.waiting()
             raise ClientError(f"{method}: the server does not read: {waiting:,} bytes wait for it")
         request = PendingRequest.__new__(PendingRequest)
@@ -234,6 +265,26 @@ cdef class ClientStream:
             request.deadline = clock() + request.limit
             if future is not None and (self.timer is None or request.deadline < self.timer_at):
                 self.arm(request)
+        return request
+
+    cdef bint is_congested(self) noexcept:
+        """Whether too much waits to be sent for one more request."""
+        return self.output.waiting() > MOST_UNSENT
+
+    cdef PendingRequest forward(
+        self, str name, const char* arguments, Py_ssize_t size, AnswerSink sink, object call
+    ):
+        """Send a ``tools/call`` whose arguments are JSON text without its braces; `sink` takes the result.
+        `call` becomes the request's context."""
+        cdef PendingRequest request = self.begin("tools/call", True, None, call, 0)
+        request.sink = sink
+        self.forwards = True
+        self.put_head(name)
+        self.output.put(b"{", 1)
+        self.output.put(arguments, size)
+        self.output.put(b"}", 1)
+        self.output.put(<char*> self.call_end, len(self.call_end))
+        self.wrote()
         return request
 
     cdef int put_head(self, str name) except -1:
@@ -319,6 +370,7 @@ cdef class ClientStream:
         cdef char* room
         cdef Py_ssize_t available, count
         cdef int64_t now
+        cdef int64_t before = 0
         cdef int64_t look_until = 0
         cdef int timeout_ms
         self.write_out()
@@ -336,8 +388,10 @@ cdef class ClientStream:
                 return False
             now = clock()
             if look_until == 0:
-                look_until = now + LOOK_AGAIN_NANOSECONDS
-            if now < look_until:
+                look_until = before = now
+                look_until += LOOK_AGAIN_NANOSECONDS
+            if now < look_until and now - before <= SHARED_NANOSECONDS:
+                before = now
                 with nogil:
                     sched_yield()
                 continue
@@ -380,6 +434,22 @@ cdef class ClientStream:
                 return
             elif errno == EAGAIN:
                 return
+
+    cdef bint read_now(self) except -1:
+        """Read once what has come, without waiting; False: nothing has."""
+        cdef char* room
+        cdef Py_ssize_t available, count
+        if self.flush_is_due:
+            self.write_out()
+        if self.input < 0 or self.at_end:
+            return False
+        room = self.framer.room(READ_SIZE, &available)
+        count = read(self.input, room, available)
+        if count <= 0:
+            return False  # at the end, too: the loop finds out
+        self.framer.filled(count)
+        self.handle_lines()
+        return True
 
     def read_rest(self):
         """Read what a server that has ended has left."""
@@ -458,11 +528,16 @@ cdef class ClientStream:
         while True:
             found = self.framer.next_line(&line, &size)
             if found == NOTHING:
-                return 0
+                return self.lines_end()
             if found == LINE:
                 self.handle(line, size)
             else:
                 self.on_unreadable(b"(a line over the limit)")
+
+    cdef int lines_end(self) except -1:
+        cdef AnswerSink sink = self.sink_in_use
+        self.sink_in_use = None
+        return 0 if sink is None else sink.lines_end()
 
     cdef int handle(self, const char* line, Py_ssize_t size) except -1:
         cdef Answer answer
@@ -485,7 +560,14 @@ cdef class ClientStream:
         request = self.pending.get(answer.id)
         if request is None or not request.is_call:
             return False
+        if request.sink is not None and not tail.is_bare:
+            return False
         del self.pending[answer.id]
+        if request.sink is not None:
+            request.done = True
+            self.sink_in_use = request.sink
+            request.sink.take_text(request, answer, tail)
+            return True
         request.finish(text_result(str_of(&answer.text), tail))
         return True
 
@@ -496,6 +578,8 @@ cdef class ClientStream:
         message.read_line(line, size)
         kind = message.kind_code
         if kind == RESPONSE:
+            if self.forwards and self.take_raw(likely):
+                return 0
             return self.take_answer(message.value, likely)
         if kind == NOTIFICATION:
             return self.take_notification(message.value)
@@ -506,6 +590,23 @@ cdef class ClientStream:
         else:
             self.on_unreadable(text_of(message))
         return 0
+
+    cdef bint take_raw(self, Answer* likely) except -1:
+        """Hand the result of a forwarded call over as it stands in the line; False: it is no such answer, or
+        one whose tail is to be learned."""
+        cdef ToolResult result
+        cdef PendingRequest request
+        if likely != NULL and likely.tail_size <= BARE_TAIL:
+            return False
+        if not self.message.tool_result(&result):
+            return False
+        request = self.pending.get(result.id)
+        if request is None or request.sink is None or not request.sink.take_raw(request, &result):
+            return False
+        del self.pending[result.id]
+        request.done = True
+        self.sink_in_use = request.sink
+        return True
 
     cdef int take_batch(self) except -1:
         """Take each message of an array (MCP 2025-03-26: JSON-RPC batches)."""
@@ -529,6 +630,8 @@ cdef class ClientStream:
             try:
                 made = CallResult(result)
             except InvalidAnswer as wrong:
+                if request.sink is not None:  # its client judges it
+                    return request.finish(result)
                 return request.fail(InvalidAnswer(f"{request.method}: the result is none: {wrong}"))
             if likely != NULL:
                 self.learn(likely, result)

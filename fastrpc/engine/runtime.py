@@ -580,6 +580,8 @@ def plan_of(
         parameters = parameters_of(signature)
     # A time limit cannot be kept, nor a bound on running calls be needed, on the loop's own thread.
     adaptive = tool.run == "auto" and tool.timeout_seconds is None and not is_async
+    is_bounded = tool.timeout_seconds is not None or tool.max_running is not None
+    forwardable = direct and guard is None and around is None and not noted and not is_bounded
     return Plan(
         tool,
         tool.name,
@@ -601,6 +603,7 @@ def plan_of(
         recorder=recorder,
         encoder=encoder,
         noted=noted,
+        forwarder=tool.forwarder if forwardable else None,
     )
 
 

@@ -15,6 +15,7 @@ import asyncio
 from time import monotonic
 
 from fastrpc import diagnostics
+from fastrpc._core.forwarding import UpstreamRoute
 from fastrpc.definitions.completion import key_of
 from fastrpc.definitions.prompt import Prompt
 from fastrpc.errors import DefinitionError, FastrpcError, InternalError, ToolError
@@ -29,8 +30,10 @@ from fastrpc.proxy.entries import (
     PassedTool,
     ask,
     contents_of,
+    tool_result_of,
 )
 from fastrpc.proxy.requests import RemoteError, SessionGone
+from fastrpc.proxy.upstream import translated
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
 
 TYPE_CHECKING = False
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, Protocol
 
+    from fastrpc._core.client_stream import PendingRequest
     from fastrpc.content import Contents
     from fastrpc.context import Context
     from fastrpc.definitions.registry import Registries, Registry
@@ -205,6 +209,8 @@ class UpstreamServer:
         self._watched: set[str] = set()  # resources that some client has subscribed to
         self._watched_quota = Quota(WATCHED_BYTES)
         self._watched_full = False
+        self.route = UpstreamRoute(tool_result_of, translated)
+        """Where the connection forwards calls of tools, while the upstream has a session over pipes."""
         self._can_subscribe = False  # whether the upstream accepts subscriptions
 
     @property
@@ -283,6 +289,12 @@ class UpstreamServer:
         """Send a request to a session upstream. Return None if the upstream is stateless (2026-07-28)."""
         client = await self._running()
         return None if client.stateless else await self._try(client, method, params, context)
+
+    async def result_of(self, request: PendingRequest, context: Context) -> dict[str, Any]:
+        """Return the result of a request that has been sent for a call. Raises RemoteError and ToolError."""
+        if self._client is None:
+            raise ToolError("the server behind this one is gone")
+        return await self._client.result_of(request, context)
 
     async def _try(
         self, client: UpstreamClient, method: str, params: dict[str, Any], context: Context
@@ -384,7 +396,7 @@ class UpstreamServer:
         """Return the connection to the upstream, connecting if there is none. Raises ToolError."""
         loop = asyncio.get_running_loop()
         if self._client is not None and self._client.loop is not loop and self._client.loop.is_closed():
-            self._client = None  # belongs to a closed event loop
+            self._client = self.route.stream = None  # belongs to a closed event loop
         if self._client is not None:
             return self._client
         if self._starting is None:
@@ -412,6 +424,8 @@ class UpstreamServer:
             self.failure = None
             self._listed = self.reached = True
             self._client = client
+            if self._target.forwards:
+                self.route.stream, self.route.version = client.stream, client.version
             return client
         finally:
             self._starting = None
@@ -579,7 +593,7 @@ class UpstreamServer:
     def on_end(self, client: UpstreamClient, reason: str) -> None:
         """Handle the end of the connection."""
         if self._client is client:
-            self._client = None
+            self._client = self.route.stream = None
             diagnostics.write(
                 "warning", f"the server behind this one ({self._target.shown}) is gone: {reason}"
             )
@@ -589,6 +603,7 @@ class UpstreamServer:
     async def leave(self) -> None:
         """Close the connection, within a second; the next request reconnects."""
         client, self._client = self._client, None
+        self.route.stream = None
         tasks = [task for task in (*self._tasks, self._starting) if task is not None]
         for task in tasks:
             task.cancel()

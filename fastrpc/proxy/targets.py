@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         """The proxy's name by default: that of the command, or the host."""
         shown: str
         """Its name in messages."""
+        forwards: bool
+        """Whether the connection may forward calls as bytes: a session over pipes, in one version."""
         comes_back: bool
         """Whether it may become available again without being started by us."""
 
@@ -71,6 +73,7 @@ class Command:
     """A server that is started as a child process. `env` is its complete environment, by default our own."""
 
     comes_back = False
+    forwards = True
     OPTIONS = ("cwd", "env")
 
     def __init__(
@@ -111,6 +114,7 @@ class Url:
     """A server at a URL, which somebody else runs."""
 
     comes_back = True
+    forwards = False
 
     def __init__(self, remote: Remote, version: str | None) -> None:
         self.name = remote.host

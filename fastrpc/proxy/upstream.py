@@ -32,11 +32,14 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from fastrpc._core.client_stream import PendingRequest
+    from fastrpc._core.forwarding import UpstreamRoute
     from fastrpc.client.transport import Transport
     from fastrpc.context import Context
 
     class Owner(Protocol):
         """Receives the events of a connection."""
+
+        route: UpstreamRoute
 
         def on_notification(self, method: str, params: dict[str, Any], context: Context | None) -> object:
             """Handle a notification. `context` is that of the call to which it most probably belongs."""
@@ -55,7 +58,7 @@ if TYPE_CHECKING:
 
 
 METHOD_NOT_FOUND = -32601
-HANDSHAKE_SECONDS = 3600.0
+HANDSHAKE_SECONDS = 0.0
 """Bound of the handshake here; `fastrpc.proxy` has a shorter one over all that a start takes."""
 FROM_CLIENT = ("elicitation", "sampling", "roots")
 LISTS = ("tools", "prompts", "resources")
@@ -96,6 +99,16 @@ class UpstreamClient:
         self._changes: Listening | None = None
 
     @property
+    def stream(self) -> ClientStream:
+        """The stream that calls may be forwarded on."""
+        return self._stream
+
+    @property
+    def version(self) -> str:
+        """The protocol version of the session."""
+        return self._session.version
+
+    @property
     def stateless(self) -> bool:
         """Whether the server speaks the stateless protocol (2026-07-28), which returns input requests in
         results."""
@@ -111,7 +124,7 @@ class UpstreamClient:
             self._stream.attach(self.loop)
             await self._session.begin(self._version, HANDSHAKE_SECONDS, self._transport)
         except ClientError as error:
-            raise _translated(error) from None
+            raise translated(error) from None
         self._transport.on_gap = self.owner.relist
         found = self._session.info
         if self.stateless:
@@ -142,10 +155,20 @@ class UpstreamClient:
             params["_meta"] = {**params.get("_meta", {}), **meta}
         call = Call(context, self.loop.create_future())
         pending = self._stream.request(method, params, call.future, 0, call)
+        return await self._finish(pending, call)
+
+    async def result_of(self, pending: PendingRequest, context: Context) -> dict[str, Any]:
+        """Return the result of a request that has been sent already, for the call of this context. Raises as
+        `request` does."""
+        call = pending.context = Call(context, self.loop.create_future())
+        pending.follow(self._stream, call.future)
+        return await self._finish(pending, call)
+
+    async def _finish(self, pending: PendingRequest, call: Call) -> dict[str, Any]:
         try:
             return self._plain(await self._result_of(pending, call))
         except ClientError as error:
-            raise _translated(error) from None
+            raise translated(error) from None
         finally:
             if self._stream.forget(pending):
                 self._stream.cancel(pending.id, "nobody waits for it any more")
@@ -259,11 +282,10 @@ class UpstreamClient:
             self._stream.send(to_json({"jsonrpc": "2.0", "id": message["id"], "result": {}}))
             return
         of = self._transport.answering
-        for pending in reversed(self._stream.pending.values()) if of is None else (of,):
-            call: Call | None = pending.context
-            if call is not None and call.context is not None:
-                call.ask(message)
-                return
+        call = self._latest_call() if of is None else self._call_of(of)
+        if call is not None:
+            call.ask(message)
+            return
         error = {"code": METHOD_NOT_FOUND, "message": "no call is in flight: there is no client to ask"}
         self._stream.send(to_json({"jsonrpc": "2.0", "id": message["id"], "error": error}))
 
@@ -275,17 +297,29 @@ class UpstreamClient:
         if method == "notifications/progress":
             token = params.get("progressToken")
             pending = self._stream.pending.get(token) if type(token) is int else None
-            if pending is not None and (context := _context_of(pending)) is not None:
-                self._progress(context, params)
+            call = None if pending is None or pending.is_forwarded else pending.context
+            if call is not None and call.context is not None:
+                self._progress(call.context, params)
             return
         for listening in self._session.listening:
             listening.take(message, params)
-        of = self._transport.answering
-        context = None if of is None else _context_of(of)
-        if context is None:
-            found = map(_context_of, reversed(self._stream.pending.values()))
-            context = next((each for each in found if each is not None), None)
-        self.owner.on_notification(method, params, context)
+        call = None
+        if method == "notifications/message":
+            of = self._transport.answering
+            call = (None if of is None else self._call_of(of)) or self._latest_call()
+        self.owner.on_notification(method, params, None if call is None else call.context)
+
+    def _latest_call(self) -> Call | None:
+        """Return the latest call that has a Context, to which a message most probably belongs."""
+        found = map(self._call_of, reversed(list(self._stream.pending.values())))
+        return next((call for call in found if call is not None), None)
+
+    def _call_of(self, pending: PendingRequest) -> Call | None:
+        """Return the call that a request was sent for, if it has a Context; a forwarded one gets it now."""
+        if pending.is_forwarded:
+            self.owner.route.promote(pending)
+        call: Call | None = pending.context
+        return None if call is None or call.context is None else call
 
     @staticmethod
     def _progress(context: Context, params: dict[str, Any]) -> None:
@@ -335,12 +369,7 @@ class _Changes(Listening):
         self._owner.relist()
 
 
-def _context_of(pending: PendingRequest) -> Context | None:
-    call: Call | None = pending.context
-    return None if call is None else call.context
-
-
-def _translated(error: ClientError) -> FastrpcError:
+def translated(error: ClientError) -> FastrpcError:
     """Return the error of a call for an error of its request to the upstream server."""
     if isinstance(error, ErrorResponse):
         return RemoteError(error.code, error.message, error.data)

@@ -94,6 +94,7 @@ LAYERS = {
     "fastrpc._core.call_info": 12,
     "fastrpc._core.call_result": 12,
     "fastrpc._core.client_stream": 14,
+    "fastrpc._core.forwarding": 15,
     "fastrpc._core.connection": 13,
     "fastrpc._core.access_buffer": 14,
     "fastrpc._core.http_body": 14,
