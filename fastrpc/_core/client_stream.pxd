@@ -52,7 +52,7 @@ cdef class ClientStream:
     cdef object loop
     cdef int input
     cdef int sink
-    cdef int also                # a descriptor whose bytes are the loop's affair
+    cdef int extra_input         # a descriptor that only the event loop reads
     cdef bint flush_is_due
     cdef bint writing            # the loop watches the output, which is full
     cdef bint at_end

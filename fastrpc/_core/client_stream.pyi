@@ -54,15 +54,12 @@ class ClientStream:
     @property
     def pending(self) -> dict[int, PendingRequest]: ...
     @property
-    def unsent(self) -> int:
-        """How many bytes wait to be sent."""
-    @property
     def next_id(self) -> int:
         """The id that the next request will have."""
-    def open(self, input: int, output: int, also: int = -1) -> None:
+    def open(self, input: int, output: int, extra_input: int = -1) -> None:
         """Read from the descriptor `input` and write to `output`, both non-blocking.
 
-        `also`: a descriptor that a loop reads; `wait` returns when it has something.
+        `extra_input`: a descriptor that the event loop reads; `wait` returns when it is readable.
         """
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Use this event loop: for writing, for time limits and, with descriptors, for reading."""
@@ -115,7 +112,5 @@ class ClientStream:
         """Read what a server that has ended has left."""
     def expire(self) -> None:
         """Fail the requests whose time is up."""
-    def receive(self, data: bytes) -> None:
-        """Take bytes that have come: lines, or parts of them."""
     def receive_message(self, text: bytes) -> None:
         """Take one message. It may hold newlines, where JSON allows them."""

@@ -4,10 +4,11 @@ Requests have integer ids of this connection. The text of a likely answer is tak
 earlier answers had, too (answer_parser.h); simdjson reads every other line. The future of a request is
 resolved where its answer is read, without a task. Requests that are made together are written together.
 
-Two ways to wait and one reader for both: `wait()` polls the descriptors and needs no event loop; a loop calls
-`readable()`. Without descriptors, lines come in by `receive()`, and `carry` is called when some wait to be
-taken. What else a server sends goes to `on_request`, `on_notification` and `on_unreadable`, which must not
-raise. Handshake, versions and handlers are left to `fastrpc.client`, the process to `fastrpc.processes`.
+There are two ways to wait, and one reader for both: `wait()` polls the descriptors and needs no event loop;
+an event loop calls `readable()`. Without descriptors, messages are passed to `receive_message()`, and `carry`
+is called when requests are ready to be taken. The server's own requests, its notifications and its invalid
+messages go to `on_request`, `on_notification` and `on_unreadable`, which must not raise. Handshake, versions
+and handlers are left to `fastrpc.client`, the process to `fastrpc.processes`.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -22,6 +23,7 @@ from fastrpc._core.call_result cimport AnswerTail, CallResult, tail_of, text_res
 from fastrpc._core.encoder cimport Output, put_json
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.message cimport BATCH, NOTIFICATION, REQUEST, RESPONSE, Message, read_answer, str_of
+from fastrpc._core.polling cimport POLLIN, POLLOUT, poll, pollfd, sched_yield
 
 from fastrpc._core.encoder import quoted
 from fastrpc.errors import ClientError, InvalidAnswer, RemoteError, RequestTimeout
@@ -29,17 +31,6 @@ from fastrpc.json_encoding import to_json
 
 cdef extern from "clock.h":
     int64_t clock "fastrpc_clock"() noexcept nogil
-
-cdef extern from "sched.h" nogil:
-    int sched_yield()
-
-cdef extern from "poll.h" nogil:
-    struct pollfd:
-        int fd
-        short events
-        short revents
-    int poll(pollfd* descriptors, unsigned long count, int timeout)
-    short POLLIN, POLLOUT
 
 cdef enum:
     READ_SIZE = 64 * 1024
@@ -140,18 +131,18 @@ cdef class ClientStream:
         self.tails = []
         self.call_end = b"}}\n"
         self.remark = ""
-        self.input = self.sink = self.also = -1
+        self.input = self.sink = self.extra_input = -1
 
     # --- the transport's side ---------------------------------------------------------------------
 
-    def open(self, int input, int output, int also=-1):
+    def open(self, int input, int output, int extra_input=-1):
         """Read from the descriptor `input` and write to `output`, both non-blocking.
 
-        `also`: a descriptor that a loop reads; `wait()` returns when it has something.
+        `extra_input`: a descriptor that the event loop reads; `wait()` returns when it is readable.
         """
         self.input = input
         self.sink = output
-        self.also = also
+        self.extra_input = extra_input
 
     def attach(self, loop):
         """Use this event loop: for writing, for time limits and, with descriptors, for reading."""
@@ -169,17 +160,12 @@ cdef class ClientStream:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        self.input = self.sink = self.also = -1
+        self.input = self.sink = self.extra_input = -1
         self.writing = False
 
     def take(self):
         """Return the lines that wait to be sent, each with its newline."""
         return self.output.take()
-
-    @property
-    def unsent(self):
-        """How many bytes wait to be sent."""
-        return self.output.waiting()
 
     @property
     def next_id(self):
@@ -403,14 +389,14 @@ cdef class ClientStream:
                 timeout_ms = <int> min((request.deadline - now) // 1_000_000 + 1, 3_600_000)
             watched[0].fd = self.input
             watched[0].events = POLLIN
-            watched[1].fd = self.also
+            watched[1].fd = self.extra_input
             watched[1].events = POLLIN
             watched[2].fd = self.sink if self.output.waiting() else -1
             watched[2].events = POLLOUT
             with nogil:
                 poll(watched, 3, timeout_ms)
             PyErr_CheckSignals()
-            if self.also >= 0 and watched[1].revents:
+            if self.extra_input >= 0 and watched[1].revents:
                 return False
             self.write_out()
         return True
@@ -508,14 +494,6 @@ cdef class ClientStream:
         self.send(to_json({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
 
     # --- reading --------------------------------------------------------------------------------------
-
-    def receive(self, bytes data):
-        """Take bytes that have come: lines, or parts of them."""
-        for line in self.framer.feed(data):
-            if line is None:
-                self.on_unreadable(b"(a line over the limit)")
-            else:
-                self.receive_message(line)
 
     def receive_message(self, bytes text):
         """Take one message. It may hold newlines, where JSON allows them."""

@@ -18,17 +18,7 @@ from fastrpc import forks
 from fastrpc._core.connection cimport Connection, clock
 from fastrpc._core.encoder cimport Output
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
-
-cdef extern from "sched.h" nogil:
-    int sched_yield()
-
-cdef extern from "poll.h" nogil:
-    struct pollfd:
-        int fd
-        short events
-        short revents
-    int poll(pollfd* descriptors, unsigned long count, int timeout)
-    short POLLIN, POLLOUT
+from fastrpc._core.polling cimport POLLIN, POLLOUT, poll, pollfd, sched_yield
 
 cdef extern from *:
     """

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from fastrpc._core.client_stream import ClientStream
+    from fastrpc._core.connection import Connection
     from fastrpc.errors import ConnectionLost
-    from fastrpc.transports.interfaces import Dispatcher
+    from fastrpc.transports.interfaces import Dispatcher, Runtime
 
     class Watcher(Protocol):
         """Sees every line in both directions, with its newline."""
@@ -25,22 +26,14 @@ if TYPE_CHECKING:
         def sent(self, data: bytes) -> object: ...
         def received(self, data: bytes) -> object: ...
 
-    class Runtime(Protocol):
-        """What all connections of a server share."""
-
-        async def leave(self) -> None:
-            """Leave the lifespans of a server that nobody uses any more."""
-
     class Server(Protocol):
         """The part of `fastrpc.Server` that is needed here."""
 
         name: str
 
         @property
-        def runtime(self) -> Any:
-            """A `Runtime`."""
-
-        def connect(self, main: Any = None) -> Any:
+        def runtime(self) -> Runtime: ...
+        def connect(self, main: Any = None) -> Dispatcher:
             """Return the dispatcher of a new connection."""
 
 
@@ -61,9 +54,8 @@ class InMemory(Transport):
         await carrier.start(Connections(self._connect))
         stream.carry = self._carry
 
-    def _connect(self) -> Any:
-        dispatcher: Dispatcher = self._server.connect()
-        return dispatcher.connection
+    def _connect(self) -> Connection:
+        return self._server.connect().connection
 
     def _carry(self) -> None:
         """Hand over what the stream holds. A server's answer to it may make the stream hold more: that goes
@@ -83,5 +75,4 @@ class InMemory(Transport):
         self._stream.carry = None
         if self._carrier is not None:
             self._carrier.disconnect()
-        runtime: Runtime = self._server.runtime
-        await runtime.leave()
+        await self._server.runtime.leave()

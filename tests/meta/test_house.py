@@ -52,6 +52,7 @@ LAYERS = {
     "fastrpc._core": 0,
     "fastrpc._core.context": 0,
     "fastrpc._core.convert": 0,
+    "fastrpc._core.polling": 0,
     "fastrpc._core.redaction": 0,
     "fastrpc._core.signal_pipe": 0,
     "fastrpc.protocol": 0,
