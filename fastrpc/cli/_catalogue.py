@@ -6,7 +6,7 @@ to a terminal (`fastrpc.human_input.screen.plain`).
 
 from __future__ import annotations
 
-from fastrpc.errors import RemoteError
+from fastrpc.errors import MethodNotFound, RemoteError
 from fastrpc.human_input.screen import plain
 
 TYPE_CHECKING = False
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     Entry = dict[str, Any]
     Catalogue = dict[str, list[Entry]]
 
-METHOD_NOT_FOUND = -32601
 TEXT_WIDTH = 60
 
 
@@ -40,7 +39,7 @@ def catalogue_of(client: SyncClient) -> Catalogue:
             try:
                 found[member] = [dict(entry) for entry in read()]
             except RemoteError as error:
-                if error.code != METHOD_NOT_FOUND:  # resources without templates, for example
+                if error.code != MethodNotFound.code:  # resources without templates, for example
                     raise
     return found
 

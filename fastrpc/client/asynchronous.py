@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from fastrpc.client.handlers import Elicited, Handler, OnNotification, Roots, Sampled
-    from fastrpc.client.options import TargetOptions
+    from fastrpc.client.options import RequestOptions, TargetOptions
     from fastrpc.client.targets import Target
     from fastrpc.client.transport import Transport
     from fastrpc.options import LogLevel
@@ -338,7 +338,12 @@ class AsyncClient:
         if meta is not None:
             params["_meta"] = meta
         found: CallResult = await self._complete(
-            "tools/call", params, result, timeout_seconds, on_progress, is_call=True
+            "tools/call",
+            params,
+            result,
+            timeout_seconds=timeout_seconds,
+            on_progress=on_progress,
+            is_call=True,
         )
         return found
 
@@ -353,18 +358,11 @@ class AsyncClient:
         return value_of(result, as_type)
 
     async def _complete(
-        self,
-        method: str,
-        params: dict[str, Any],
-        found: Any = None,
-        timeout_seconds: float | None = None,
-        on_progress: OnNotification | None = None,
-        is_call: bool = False,
+        self, method: str, params: dict[str, Any], found: Any = None, **options: Unpack[RequestOptions]
     ) -> Any:
         """Return the complete result of a request that may ask for input. Raises ClientError."""
         if not self._is_open:
             await self._open_again()
-        options = {"timeout_seconds": timeout_seconds, "on_progress": on_progress, "is_call": is_call}
         try:
             return await self._session.complete(method, params, found, **options)
         except SessionExpired:
@@ -402,7 +400,9 @@ class AsyncClient:
 
     async def read_resource(self, uri: str, *, timeout_seconds: float | None = None) -> ReadResult:
         """Read a resource. Raises ClientError, RemoteError if it does not exist."""
-        return ReadResult(await self._complete("resources/read", {"uri": uri}, None, timeout_seconds))
+        return ReadResult(
+            await self._complete("resources/read", {"uri": uri}, timeout_seconds=timeout_seconds)
+        )
 
     async def list_prompts(self) -> list[Described]:
         """Return the descriptors of all prompts, from all pages. Raises ClientError."""
@@ -424,7 +424,7 @@ class AsyncClient:
             for key, value in (arguments or {}).items()
         }
         params = {"name": name, "arguments": texts}
-        return PromptResult(await self._complete("prompts/get", params, None, timeout_seconds))
+        return PromptResult(await self._complete("prompts/get", params, timeout_seconds=timeout_seconds))
 
     async def complete(
         self,

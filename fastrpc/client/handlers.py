@@ -6,12 +6,12 @@ protocol version. No I/O here.
 
 from __future__ import annotations
 
-from fastrpc.errors import RemoteError
+from fastrpc.errors import MethodNotFound, RemoteError
 from fastrpc.protocol.versions import ELICITATION, MODERN, RICH_INPUT_REQUESTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from typing import Any, TypeAlias, TypeVar
 
     from fastrpc.options import Action, Root
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     OnNotification = Callable[[dict[str, Any]], object]
     """A function of a notification's params, synchronous or not."""
 
-METHOD_NOT_FOUND = -32601
 ACTIONS = ("accept", "decline", "cancel")
 
 
@@ -45,10 +44,8 @@ class Handlers:
         self.on_sample = on_sample
         self.roots = roots
         self.on_notification = on_notification
-        self._listeners: dict[str, list[OnNotification]] = {}
-        for method, handler in (("notifications/message", on_log), ("notifications/progress", on_progress)):
-            if handler is not None:
-                self._listeners[method] = [handler]
+        self.by_method = {"notifications/message": on_log, "notifications/progress": on_progress}
+        """The handlers of one kind of notification each."""
 
     def capabilities(self, version: str) -> dict[str, Any]:
         """Return the client capabilities that follow from the handlers, in the form of a version."""
@@ -61,10 +58,6 @@ class Handlers:
             found["elicitation"] = {"form": {}, "url": {}} if version in RICH_INPUT_REQUESTS else {}
         return found
 
-    def of_notification(self, method: str) -> Iterator[OnNotification]:
-        """Return the handlers of one kind of notification."""
-        return iter(self._listeners.get(method, ()))
-
     async def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Return the result for a request. Raises RemoteError, and whatever a handler raises."""
         if method == "ping":
@@ -76,7 +69,7 @@ class Handlers:
         if method == "roots/list" and self.roots is not None:
             return {"roots": [rooted(root) for root in await value_from(self.roots, params)]}
         raise RemoteError(
-            {"code": METHOD_NOT_FOUND, "message": f"{method}: the client has no handler for it"}
+            {"code": MethodNotFound.code, "message": f"{method}: the client has no handler for it"}
         )
 
 

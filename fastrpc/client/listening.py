@@ -39,7 +39,7 @@ if TYPE_CHECKING:
             """Send a request and return its result. Raises ClientError."""
 
         def start(
-            self, method: str, params: dict[str, Any] | None = None, timeout_seconds: float | None = None
+            self, method: str, params: dict[str, Any] | None = None, *, timeout_seconds: float | None
         ) -> tuple[PendingRequest, asyncio.Future[Any]]:
             """Send a request; return it, and a future of its result."""
 
@@ -108,7 +108,7 @@ class Listening:
         self._acknowledged = asyncio.get_running_loop().create_future()
         self.id = self._session.stream.next_id  # a server in this process acknowledges at once
         self._request, self._end = self._session.start(
-            "subscriptions/listen", {"notifications": self._wanted}, 0
+            "subscriptions/listen", {"notifications": self._wanted}, timeout_seconds=0
         )
         waited: set[asyncio.Future[Any]] = {self._end, self._acknowledged}
         await asyncio.wait(waited, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)

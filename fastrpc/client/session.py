@@ -11,7 +11,16 @@ import asyncio
 
 from fastrpc import diagnostics
 from fastrpc.client.transport import Transport
-from fastrpc.errors import ClientError, HttpStatusError, InvalidAnswer, RemoteError, RequestTimeout
+from fastrpc.errors import (
+    ClientError,
+    HeaderMismatch,
+    HttpStatusError,
+    InternalError,
+    InvalidAnswer,
+    RemoteError,
+    RequestTimeout,
+    UnsupportedProtocolVersion,
+)
 from fastrpc.json_encoding import to_json
 from fastrpc.protocol.versions import (
     CAPABILITIES_KEY,
@@ -30,9 +39,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
+    from typing_extensions import Unpack
+
     from fastrpc._core.client_stream import ClientStream, PendingRequest
     from fastrpc.client.handlers import Handlers
     from fastrpc.client.listening import Listening
+    from fastrpc.client.options import RequestOptions
     from fastrpc.errors import ConnectionLost
 
 PROBE_SECONDS = 5.0
@@ -43,10 +55,6 @@ DRAIN_SECONDS = 1.0
 MOST_PAGES = 1000
 """Pages of one list; a server that sends more is treated as endless."""
 LONGEST_EXCERPT = 80
-
-INTERNAL_ERROR = -32603
-UNSUPPORTED_VERSION = -32022
-HEADER_MISMATCH = -32020
 
 NO_MCP_HERE = (400, 404, 405)
 """Statuses of a refused `initialize` after which an older transport over HTTP is tried."""
@@ -212,32 +220,26 @@ class Session:
     # --- requests -------------------------------------------------------------------------------------
 
     async def request(
-        self,
-        method: str,
-        params: dict[str, Any] | None = None,
-        *,
-        timeout_seconds: float | None = None,
-        on_progress: Callable[[dict[str, Any]], object] | None = None,
-        is_call: bool = False,
+        self, method: str, params: dict[str, Any] | None = None, **options: Unpack[RequestOptions]
     ) -> Any:
         """Send a request and return its result, which may be an InputRequiredResult. Raises ClientError.
 
-        A result is a dict; with `is_call` a complete one is a CallResult. `on_progress` is called with the
-        params of each progress notification. Cancelling this cancels the request.
+        A result is a dict; with `is_call` a complete one is a CallResult. Cancelling this cancels the
+        request.
         """
         try:
-            return await self._request(method, params, timeout_seconds, on_progress, is_call)
+            return await self._request(method, params, **options)
         except RemoteError as error:
             if not self.is_mismatch(error) or method != "tools/call":
                 raise
         await self._learn_tools()
-        return await self._request(method, params, timeout_seconds, on_progress, is_call)
+        return await self._request(method, params, **options)
 
     def is_mismatch(self, error: RemoteError) -> bool:
         """Whether a call was refused since its headers are not what the tool wants by now: it was not
         processed, and may be made again once the tools have been listed (MCP 2026-07-28, transports: custom
         headers)."""
-        return error.code == HEADER_MISMATCH and self.version == MODERN
+        return error.code == HeaderMismatch.code and self.version == MODERN
 
     async def _learn_tools(self) -> None:
         """List all tools: the transport learns which headers they want. Raises ClientError."""
@@ -249,14 +251,9 @@ class Session:
             params = {"cursor": found["nextCursor"]}
 
     async def _request(
-        self,
-        method: str,
-        params: dict[str, Any] | None = None,
-        timeout_seconds: float | None = None,
-        on_progress: Callable[[dict[str, Any]], object] | None = None,
-        is_call: bool = False,
+        self, method: str, params: dict[str, Any] | None, **options: Unpack[RequestOptions]
     ) -> Any:
-        pending, future = self.start(method, params, timeout_seconds, on_progress, is_call)
+        pending, future = self.start(method, params, **options)
         try:
             return await future
         except asyncio.CancelledError:
@@ -266,22 +263,21 @@ class Session:
             self._progress.pop(pending.id, None)
 
     def start(
-        self,
-        method: str,
-        params: dict[str, Any] | None = None,
-        timeout_seconds: float | None = None,
-        on_progress: Callable[[dict[str, Any]], object] | None = None,
-        is_call: bool = False,
+        self, method: str, params: dict[str, Any] | None = None, **options: Unpack[RequestOptions]
     ) -> tuple[PendingRequest, asyncio.Future[Any]]:
         """Send a request; return it, and a future of its result. Raises ConnectionLost."""
         if self.lost is not None:
             raise self.lost_again()
-        limit = self.timeout_seconds if timeout_seconds is None else timeout_seconds
-        future: asyncio.Future[Any] = self._loop.create_future()
-        token = None if on_progress is None else self.stream.next_id
-        if on_progress is not None and token is not None:
+        limit = options.get("timeout_seconds")
+        if limit is None:
+            limit = self.timeout_seconds
+        token = None
+        if (on_progress := options.get("on_progress")) is not None:
+            token = self.stream.next_id
             self._progress[token] = on_progress
         params = self._with_meta(params, token)
+        future: asyncio.Future[Any] = self._loop.create_future()
+        is_call = options.get("is_call", False)
         return self.stream.request(method, params, future, limit, None, is_call), future
 
     def _with_meta(self, params: dict[str, Any] | None, token: int | None) -> dict[str, Any]:
@@ -307,7 +303,9 @@ class Session:
         assert self.lost is not None
         return type(self.lost)(str(self.lost), exit_code=self.lost.exit_code, stderr=self.lost.stderr)
 
-    async def complete(self, method: str, params: dict[str, Any], found: Any = None, **options: Any) -> Any:
+    async def complete(
+        self, method: str, params: dict[str, Any], found: Any = None, **options: Unpack[RequestOptions]
+    ) -> Any:
         """Return a request's complete result: answer input requests and send it again as often as needed (MCP
         2026-07-28, multi round-trip requests). `found`: its first result, if there is one. Raises
         ClientError.
@@ -338,10 +336,7 @@ class Session:
     async def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the result for a request of the server. Raises RemoteError, and whatever a handler
         raises."""
-        params = request.get("params")
-        return await self.handlers.answer(
-            str(request.get("method")), params if isinstance(params, dict) else {}
-        )
+        return await self.handlers.answer(str(request.get("method")), params_of(request))
 
     def _on_request(self, request: dict[str, Any]) -> None:
         self.stream.needs_loop = True
@@ -361,7 +356,7 @@ class Session:
                 reply["error"]["data"] = error.data
         except Exception as error:
             failure = error
-            reply["error"] = {"code": INTERNAL_ERROR, "message": f"{type(error).__name__}: {error}"}
+            reply["error"] = {"code": InternalError.code, "message": f"{type(error).__name__}: {error}"}
             self.stream.fail_all(lambda request: failure)
         finally:
             self._answering.pop(id, None)
@@ -370,9 +365,7 @@ class Session:
 
     def _on_notification(self, message: dict[str, Any]) -> None:
         method: str = message["method"]
-        params = message.get("params")
-        if not isinstance(params, dict):
-            params = {}
+        params = params_of(message)
         if method == "notifications/progress":
             token = params.get("progressToken")
             on_progress = self._progress.get(token) if type(token) is int else None
@@ -384,7 +377,8 @@ class Session:
                 task.cancel()
         for listening in self.listening:
             listening.take(message, params)
-        for handler in self.handlers.of_notification(method):
+        handler = self.handlers.by_method.get(method)
+        if handler is not None:
             self._run(handler, params)
         if self.handlers.on_notification is not None:
             self._run(self.handlers.on_notification, message)
@@ -453,10 +447,16 @@ class Session:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def params_of(message: dict[str, Any]) -> dict[str, Any]:
+    """Return the params of a message; an empty dict if they are missing or not an object."""
+    params = message.get("params")
+    return params if isinstance(params, dict) else {}
+
+
 def _supported_by(error: RemoteError) -> list[Any]:
     """Return the versions that a server speaks, from the error that refuses another one; else nothing."""
     supported = error.data.get("supported") if isinstance(error.data, dict) else None
-    return supported if error.code == UNSUPPORTED_VERSION and isinstance(supported, list) else []
+    return supported if error.code == UnsupportedProtocolVersion.code and isinstance(supported, list) else []
 
 
 def _means_another_version(status: int) -> bool:

@@ -18,7 +18,16 @@ from fastrpc import diagnostics
 from fastrpc._core.forwarding import UpstreamRoute
 from fastrpc.definitions.completion import key_of
 from fastrpc.definitions.prompt import Prompt
-from fastrpc.errors import DefinitionError, FastrpcError, InternalError, ToolError
+from fastrpc.errors import (
+    DefinitionError,
+    FastrpcError,
+    HeaderMismatch,
+    InternalError,
+    InvalidParams,
+    MethodNotFound,
+    MissingRequiredClientCapability,
+    ToolError,
+)
 from fastrpc.protocol.versions import MODERN
 from fastrpc.proxy.entries import (
     INPUT_REQUESTS,
@@ -88,9 +97,6 @@ PASSED = ("elicitation", "sampling")
 """Client capabilities that the proxy declares to the upstream when its own client has declared them."""
 
 RESOURCE_NOT_FOUND = -32002
-INVALID_PARAMS = -32602
-HEADER_MISMATCH = -32020
-MISSING_CAPABILITY = -32021
 
 INPUT_REQUIRED = "input_required"
 MOST_ROUNDS = 64
@@ -120,7 +126,7 @@ def _is_not_found(error: RemoteError, uri: str) -> bool:
     """Whether an error means that the resource does not exist, in any protocol version."""
     data = error.data
     return error.code == RESOURCE_NOT_FOUND or (
-        error.code == INVALID_PARAMS and isinstance(data, dict) and data.get("uri") == uri
+        error.code == InvalidParams.code and isinstance(data, dict) and data.get("uri") == uri
     )
 
 
@@ -305,7 +311,7 @@ class UpstreamServer:
         except SessionGone:
             client = await self._running()
         except RemoteError as error:
-            if error.code != HEADER_MISMATCH or method != "tools/call":
+            if error.code != HeaderMismatch.code or method != "tools/call":
                 raise
             await self._list(client, "tools")  # the tool's schema has changed, and with it the headers
         return await client.request(method, params, context)
@@ -333,7 +339,7 @@ class UpstreamServer:
         except _Complete as end:
             return end.result
         except RemoteError as error:
-            if error.code == MISSING_CAPABILITY and context.protocol_version != MODERN:
+            if error.code == MissingRequiredClientCapability.code and context.protocol_version != MODERN:
                 raise ToolError(str(error)) from None  # our client's version has no such error code
             raise
 
@@ -494,7 +500,7 @@ class UpstreamServer:
             try:
                 result = await client.request(method, params)
             except RemoteError as error:
-                if error.code == -32601:
+                if error.code == MethodNotFound.code:
                     break  # for example resources without templates
                 raise
             listed.update((raw[key], raw) for raw in result[member])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from fastrpc.errors import ProtocolError, ToolError
+from fastrpc.errors import InternalError, ProtocolError, ToolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from fastrpc.context import Context
 
-REFUSED = -32603
+REFUSED = InternalError.code
 """The code for an error that has none (JSON-RPC 2.0, 5.1: internal error)."""
 
 

@@ -13,11 +13,12 @@ from fastrpc import diagnostics
 from fastrpc._core.client_stream import LONGEST_LINE, ClientStream
 from fastrpc.client.handlers import Handlers
 from fastrpc.client.listening import Listening
-from fastrpc.client.session import Session
+from fastrpc.client.session import Session, params_of
 from fastrpc.errors import (
     ClientError,
     ConnectionLost,
     FastrpcError,
+    MethodNotFound,
     ProtocolError,
     SessionExpired,
     ToolError,
@@ -57,8 +58,7 @@ if TYPE_CHECKING:
             """
 
 
-METHOD_NOT_FOUND = -32601
-HANDSHAKE_SECONDS = 0.0
+HANDSHAKE_SECONDS = 3600.0
 """Bound of the handshake here; `fastrpc.proxy` has a shorter one over all that a start takes."""
 FROM_CLIENT = ("elicitation", "sampling", "roots")
 LISTS = ("tools", "prompts", "resources")
@@ -286,14 +286,12 @@ class UpstreamClient:
         if call is not None:
             call.ask(message)
             return
-        error = {"code": METHOD_NOT_FOUND, "message": "no call is in flight: there is no client to ask"}
+        error = {"code": MethodNotFound.code, "message": "no call is in flight: there is no client to ask"}
         self._stream.send(to_json({"jsonrpc": "2.0", "id": message["id"], "error": error}))
 
     def _on_notification(self, message: dict[str, Any]) -> None:
         method: str = message["method"]
-        params = message.get("params")
-        if not isinstance(params, dict):
-            params = {}
+        params = params_of(message)
         if method == "notifications/progress":
             token = params.get("progressToken")
             pending = self._stream.pending.get(token) if type(token) is int else None
