@@ -6,6 +6,8 @@ from typing import Any
 
 LONGEST_LINE: int
 """Bytes; of a longer line nothing is kept."""
+OVER_LIMIT: bytes
+"""What `on_unreadable` gets in place of such a line."""
 
 class AnswerSink:
     """Takes the results of forwarded calls where they are read, in place of a future."""

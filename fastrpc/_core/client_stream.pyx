@@ -50,6 +50,8 @@ cdef enum:
 
 LONGEST_LINE = 64 * 1024 * 1024
 """Bytes; of a longer line nothing is kept."""
+OVER_LIMIT = b"(a line over the limit)"
+"""What `on_unreadable` gets in place of such a line."""
 
 
 cdef class AnswerSink:
@@ -510,7 +512,7 @@ cdef class ClientStream:
             if found == LINE:
                 self.handle(line, size)
             else:
-                self.on_unreadable(b"(a line over the limit)")
+                self.on_unreadable(OVER_LIMIT)
 
     cdef int lines_end(self) except -1:
         cdef AnswerSink sink = self.sink_in_use

@@ -52,6 +52,7 @@ LISTS = {
     "promptsListChanged": "notifications/prompts/list_changed",
     "resourcesListChanged": "notifications/resources/list_changed",
 }
+LISTEN = "subscriptions/listen"
 UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 SECONDS = 10.0
@@ -108,7 +109,7 @@ class Listening:
         self._acknowledged = asyncio.get_running_loop().create_future()
         self.id = self._session.stream.next_id  # a server in this process acknowledges at once
         self._request, self._end = self._session.start(
-            "subscriptions/listen", {"notifications": self._wanted}, timeout_seconds=0
+            LISTEN, {"notifications": self._wanted}, timeout_seconds=0
         )
         waited: set[asyncio.Future[Any]] = {self._end, self._acknowledged}
         await asyncio.wait(waited, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -116,7 +117,7 @@ class Listening:
             self._end.result()
         if not self._acknowledged.done():
             self._session.withdraw(self._request)
-            raise TimeoutError("subscriptions/listen: no acknowledgement came")
+            raise TimeoutError(f"{LISTEN}: no acknowledgement came")
         self._end.add_done_callback(self._ended)
 
     def _ended(self, end: asyncio.Future[dict[str, Any]]) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 
 from fastrpc import diagnostics
+from fastrpc._core.client_stream import LONGEST_LINE, OVER_LIMIT
+from fastrpc.client.listening import LISTEN
 from fastrpc.client.transport import Transport
 from fastrpc.errors import (
     ClientError,
@@ -55,6 +57,8 @@ DRAIN_SECONDS = 1.0
 MOST_PAGES = 1000
 """Pages of one list; a server that sends more is treated as endless."""
 LONGEST_EXCERPT = 80
+MOST_INVALID_LOGGED = 5
+"""Invalid messages that are logged of one connection; a server may write any number of them."""
 
 NO_MCP_HERE = (400, 404, 405)
 """Statuses of a refused `initialize` after which an older transport over HTTP is tried."""
@@ -63,7 +67,8 @@ NO_MCP_HERE = (400, 404, 405)
 class Session:
     """One session with a server.
 
-    `version` and `info` (the result of `initialize` or `server/discover`) are known after `begin`.
+    `version` and `info` (the result of `initialize` or `server/discover`) are known after `begin`. `peer`:
+    what log records and errors about invalid messages call the server.
     """
 
     def __init__(
@@ -74,6 +79,7 @@ class Session:
         client_info: dict[str, Any],
         capabilities: dict[str, Any] | None,
         timeout_seconds: float,
+        peer: str = "the server",
     ) -> None:
         self.stream = stream
         self.handlers = handlers
@@ -85,6 +91,8 @@ class Session:
         self.timeout_seconds = timeout_seconds
         self._client_info = client_info
         self._capabilities = capabilities
+        self._peer = peer
+        self._invalid_messages = 0
         self._loop = asyncio.get_running_loop()
         self._transport = Transport()
         self.listening: list[Listening] = []
@@ -407,10 +415,29 @@ class Session:
         self._keep(self._loop.create_task(coroutine))
 
     def _on_unreadable(self, line: bytes) -> None:
-        """A line that is no message is skipped (MCP, stdio transport: the server must not write it)."""
+        """Skip an invalid message (MCP, stdio transport: the server must not write one), and log the first
+        ones.
+
+        A line over the limit may have been a response, and to which request is unknown: all that wait for a
+        response fail.
+        """
+        if line == OVER_LIMIT:
+            self._fail_all_over_limit()
+            return
+        self._invalid_messages += 1
+        if self._invalid_messages > MOST_INVALID_LOGGED:
+            return
         shown = repr(masked(line.decode(errors="replace"))[:LONGEST_EXCERPT])
-        self.stream.remark = f"; it has written what is no message of ours: {shown}"
-        diagnostics.write("warning", f"the server has written what is no message of ours: {shown}")
+        self.stream.remark = f"; it sent an invalid message: {shown}"
+        diagnostics.write("warning", f"{self._peer} sent an invalid message: {shown}")
+        if self._invalid_messages == MOST_INVALID_LOGGED:
+            diagnostics.write("warning", f"{self._peer}: further invalid messages are not logged")
+
+    def _fail_all_over_limit(self) -> None:
+        text = f"{self._peer} sent a line of more than {LONGEST_LINE} bytes"
+        for request in list(self.stream.pending.values()):
+            if request.method != LISTEN:  # its response comes with the end of the stream
+                self.stream.fail(request, InvalidAnswer(f"{request.method}: {text}"))
 
     # --- the end --------------------------------------------------------------------------------------
 

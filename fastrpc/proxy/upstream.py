@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from fastrpc import diagnostics
-from fastrpc._core.client_stream import LONGEST_LINE, ClientStream
+from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.handlers import Handlers
 from fastrpc.client.listening import Listening
 from fastrpc.client.session import Session, params_of
@@ -62,8 +62,6 @@ HANDSHAKE_SECONDS = 3600.0
 """Bound of the handshake here; `fastrpc.proxy` has a shorter one over all that a start takes."""
 FROM_CLIENT = ("elicitation", "sampling", "roots")
 LISTS = ("tools", "prompts", "resources")
-OVER_LIMIT = b"(a line over the limit)"
-"""What the stream hands over in place of a line that is too long."""
 
 
 class UpstreamClient:
@@ -90,10 +88,10 @@ class UpstreamClient:
             client_info=initialize_params["clientInfo"],
             capabilities=initialize_params["capabilities"],
             timeout_seconds=0,
+            peer="the upstream server",
         )
         stream.on_request = self._on_request
         stream.on_notification = self._on_notification
-        stream.on_unreadable = self._on_unreadable
         self._watched: set[str] = set()
         self._filter: dict[str, Any] = {}
         self._changes: Listening | None = None
@@ -261,20 +259,6 @@ class UpstreamClient:
             await before.__aexit__(None, None, None)
 
     # --- incoming messages ----------------------------------------------------------------------------
-
-    def _on_unreadable(self, line: bytes) -> None:
-        """What is no message is skipped (MCP, stdio transport: the server must not write it).
-
-        A line that is too long may have been an answer, and whose is not known: nobody is to wait for it for
-        ever.
-        """
-        if line == OVER_LIMIT:
-            text = f"the server behind this one has written a line of more than {LONGEST_LINE} bytes"
-            self._stream.fail_all(lambda request: ConnectionLost(text))
-            return
-        diagnostics.write(
-            "warning", f"the server behind sent no message: {line.decode(errors='replace')!r:.100}"
-        )
 
     def _on_request(self, message: dict[str, Any]) -> None:
         """Handle a request of the server: it goes to the call it names, or else to the latest call."""

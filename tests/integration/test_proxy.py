@@ -19,6 +19,7 @@ from fastrpc.testing import Client, RemoteError
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+FAULTY = os.path.join(REPOSITORY, "tests", "support", "faulty_server.py")
 BEHIND = (
     UPSTREAM
     + """
@@ -197,6 +198,16 @@ def test_calls_in_flight_fail_when_it_dies_and_the_next_one_starts_it_again(
         assert again.text != first
 
     with_client(Server.proxy(command), conversation)
+
+
+def test_a_line_over_the_limit_fails_the_calls_that_wait_at_once() -> None:
+    async def conversation(client: Client) -> None:
+        failed = await client.call("bad")
+        assert failed.is_error
+        assert "the upstream server sent a line of more than 67108864 bytes" in failed.text
+        assert (await client.call("priced", isError=True)).text == "?"
+
+    with_client(Server.proxy([sys.executable, FAULTY, "huge"]), conversation)
 
 
 @pytest.mark.parametrize(
