@@ -8,19 +8,58 @@ from __future__ import annotations
 import sys
 
 from fastrpc.cli._arguments import texts, typed
-from fastrpc.cli._catalogue import arguments_of, schema_of
+from fastrpc.cli._catalogue import arguments_of, print_json, schema_of
+from fastrpc.cli._target import converse
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError, InvalidAnswer, RemoteError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable
     from typing import Any
 
     from fastrpc.cli._feedback import Feedback
+    from fastrpc.cli._target import Destination
     from fastrpc.client.sync import SyncClient
+    from fastrpc.options import LogLevel
 
 SECONDS = 600.0
+
+
+def converse_with_user(
+    where: Destination,
+    chosen: Namespace,
+    work: Callable[[SyncClient, Feedback], int],
+    log_level: LogLevel = "info",
+    **handlers: Any,
+) -> int:
+    """Connect with `converse`, and return the exit code of `work`. Log messages of the server and what it
+    writes to its standard error are shown, and its requests for input are asked on the terminal. Raises
+    UsageError."""
+    from fastrpc.cli._feedback import Feedback
+    from fastrpc.cli._form import TerminalForm
+
+    feedback = Feedback()
+
+    def logging(client: SyncClient) -> int:
+        if "logging" in client.server_capabilities:
+            client.set_log_level(log_level)
+        return work(client, feedback)
+
+    try:
+        return converse(
+            where,
+            chosen,
+            logging,
+            shows_stderr=True,
+            on_log=feedback.on_log,
+            on_elicit=TerminalForm(feedback).ask,
+            **handlers,
+        )
+    finally:
+        feedback.wipe()
 
 
 class Caller:
@@ -49,11 +88,11 @@ class Caller:
         )
         self._feedback.wipe()
         if self._is_json:
-            _print_json(result.raw)
+            print_json(result.raw)
         elif result.content or result.structured is None:
             _print_text("\n".join(map(block_text, result.content)))
         else:
-            _print_json(result.structured)
+            print_json(result.structured)
         return 1 if result.is_error else 0
 
     def read(self, uri: str) -> int:
@@ -64,7 +103,7 @@ class Caller:
             write_line(f"fastrpc: {error.message}{self._near_resources(uri)}")
             return 1
         if self._is_json:
-            _print_json(result.raw)
+            print_json(result.raw)
             return 0
         for part in result.contents:
             if "text" in part:
@@ -88,7 +127,7 @@ class Caller:
             given = dict(texts(pairs, prompt, known))
         result = self._client.get_prompt(prompt, given, timeout_seconds=self._seconds)
         if self._is_json:
-            _print_json(result.raw)
+            print_json(result.raw)
             return 0
         for message in result.messages:
             content = message.get("content")
@@ -132,9 +171,3 @@ def _print_bytes(part: dict[str, Any]) -> None:
 
 def _print_text(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")
-
-
-def _print_json(value: Any) -> None:
-    import json
-
-    print(json.dumps(value, ensure_ascii=False, indent=2))

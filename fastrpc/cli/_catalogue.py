@@ -232,3 +232,10 @@ def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     for row in [head, *rows]:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         print("  ".join([*cells, row[-1]]).rstrip())
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON, for programs."""
+    import json
+
+    print(json.dumps(value, ensure_ascii=False, indent=2))

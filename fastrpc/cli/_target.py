@@ -48,6 +48,16 @@ def add_options(options: CommandParser) -> None:
     options.add_argument("--protocol", metavar="VERSION", help="speak this version (the latest that fits)")
 
 
+def parse(options: CommandParser, arguments: list[str]) -> tuple[Namespace, Destination]:
+    """Parse the arguments of a command that has targets and no other words: return its options and what they
+    lead to. Raises UsageError."""
+    arguments, command = split_command(arguments)
+    options.add_argument("targets", metavar="TARGET", nargs="*", help=TARGET_HELP)
+    add_options(options)
+    chosen = options.parse(arguments)
+    return chosen, destination(chosen.targets, command, chosen)
+
+
 def split_command(arguments: list[str]) -> tuple[list[str], list[str]]:
     """Return the arguments, and the command that stands behind ``--``. Raises UsageError for none there."""
     if "--" not in arguments:

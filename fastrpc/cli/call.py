@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from fastrpc.cli import parser, toolset_examples
 from fastrpc.cli._arguments import whole
-from fastrpc.cli._calls import SECONDS, Caller
-from fastrpc.cli._target import add_options, converse, destination, is_url, split_command
+from fastrpc.cli._calls import SECONDS, Caller, converse_with_user
+from fastrpc.cli._target import add_options, destination, is_url, split_command
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 
@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from fastrpc.cli._feedback import Feedback
     from fastrpc.client.sync import SyncClient
 
 EXAMPLES = """\
@@ -41,14 +42,8 @@ def main(arguments: list[str]) -> int:
     if chosen.option == FORMER:
         write_line("fastrpc: warning: --json JSON is called --arguments JSON now; --json prints the result")
     where = destination(targets, command, chosen)
-    from fastrpc.cli._feedback import Feedback
-    from fastrpc.cli._form import TerminalForm
 
-    feedback = Feedback()
-
-    def work(client: SyncClient) -> int:
-        if "logging" in client.server_capabilities:
-            client.set_log_level(chosen.log_level)
+    def work(client: SyncClient, feedback: Feedback) -> int:
         caller = Caller(client, feedback, seconds=chosen.time_limit, is_json=chosen.json)
         if chosen.resource is not None:
             return caller.read(chosen.resource)
@@ -56,17 +51,7 @@ def main(arguments: list[str]) -> int:
             return caller.get(chosen.prompt, pairs, given)
         return caller.call(name, pairs, given)
 
-    try:
-        return converse(
-            where,
-            chosen,
-            work,
-            shows_stderr=True,
-            on_log=feedback.on_log,
-            on_elicit=TerminalForm(feedback).ask,
-        )
-    finally:
-        feedback.wipe()
+    return converse_with_user(where, chosen, work, chosen.log_level)
 
 
 def _options(arguments: list[str]) -> tuple[Namespace, list[str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from fastrpc.cli import parser
+from fastrpc.cli._catalogue import print_json
 from fastrpc.cli._client_files import read
 from fastrpc.cli._client_formats import Client, JsonClient
 from fastrpc.cli._clients import CLIENTS
@@ -53,9 +54,7 @@ def main(arguments: list[str]) -> int:
     chosen = options.parse(arguments)
     found = list(_all())
     if chosen.json:
-        import json
-
-        print(json.dumps([_plain(server) for server in found], ensure_ascii=False, indent=2))
+        print_json([_plain(server) for server in found])
     elif found:
         print("\n".join(_lines(found)))
     else:

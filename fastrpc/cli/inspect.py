@@ -8,8 +8,8 @@ As text, as JSON (`--json`, everything as received), or as one page that needs n
 from __future__ import annotations
 
 from fastrpc.cli import parser
-from fastrpc.cli._catalogue import capabilities_of, catalogue_of, shown, title_of
-from fastrpc.cli._target import TARGET_HELP, add_options, converse, destination, split_command
+from fastrpc.cli._catalogue import capabilities_of, catalogue_of, print_json, shown, title_of
+from fastrpc.cli._target import converse, parse
 from fastrpc.errors import UsageError
 from fastrpc.human_input.screen import plain
 
@@ -29,16 +29,12 @@ EXAMPLES = """\
 
 def main(arguments: list[str]) -> int:
     """Show a server; return the exit code. Raises UsageError."""
-    arguments, command = split_command(arguments)
     options = parser("inspect", "[--json | --html FILE] [TARGET… | -- COMMAND…]", EXAMPLES)
-    options.add_argument("targets", metavar="TARGET", nargs="*", help=TARGET_HELP)
     options.add_argument("--json", action="store_true", help="everything as received")
     options.add_argument("--html", metavar="FILE", help="write a page to FILE; - writes it to stdout")
-    add_options(options)
-    chosen = options.parse(arguments)
+    chosen, where = parse(options, arguments)
     if chosen.json and chosen.html is not None:
         raise UsageError("give either --json or --html")
-    where = destination(chosen.targets, command, chosen)
 
     def work(client: SyncClient) -> int:
         report = report_of(client)
@@ -47,9 +43,7 @@ def main(arguments: list[str]) -> int:
 
             _write(chosen.html, page_of(report))
         elif chosen.json:
-            import json
-
-            print(json.dumps(report, ensure_ascii=False, indent=2))
+            print_json(report)
         else:
             print("\n".join(_lines(report)))
         return 0

@@ -13,7 +13,7 @@ import sys
 from fastrpc.cli import parser
 from fastrpc.cli._catalogue import catalogue_of, shown
 from fastrpc.cli._repl_completion import COMMANDS, Completion
-from fastrpc.cli._target import TARGET_HELP, add_options, converse, destination, split_command
+from fastrpc.cli._target import parse
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError, ConnectionLost, UsageError
@@ -51,23 +51,14 @@ LISTED = {
 
 def main(arguments: list[str]) -> int:
     """Use a server by hand; return the exit code. Raises UsageError."""
-    arguments, command = split_command(arguments)
     options = parser("repl", "[TARGET… | -- COMMAND…]", EXAMPLES)
-    options.add_argument("targets", metavar="TARGET", nargs="*", help=TARGET_HELP)
-    add_options(options)
-    chosen = options.parse(arguments)
-    where = destination(chosen.targets, command, chosen)
-    from fastrpc.cli._calls import Caller
-    from fastrpc.cli._feedback import Feedback
-    from fastrpc.cli._form import TerminalForm
+    chosen, where = parse(options, arguments)
+    from fastrpc.cli._calls import Caller, converse_with_user
 
-    feedback = Feedback()
     repl: Repl | None = None
 
-    def work(client: SyncClient) -> int:
+    def work(client: SyncClient, feedback: Feedback) -> int:
         nonlocal repl
-        if "logging" in client.server_capabilities:
-            client.set_log_level("info")
         repl = Repl(client, Caller(client, feedback), feedback)
         return repl.run()
 
@@ -75,15 +66,7 @@ def main(arguments: list[str]) -> int:
         if repl is not None and notification["method"].endswith("/list_changed"):
             repl.forget()
 
-    return converse(
-        where,
-        chosen,
-        work,
-        shows_stderr=True,
-        on_log=feedback.on_log,
-        on_elicit=TerminalForm(feedback).ask,
-        on_notification=on_notification,
-    )
+    return converse_with_user(where, chosen, work, on_notification=on_notification)
 
 
 class Repl:
