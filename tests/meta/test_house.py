@@ -64,6 +64,7 @@ LAYERS = {
     "fastrpc.errors": 1,
     "fastrpc.forks": 1,
     "fastrpc.json_text": 1,
+    "fastrpc.lazy_names": 1,
     "fastrpc.options": 1,
     "fastrpc.quotas": 1,
     "fastrpc.redaction": 1,
