@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 from support.remote_server import TOKEN, Remote
+from support.waiting import until
 
 from fastrpc.client import Client
 from fastrpc.errors import ConnectionLost, HttpStatusError, RemoteError, RequestTimeout
@@ -33,11 +34,6 @@ def client_of(remote: Remote, spoken: str | None = None, **options: Any) -> Clie
 
 def run(conversation: Awaitable[Any]) -> Any:
     return asyncio.run(asyncio.wait_for(conversation, SECONDS))
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    while not condition():
-        await asyncio.sleep(0.01)
 
 
 # --- what passes ----------------------------------------------------------------------------------------

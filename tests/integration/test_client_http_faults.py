@@ -6,18 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.scripted_client import (
-    CHANGED,
-    SAID,
-    Play,
-    Sessions,
-    Stateless,
-    call_one,
-    calls,
-    until,
-    with_script,
-)
+from support import scripted_plays as plays
+from support.scripted_client import call_one, calls, with_script
+from support.scripted_plays import CHANGED, SAID, Play, Sessions, Stateless
 from support.scripted_server import Asked, Saying, Scripted
+from support.waiting import until
 
 from fastrpc.client import Client, listening
 from fastrpc.client.http import session as session_carrier
@@ -92,51 +85,6 @@ def test_a_version_that_is_pinned_is_not_negotiated() -> None:
     assert "POST server/discover" not in server.methods()
 
 
-async def _only_2030(asked: Asked, say: Saying) -> None:
-    await say.error(asked, 400, -32022, "Unsupported protocol version", {"supported": ["2030-01-01"]})
-
-
-async def _html(asked: Asked, say: Saying) -> None:
-    await say.answer(200, b"<html>hello</html>", content_type="text/html")
-
-
-async def _broken(asked: Asked, say: Saying) -> None:
-    await say.answer(200, b'{"jsonrpc":', content_type="application/json")
-
-
-async def _something(asked: Asked, say: Saying) -> None:
-    await say.answer(200, {"detail": "hello"})
-
-
-async def _cut(asked: Asked, say: Saying) -> None:
-    await say.head(200, content_type="application/json", content_length="100")
-    say.drop()
-
-
-async def _unavailable(asked: Asked, say: Saying) -> None:
-    await say.answer(503)
-
-
-async def _strange(asked: Asked, say: Saying) -> None:
-    await say.result(asked, {"protocolVersion": "1999-01-01", "capabilities": {}})
-
-
-async def _nowhere(asked: Asked, say: Saying) -> None:
-    await say.answer(404, {"detail": "Not Found"})
-
-
-async def _round_and_round(asked: Asked, say: Saying) -> None:
-    await say.answer(307, location=asked.path)
-
-
-async def _elsewhere(asked: Asked, say: Saying) -> None:
-    if asked.method == "GET":
-        await say.stream()
-        await say.send(b"event: endpoint\ndata: http://[/messages\n\n")
-    else:
-        await say.answer(405)
-
-
 async def _no_initialized(asked: Asked, say: Saying) -> None:
     if asked.rpc.startswith("notifications/"):
         await say.answer(500)
@@ -147,16 +95,20 @@ async def _no_initialized(asked: Asked, say: Saying) -> None:
 @pytest.mark.parametrize(
     ("play", "error", "reason"),
     [
-        (_only_2030, ClientError, "speaks protocol 2030-01-01, which is not known here"),
-        (_html, HttpStatusError, "sent text/html where application/json or text/event-stream was expected"),
-        (_broken, InvalidAnswer, "its answer is no JSON"),
-        (_something, InvalidAnswer, "the server sent no answer to the request"),
-        (_cut, ConnectionLost, "the connection to http://localhost"),
-        (_unavailable, HttpStatusError, "status 503"),
-        (_strange, ClientError, "speaks protocol '1999-01-01'"),
-        (_nowhere, HttpStatusError, "status 404"),
-        (_round_and_round, HttpStatusError, "redirects without end"),
-        (_elsewhere, InvalidAnswer, "its stream cannot be read"),
+        (plays.only_2030, ClientError, "speaks protocol 2030-01-01, which is not known here"),
+        (
+            plays.html,
+            HttpStatusError,
+            "sent text/html where application/json or text/event-stream was expected",
+        ),
+        (plays.broken, InvalidAnswer, "its answer is no JSON"),
+        (plays.something, InvalidAnswer, "the server sent no answer to the request"),
+        (plays.cut, ConnectionLost, "the connection to http://localhost"),
+        (plays.unavailable, HttpStatusError, "status 503"),
+        (plays.strange, ClientError, "speaks protocol '1999-01-01'"),
+        (plays.nowhere, HttpStatusError, "status 404"),
+        (plays.round_and_round, HttpStatusError, "redirects without end"),
+        (plays.elsewhere, InvalidAnswer, "its stream cannot be read"),
         (_no_initialized, HttpStatusError, "status 500"),
     ],
 )

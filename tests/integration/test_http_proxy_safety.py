@@ -12,6 +12,7 @@ import pytest
 from support import certificates
 from support.remote_server import TOKEN
 from support.remote_server import Remote as Process
+from support.scripted_plays import Stateless
 from support.scripted_server import Asked, Saying, Scripted
 
 from fastrpc import DefinitionError, Server
@@ -23,14 +24,7 @@ from fastrpc.testing import Client, RemoteError
 pytest.importorskip("httpx", reason="the client's side of HTTP stands on it: pip install httpx")
 
 
-async def modern(asked: Asked, say: Saying) -> None:
-    """A server of 2026-07-28 with one tool, which echoes the whole head of its request."""
-    if asked.rpc == "server/discover":
-        await say.result(asked, {"supportedVersions": [MODERN], "capabilities": {"tools": {}}})
-    elif asked.rpc == "tools/list":
-        await say.result(asked, {"tools": [{"name": "one", "inputSchema": {"type": "object"}}]})
-    else:
-        await say.result(asked, {"content": [{"type": "text", "text": "said"}], "resultType": "complete"})
+modern = Stateless()
 
 
 def run(coroutine: Awaitable[Any]) -> Any:
