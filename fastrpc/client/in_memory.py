@@ -1,7 +1,7 @@
-"""Connects a client to a `Server` object in the same process: no descriptors, no pipes.
+"""Connects a client to a `Server` object in the same process, without descriptors or pipes.
 
-Messages are framed, parsed and encoded as over stdio. A request is handed to the server where it is made, so
-that an inline tool's answer is there when `call` returns.
+Messages are parsed and encoded as over stdio. The server handles a request before `call` returns; if the tool
+runs inline, its response has then been received.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fastrpc.transports.interfaces import Dispatcher, Runtime
 
     class Watcher(Protocol):
-        """Sees every line in both directions, with its newline."""
+        """Receives every line of both directions, with its newline."""
 
         def sent(self, data: bytes) -> object: ...
         def received(self, data: bytes) -> object: ...
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class InMemory(Transport):
-    """The transport to a server in this process. `watcher` is for test suites."""
+    """The transport to a server in this process. `watcher`: for test suites."""
 
     def __init__(self, server: Server, watcher: Watcher | None = None) -> None:
         self.shown = server.name
@@ -58,8 +58,8 @@ class InMemory(Transport):
         return self._server.connect().connection
 
     def _carry(self) -> None:
-        """Hand over what the stream holds. A server's answer to it may make the stream hold more: that goes
-        first."""
+        """Send the messages in the stream. A response may add messages to the stream; these are sent before
+        the rest."""
         assert self._carrier is not None
         for line in self._stream.take().splitlines():
             if self._watcher is not None:

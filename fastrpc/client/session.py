@@ -1,8 +1,8 @@
 """MCP over one stream: the handshake, requests with progress, the server's own requests, notifications.
 
-Versions are negotiated here (MCP 2026-07-28, versioning: backwards compatibility): a server that answers
-`server/discover` with 2026-07-28 gets stateless requests, every other one an `initialize`. What methods there
-are and what they return is left to `fastrpc.client.client`; bytes are the transport's.
+Negotiates the version (MCP 2026-07-28, versioning: backwards compatibility): a server that supports
+2026-07-28 according to `server/discover` receives stateless requests, any other server an `initialize`. The
+methods of MCP and their results are left to `fastrpc.client.asynchronous`, I/O to the transport.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from fastrpc.errors import ConnectionLost
 
 PROBE_SECONDS = 5.0
-"""Seconds that a server may take to answer `server/discover`; then it is asked to `initialize`."""
+"""Time limit of `server/discover`, in seconds; after it, `initialize` is sent."""
 MOST_ROUNDS = 16
 """Rounds of input requests in one call before the client gives up (MCP 2026-07-28: InputRequiredResult)."""
 DRAIN_SECONDS = 1.0
@@ -61,7 +61,7 @@ MOST_INVALID_LOGGED = 5
 """Invalid messages that are logged of one connection; a server may write any number of them."""
 
 NO_MCP_HERE = (400, 404, 405)
-"""Statuses of a refused `initialize` after which an older transport over HTTP is tried."""
+"""HTTP statuses of a refused `initialize` after which HTTP+SSE is tried."""
 
 
 class Session:
@@ -87,7 +87,7 @@ class Session:
         self.info: dict[str, Any] = {}
         self.log_level: str | None = None
         self.lost: ConnectionLost | None = None
-        """Why no request can be made any more."""
+        """Why the connection was lost; None while it is open."""
         self.timeout_seconds = timeout_seconds
         self._client_info = client_info
         self._capabilities = capabilities
@@ -96,7 +96,7 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._transport = Transport()
         self.listening: list[Listening] = []
-        """Those that receive notifications of changes."""
+        """The open `Listening` objects, which receive change notifications."""
         self._progress: dict[int, Callable[[dict[str, Any]], object]] = {}
         self._answering: dict[str | int, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -106,15 +106,15 @@ class Session:
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """The client capabilities that are declared."""
+        """The client capabilities that this client declares."""
         if self._capabilities is not None:
             return self._capabilities
         return self.handlers.capabilities(self.version)
 
-    # --- beginning ------------------------------------------------------------------------------------
+    # --- the handshake --------------------------------------------------------------------------------
 
     async def begin(self, version: str | None, seconds: float, transport: Transport) -> None:
-        """Agree on a version, `version` if it is not None. Raises ClientError."""
+        """Run the handshake. `version`: the only version to accept; None to negotiate. Raises ClientError."""
         self._transport = transport
         transport.on_gap = self.on_gap
         if version in (None, MODERN) and await self._discover(
@@ -124,7 +124,7 @@ class Session:
         await self._initialize(version or LATEST_LEGACY, seconds)
 
     async def _discover(self, seconds: float, must: bool) -> bool:
-        """Find out whether the server speaks 2026-07-28. Raises ClientError if it `must`, and does not."""
+        """Return whether the server supports 2026-07-28. `must`: raise ClientError if it does not."""
         self._be_stateless(MODERN)
         try:
             found = await self._ask_for_versions(seconds)
@@ -141,26 +141,25 @@ class Session:
             self.info = found
             return True
         if must:
-            raise ClientError(f"the server does not speak {MODERN}, but {supported!r:.80}")
+            raise ClientError(f"the server does not support {MODERN}; it supports {supported!r:.80}")
         self.version = LATEST_LEGACY
         self.stream.set_envelope(None)
         return False
 
     async def _ask_for_versions(self, seconds: float) -> dict[str, Any]:
-        """Return the result of `server/discover`. Raises ClientError, also for versions that are not known
-        here."""
+        """Return the result of `server/discover`. Raises ClientError, also if no version of the server is
+        supported here."""
         try:
             found: dict[str, Any] = await self.request("server/discover", timeout_seconds=seconds)
         except RemoteError as error:
             supported = _supported_by(error)
             if supported and not any(version in VERSIONS for version in supported):
                 shown = ", ".join(str(version)[:20] for version in supported[:8])
-                raise ClientError(f"the server speaks protocol {shown}, which is not known here") from None
+                raise ClientError(f"the server supports only unknown protocol versions: {shown}") from None
             if MODERN not in supported:
                 raise
-            found = await self.request(
-                "server/discover", timeout_seconds=seconds
-            )  # it had refused this very one
+            # The error lists the version that it refused: the server supports it after all.
+            found = await self.request("server/discover", timeout_seconds=seconds)
         return found
 
     def _be_stateless(self, version: str) -> None:
@@ -182,11 +181,11 @@ class Session:
         except RemoteError as error:
             if MODERN not in _supported_by(error):
                 raise
-            await self._discover(seconds, must=True)  # it was only slow to say so
+            await self._discover(seconds, must=True)  # the first `server/discover` had timed out
             return
         chosen = found.get("protocolVersion")
         if chosen not in LEGACY_VERSIONS:
-            raise ClientError(f"the server speaks protocol {chosen!r:.40}, which is not known here")
+            raise ClientError(f"the server chose an unknown protocol version: {chosen!r:.40}")
         self.version = chosen
         self.info = found
         self._transport.set_version(chosen)
@@ -196,8 +195,8 @@ class Session:
             await self.set_log_level(self.log_level)
 
     async def _send_initialize(self, params: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Return the result of `initialize`, over an older transport if there is one and need be. Raises
-        ClientError."""
+        """Send `initialize` and return its result; if it is refused over HTTP, send it over the older
+        transport. Raises ClientError."""
         try:
             found: dict[str, Any] = await self.request("initialize", params, timeout_seconds=seconds)
         except (HttpStatusError, RemoteError) as refusal:
@@ -244,13 +243,13 @@ class Session:
         return await self._request(method, params, **options)
 
     def is_mismatch(self, error: RemoteError) -> bool:
-        """Whether a call was refused since its headers are not what the tool wants by now: it was not
-        processed, and may be made again once the tools have been listed (MCP 2026-07-28, transports: custom
+        """Whether a call was refused because its headers do not match the tool's current schema. The server
+        has not processed it; it may be sent again after `tools/list` (MCP 2026-07-28, transports: custom
         headers)."""
         return error.code == HeaderMismatch.code and self.version == MODERN
 
     async def _learn_tools(self) -> None:
-        """List all tools: the transport learns which headers they want. Raises ClientError."""
+        """List all tools, so that the transport learns their headers. Raises ClientError."""
         params: dict[str, Any] = {}
         for _ in range(MOST_PAGES):
             found = await self._request("tools/list", params)
@@ -289,7 +288,7 @@ class Session:
         return self.stream.request(method, params, future, limit, None, is_call), future
 
     def _with_meta(self, params: dict[str, Any] | None, token: int | None) -> dict[str, Any]:
-        """Return params with what the version and a wish for progress put into ``_meta``."""
+        """Return params with the ``_meta`` members of the version, and a progress token if there is one."""
         params = dict(params or {})
         meta = dict(params.get("_meta") or {})
         if token is not None:
@@ -301,21 +300,21 @@ class Session:
         return params
 
     def withdraw(self, request: PendingRequest) -> None:
-        """Cancel a request that nobody waits for any more. An `initialize` must not be (MCP,
+        """Cancel a request whose caller has stopped waiting. `initialize` must not be cancelled (MCP,
         cancellation)."""
         if self.stream.forget(request) and request.method != "initialize" and self.lost is None:
-            self.stream.cancel(request.id, "nobody waits for it any more")
+            self.stream.cancel(request.id, "the caller has stopped waiting")
 
     def lost_again(self) -> ConnectionLost:
-        """Return an error of its own for each request that finds the connection ended."""
+        """Return a new error for a request on a lost connection."""
         assert self.lost is not None
         return type(self.lost)(str(self.lost), exit_code=self.lost.exit_code, stderr=self.lost.stderr)
 
     async def complete(
         self, method: str, params: dict[str, Any], found: Any = None, **options: Unpack[RequestOptions]
     ) -> Any:
-        """Return a request's complete result: answer input requests and send it again as often as needed (MCP
-        2026-07-28, multi round-trip requests). `found`: its first result, if there is one. Raises
+        """Send a request, answer the input requests in its results, and return the complete result (MCP
+        2026-07-28, multi round-trip requests). `found`: the first result, if it has been received. Raises
         ClientError.
         """
         if found is None:
@@ -331,7 +330,7 @@ class Session:
             if "requestState" in found:
                 again["requestState"] = found["requestState"]
             found = await self.request(method, again, **options)
-        raise ClientError(f"{method}: the server still asks after {MOST_ROUNDS} rounds")
+        raise ClientError(f"{method}: the server still requests input after {MOST_ROUNDS} rounds")
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Send a notification. Raises ConnectionLost."""
@@ -392,14 +391,14 @@ class Session:
             self._run(self.handlers.on_notification, message)
 
     def _run(self, handler: Callable[[dict[str, Any]], object], params: dict[str, Any]) -> None:
-        """Call a handler of notifications; what it raises concerns no request and is logged."""
+        """Call a handler of notifications. Its exceptions are logged: there is no request to fail."""
         try:
             awaited = handler(params)
             if hasattr(awaited, "__await__"):
                 self.stream.needs_loop = True
                 self._keep(self._loop.create_task(_awaited(awaited)))
         except Exception as error:
-            diagnostics.write("error", "a client's handler of notifications failed", error)
+            diagnostics.write("error", "a notification handler of the client raised an exception", error)
 
     def _keep(self, task: asyncio.Task[Any]) -> None:
         self._tasks.add(task)
@@ -415,11 +414,10 @@ class Session:
         self._keep(self._loop.create_task(coroutine))
 
     def _on_unreadable(self, line: bytes) -> None:
-        """Skip an invalid message (MCP, stdio transport: the server must not write one), and log the first
-        ones.
+        """Skip an invalid message (MCP, stdio transport: the server must not write one). The first ones are
+        logged.
 
-        A line over the limit may have been a response, and to which request is unknown: all that wait for a
-        response fail.
+        A line over the limit may be the response to any pending request: all of them fail.
         """
         if line == OVER_LIMIT:
             self._fail_all_over_limit()
@@ -436,13 +434,13 @@ class Session:
     def _fail_all_over_limit(self) -> None:
         text = f"{self._peer} sent a line of more than {LONGEST_LINE} bytes"
         for request in list(self.stream.pending.values()):
-            if request.method != LISTEN:  # its response comes with the end of the stream
+            if request.method != LISTEN:  # its response only ends the stream
                 self.stream.fail(request, InvalidAnswer(f"{request.method}: {text}"))
 
     # --- the end --------------------------------------------------------------------------------------
 
     def on_lost(self, error: ConnectionLost) -> None:
-        """The connection has ended: fail what is in flight, unless it may still be answered."""
+        """Handle a lost connection: fail pending requests, unless they may still be answered."""
         if self.lost is None:
             self.lost = error
             if not self._transport.still_answers:
@@ -451,23 +449,23 @@ class Session:
                 listening.lost()
 
     def fail_pending(self) -> None:
-        """Fail what is in flight on a connection that has ended."""
+        """Fail the pending requests of a lost connection."""
         self.stream.detach()
         self.stream.fail_all(lambda request: self.lost_again())
 
     async def drain(self) -> None:
-        """Wait a moment for what is in flight on a connection that has ended, if it may still be answered."""
+        """After the connection is lost, wait briefly for responses that may still arrive."""
         deadline = self._loop.time() + DRAIN_SECONDS
         while self._transport.still_answers and self.stream.pending and self._loop.time() < deadline:
             await asyncio.sleep(0.01)
 
     def on_gap(self) -> None:
-        """Notifications may have been missed: whoever listens is to look."""
+        """Notifications may have been missed: subscribers must re-read."""
         for listening in self.listening:
             listening.missed()
 
     async def end(self) -> None:
-        """Stop answering the server."""
+        """Cancel the handlers that still run."""
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
@@ -481,13 +479,13 @@ def params_of(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _supported_by(error: RemoteError) -> list[Any]:
-    """Return the versions that a server speaks, from the error that refuses another one; else nothing."""
+    """Return the supported versions that an UnsupportedProtocolVersion error lists; [] for other errors."""
     supported = error.data.get("supported") if isinstance(error.data, dict) else None
     return supported if error.code == UnsupportedProtocolVersion.code and isinstance(supported, list) else []
 
 
 def _means_another_version(status: int) -> bool:
-    """Whether a server that refuses `server/discover` with this HTTP status may speak an older version."""
+    """Whether a server that refuses `server/discover` with this HTTP status may support an older version."""
     return status not in (401, 403, 429) and not 300 <= status < 400 and status < 500
 
 
@@ -495,4 +493,4 @@ async def _awaited(awaited: Any) -> None:
     try:
         await awaited
     except Exception as error:
-        diagnostics.write("error", "a client's handler of notifications failed", error)
+        diagnostics.write("error", "a notification handler of the client raised an exception", error)

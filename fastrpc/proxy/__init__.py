@@ -171,7 +171,7 @@ class _DeferredRequest:
 
 
 def proxy_of(make: Any, where: Iterable[str] | str, options: dict[str, Any]) -> tuple[Any, UpstreamServer]:
-    """Return the server that `Server.proxy` makes, and what is behind it. Raises DefinitionError."""
+    """Return the server that `Server.proxy` makes, and its upstream. Raises DefinitionError."""
     from fastrpc.proxy.targets import target_of
 
     start_seconds = options.pop("start_seconds", START_SECONDS)
@@ -289,7 +289,7 @@ class UpstreamServer:
             if found.get("resultType") != INPUT_REQUIRED:
                 return found
             sent = {**params, **await self._input_responses(number, found, context)}
-        raise ToolError(f"the server behind this one has asked {MOST_ROUNDS} times and still gives no result")
+        raise ToolError(f"the upstream server still requests input after {MOST_ROUNDS} rounds")
 
     async def _request(self, method: str, params: dict[str, Any], context: Context) -> dict[str, Any] | None:
         """Send a request to a session upstream. Return None if the upstream is stateless (2026-07-28)."""
@@ -299,7 +299,7 @@ class UpstreamServer:
     async def result_of(self, request: PendingRequest, context: Context) -> dict[str, Any]:
         """Return the result of a request that has been sent for a call. Raises RemoteError and ToolError."""
         if self._client is None:
-            raise ToolError("the server behind this one is gone")
+            raise ToolError("the connection to the upstream server is lost")
         return await self._client.result_of(request, context)
 
     async def _try(
@@ -345,7 +345,7 @@ class UpstreamServer:
 
     @staticmethod
     async def _input_responses(number: int, found: dict[str, Any], context: Context) -> dict[str, Any]:
-        """Put the upstream's input requests to the client of the call; return the params of the next round.
+        """Forward the upstream's input requests to the client of the call; return the next round's params.
 
         A later round may reuse a key, so the client receives a key that includes the round's number.
         """
@@ -353,7 +353,7 @@ class UpstreamServer:
         input_requests, names = {}, {}
         for key, request in requests.items():
             if request["method"] not in INPUT_REQUESTS:
-                raise ToolError(f"{request['method']}: the proxy does not know this question")
+                raise ToolError(f"{request['method']}: the proxy does not support this input request")
             name = key if number == 0 and key != "self" else f"{number}:{key}"
             input_requests[name] = PassedInputRequest(request["method"], request.get("params") or {})
             names[name] = key
@@ -389,7 +389,7 @@ class UpstreamServer:
             if not self._watched_full:
                 self._watched_full = True
                 diagnostics.write(
-                    "warning", f"changes of {uri:.200} and others will not be told: too many are watched"
+                    "warning", f"too many subscriptions: changes of {uri:.200} and others are not forwarded"
                 )
             return
         self._watched.add(uri)
@@ -416,11 +416,11 @@ class UpstreamServer:
             await asyncio.wait_for(self._initialize(client), self._start_seconds)
             if client.ended is not None:
                 raise ToolError(client.ended)
-        except Exception as error:  # a malformed answer may raise anything, and callers must not hang
+        except Exception as error:  # an invalid response may raise anything, and callers must not hang
             reason = self._failure_reason(client, error)
             shown = self._target.shown
             where = "" if shown in reason else f" ({shown})"
-            failure = f"the server behind this one{where} cannot be used: {reason}"
+            failure = f"the upstream server{where} cannot be used: {reason}"
             diagnostics.write("info" if self.failure == failure else "error", failure)
             self.failure = failure
             self._failed_at = monotonic()
@@ -456,12 +456,12 @@ class UpstreamServer:
             self._retrying = False
 
     def _failure_reason(self, client: UpstreamClient | None, error: Exception) -> str:
-        if isinstance(error, asyncio.TimeoutError):  # then `ended` is only the result of our own close
+        if isinstance(error, asyncio.TimeoutError):  # `ended` then only says that the proxy has closed it
             return f"it did not start within {self._start_seconds:g} s"
         if client is not None and client.ended is not None:
             return client.ended
         if not isinstance(error, FastrpcError | ValueError):
-            return f"its answer is not what it should be: {error!r:.200}"
+            return f"invalid response: {error!r:.200}"
         return str(error) or type(error).__name__
 
     def _initialize_params(self) -> dict[str, Any]:
@@ -535,13 +535,13 @@ class UpstreamServer:
                     new.append(make(raw))
                 except (FastrpcError, KeyError, TypeError, ValueError) as error:
                     what = f"{registry.kind} {key!r:.80}"
-                    diagnostics.write("warning", f"the server behind: {what} is left out: {error}")
+                    diagnostics.write("warning", f"the upstream server: invalid {what} ignored: {error}")
         self._raw[name] = listed
         if gone or new:
             try:
                 registry.replace(gone, new)
             except DefinitionError as error:
-                diagnostics.write("error", f"the server behind: where it is mounted, {error}")
+                diagnostics.write("error", f"the upstream server: its features cannot be mounted: {error}")
 
     # --- notifications --------------------------------------------------------------------------------
 
@@ -552,7 +552,7 @@ class UpstreamServer:
                 try:
                     context.log(params["data"], params.get("level", "info"), params.get("logger"))
                 except ValueError as error:
-                    diagnostics.write("warning", f"the server behind sent a broken log message: {error}")
+                    diagnostics.write("warning", f"the upstream server sent an invalid log message: {error}")
         elif method == "notifications/resources/updated":
             self._server.resource_updated(str(params.get("uri")))
         else:
@@ -560,13 +560,13 @@ class UpstreamServer:
                 self._list_again(name)
 
     def relist(self) -> None:
-        """List everything again: changes may have been missed while the stream was broken."""
+        """List everything again: notifications may have been missed while the stream was broken."""
         for name in _LISTS:
             if self._raw[name]:
                 self._list_again(name)
 
     async def ask(self, context: Context, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Put an elicitation or sampling request to the client of the call."""
+        """Forward an elicitation or sampling request to the client of the call."""
         return await ask(context, method, params)
 
     def _list_again(self, name: str) -> None:
@@ -577,7 +577,7 @@ class UpstreamServer:
             self._spawn(self._follow(self._client, name))
 
     async def _follow(self, client: UpstreamClient, name: str) -> None:
-        """List a registry again after a change, and once more if it has changed meanwhile."""
+        """Update a registry after a change notification, and again if another one arrives meanwhile."""
         try:
             while True:
                 self._listing[name] = False
@@ -587,7 +587,7 @@ class UpstreamServer:
             if self._raw["completions"] or name in ("prompts", "templates"):
                 self._complete(bool(self._raw["completions"]))
         except (FastrpcError, KeyError, TypeError, ValueError) as error:
-            diagnostics.write("warning", f"the server behind: its {name} cannot be listed: {error}")
+            diagnostics.write("warning", f"the upstream server: its {name} cannot be listed: {error}")
         finally:
             del self._listing[name]
 
@@ -600,9 +600,8 @@ class UpstreamServer:
         """Handle the end of the connection."""
         if self._client is client:
             self._client = self.route.stream = None
-            diagnostics.write(
-                "warning", f"the server behind this one ({self._target.shown}) is gone: {reason}"
-            )
+            shown = self._target.shown
+            diagnostics.write("warning", f"the connection to the upstream server ({shown}) is lost: {reason}")
             self._spawn(client.leave())
             self._retry_in(0.0)
 

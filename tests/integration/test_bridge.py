@@ -282,7 +282,7 @@ def test_the_token_may_stand_in_a_file_or_another_header(shared_remote: Remote, 
     [
         ([], "URL"),
         (["ftp://host/"], "expected an http or https URL"),
-        (["http://name:secret-word@host/"], "a name or a password"),
+        (["http://name:secret-word@host/"], "a user name or a password"),
         (["http://host/", "more"], "one argument too many"),
         (["http://host/", "--tokens", "x"], "--token-file"),
         (["http://host/", "--token-file", "/no/such"], "--token-file /no/such: No such file"),

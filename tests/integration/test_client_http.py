@@ -282,9 +282,9 @@ def test_a_token_may_come_from_a_function_that_is_asked_each_time(shared_remote:
     [
         ("ftp://host/", {}, TypeError, "expected a command"),
         ("http://", {}, ValueError, "with a host"),
-        ("http://name:secret-word@host/", {}, ValueError, "a name or a password"),
+        ("http://name:secret-word@host/", {}, ValueError, "a user name or a password"),
         ("http://host/", {"token": "two secret-words"}, ValueError, "without spaces"),
-        ("http://host/", {"headers": {"Mcp-Session-Id": "z"}}, ValueError, "belongs to the protocol"),
+        ("http://host/", {"headers": {"Mcp-Session-Id": "z"}}, ValueError, "is set by the protocol"),
         ("http://host/", {"headers": {"X": "secret-word\r\n"}}, ValueError, "printable ASCII"),
         ("http://host/", {"tls_ca": "/no/such/file"}, ValueError, "No such file"),
         ("http://host/", {"cwd": "/"}, TypeError, "those of a URL are headers, tls_ca, token"),

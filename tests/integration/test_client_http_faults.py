@@ -95,7 +95,7 @@ async def _no_initialized(asked: Asked, say: Saying) -> None:
 @pytest.mark.parametrize(
     ("play", "error", "reason"),
     [
-        (plays.only_2030, ClientError, "speaks protocol 2030-01-01, which is not known here"),
+        (plays.only_2030, ClientError, "supports only unknown protocol versions: 2030-01-01"),
         (
             plays.html,
             HttpStatusError,
@@ -105,10 +105,10 @@ async def _no_initialized(asked: Asked, say: Saying) -> None:
         (plays.something, InvalidAnswer, "the server sent no answer to the request"),
         (plays.cut, ConnectionLost, "the connection to http://localhost"),
         (plays.unavailable, HttpStatusError, "status 503"),
-        (plays.strange, ClientError, "speaks protocol '1999-01-01'"),
+        (plays.strange, ClientError, "chose an unknown protocol version: '1999-01-01'"),
         (plays.nowhere, HttpStatusError, "status 404"),
         (plays.round_and_round, HttpStatusError, "redirects without end"),
-        (plays.elsewhere, InvalidAnswer, "its stream cannot be read"),
+        (plays.elsewhere, InvalidAnswer, "the server's stream is invalid"),
         (_no_initialized, HttpStatusError, "status 500"),
     ],
 )
@@ -184,7 +184,7 @@ def test_a_session_that_is_gone_ends_the_connection_otherwise() -> None:
 
     async def conversation(client: Client, server: Scripted) -> None:
         play.known = "another"
-        with pytest.raises(SessionExpired, match="does not know our session any more"):
+        with pytest.raises(SessionExpired, match="the session has expired"):
             await client.call_tool("one")
         with pytest.raises(ConnectionLost) as later:
             await client.call_tool("one")
@@ -280,7 +280,7 @@ def test_an_answer_that_never_comes_is_given_up_after_some_attempts(monkeypatch:
         await (say.stream() if "last-event-id" in asked.headers else say.answer(405))
 
     async def conversation(client: Client, server: Scripted) -> None:
-        with pytest.raises(ConnectionLost, match="ended before the answer came"):
+        with pytest.raises(ConnectionLost, match="is lost before the response"):
             await client.call_tool("one")
         assert 3 <= sum("last-event-id" in asked.headers for asked in server.requests) <= 10
 

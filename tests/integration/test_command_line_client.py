@@ -207,7 +207,7 @@ def test_a_command_that_cannot_start_or_dies_is_named_with_its_last_words(place:
     dying = [sys.executable, "-c", "import sys; sys.exit('no licence')"]
     done = run(place, "list", "--", *dying)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "is gone: it ended with exit code 1" in done.stderr
+    assert "is lost: it ended with exit code 1" in done.stderr
     assert done.stderr.count("no licence") == 1
     done = run(place, "call", "x", "--", *dying)
     assert done.returncode == 1
@@ -218,7 +218,8 @@ def test_a_command_that_cannot_start_or_dies_is_named_with_its_last_words(place:
     done = run(place, "call", shop, "die")
     assert done.returncode == 1
     assert (
-        done.stderr == "something is wrong\nfastrpc: the server shop.py is gone: it ended with exit code 9\n"
+        done.stderr
+        == "something is wrong\nfastrpc: the connection to the server shop.py is lost: it ended with exit code 9\n"
     )
 
 

@@ -23,7 +23,7 @@ from fastrpc.testing import Client, RemoteError
 pytest.importorskip("httpx", reason="the client's side of HTTP stands on it: pip install httpx")
 
 UPSTREAM = [None, "2025-11-25", "2025-06-18", "2025-03-26", "sse"]
-"""What is spoken with the server behind: the latest, a version of Streamable HTTP, or HTTP+SSE."""
+"""The version used with the upstream server: the latest, a version of Streamable HTTP, or HTTP+SSE."""
 
 
 def proxy_of(remote: Remote, upstream: str | None, **options: Any) -> Server:
@@ -69,7 +69,7 @@ def test_questions_go_to_the_client_and_its_answers_back(
 
 @pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
 def test_what_a_call_did_once_is_not_done_again_for_its_questions(own_remote: Remote, version: str) -> None:
-    """The server behind keeps its notes in the request state: it has to come back to it in each round."""
+    """The upstream server keeps its state in requestState, which must come back to it in each round."""
 
     async def conversation(client: Client) -> None:
         assert (await client.call("buy")).text == "bill 1 of 1: yes yes"
@@ -132,7 +132,7 @@ def test_changes_behind_are_told_and_listed(own_remote: Remote, upstream: str | 
 
 
 def test_arguments_that_a_tool_wants_in_headers_stand_there(shared_remote: Remote) -> None:
-    """The server behind refuses a call whose headers do not say what its arguments say."""
+    """The upstream server refuses a call whose headers differ from its arguments."""
 
     async def conversation(client: Client) -> None:
         for region in ("eu", " eu", "München", "=?base64?eu?=", "", "a\nb"):
@@ -399,7 +399,7 @@ def test_only_what_a_lost_session_has_not_seen_is_asked_again() -> None:
         assert (await client.call("one", name="second")).text == "said"
         result = await first
         assert result.is_error
-        assert "does not know our session" in result.text
+        assert "the session has expired" in result.text
         assert calls == ["first", "second"]
 
     play.on_call, play.on_get = on_call, on_get
@@ -420,7 +420,7 @@ def test_an_answer_that_never_comes_is_given_up_after_some_attempts(monkeypatch:
     async def conversation(client: Client, server: Scripted) -> None:
         result = await client.call("one")
         assert result.is_error
-        assert "ended before the answer came" in result.text
+        assert "is lost before the response" in result.text
         assert 3 <= sum("last-event-id" in asked.headers for asked in server.requests) <= 10
 
     play.on_call, play.on_get = on_call, on_get
@@ -471,7 +471,7 @@ def test_one_that_asks_without_end_is_stopped() -> None:
     async def conversation(client: Client, server: Scripted) -> None:
         result = await client.call("one")
         assert result.is_error
-        assert "64 times" in result.text
+        assert "64 rounds" in result.text
 
     with_script(Stateless(endless), conversation)
 
@@ -524,17 +524,17 @@ async def _silent(asked: Asked, say: Saying) -> None:
 @pytest.mark.parametrize(
     ("play", "reason"),
     [
-        (plays.only_2030, "speaks protocol 2030-01-01, which is not known here"),
+        (plays.only_2030, "supports only unknown protocol versions: 2030-01-01"),
         (plays.html, "sent text/html where application/json or text/event-stream was expected"),
         (plays.broken, "its answer is no JSON"),
         (plays.cut, "broke"),
         (plays.unavailable, "status 503"),
-        (plays.strange, "speaks protocol '1999-01-01'"),
-        (_shapeless, "not what it should be"),
+        (plays.strange, "chose an unknown protocol version: '1999-01-01'"),
+        (_shapeless, "invalid response"),
         (_silent, "did not start within 0.8 s"),
         (plays.nowhere, "status 404"),
         (plays.round_and_round, "redirects without end"),
-        (plays.elsewhere, "its stream cannot be read"),
+        (plays.elsewhere, "the server's stream is invalid"),
     ],
 )
 def test_one_that_speaks_no_mcp_is_told_in_a_sentence(play: Any, reason: str) -> None:

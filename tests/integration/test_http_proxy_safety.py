@@ -32,7 +32,7 @@ def run(coroutine: Awaitable[Any]) -> Any:
 
 
 async def failure_of(app: Server) -> str:
-    """Why a server behind cannot be used; the client must hear of it, and nothing else."""
+    """Return why an upstream server cannot be used, as the client is told; the proxy itself must go on."""
     async with Client(app) as client:
         with pytest.raises(RemoteError) as failure:
             await client.tools()
@@ -127,7 +127,7 @@ def test_a_token_in_the_clear_is_warned_of(caplog: pytest.LogCaptureFixture) -> 
             caplog.clear()
             app = Server.proxy("http://mcp.invalid/mcp", token=token, start_seconds=5)
             assert "cannot be reached" in await failure_of(app)
-            assert ("in the clear" in caplog.text) is warned
+            assert ("unencrypted" in caplog.text) is warned
             assert TOKEN not in caplog.text
 
     run(conversation())
@@ -139,19 +139,19 @@ def test_a_token_in_the_clear_is_warned_of(caplog: pytest.LogCaptureFixture) -> 
         ("ftp://host/", {}, "http URL"),
         ("behind.py", {}, "http URL"),
         ("http://", {}, "with a host"),
-        ("http://host:99999/", {}, "none"),
-        ("http://name:secret-word@host/", {}, "a name or a password"),
+        ("http://host:99999/", {}, "invalid"),
+        ("http://name:secret-word@host/", {}, "a user name or a password"),
         ("http://host/a b", {}, "characters"),
         ("http://host/", {"token": "two secret-words"}, "printable ASCII without spaces"),
         ("http://host/", {"token": "secret-word\r\nX: y"}, "printable ASCII"),
-        ("http://host/", {"token": 5}, "expected a text"),
-        ("http://host/", {"headers": {"X Y": "z"}}, "no name of a header"),
+        ("http://host/", {"token": 5}, "expected a str"),
+        ("http://host/", {"headers": {"X Y": "z"}}, "not a valid header name"),
         ("http://host/", {"headers": {"X": "secret-word\r\n"}}, "printable ASCII"),
-        ("http://host/", {"headers": {"Mcp-Session-Id": "z"}}, "belongs to the protocol"),
-        ("http://host/", {"headers": {"Content-Type": "z"}}, "belongs to the protocol"),
+        ("http://host/", {"headers": {"Mcp-Session-Id": "z"}}, "is set by the protocol"),
+        ("http://host/", {"headers": {"Content-Type": "z"}}, "is set by the protocol"),
         ("http://host/", {"headers": {"authorization": "z"}, "token": "t"}, "exclude each other"),
         ("http://host/", {"tls_ca": "/no/such/file"}, "/no/such/file': No such file"),
-        ("http://host/", {"tls_ca": __file__}, "holds no certificate"),
+        ("http://host/", {"tls_ca": __file__}, "contains no certificate"),
         ("http://host/", {"protocol_version": "2020-01-01"}, "expected one of 2024-11-05"),
     ],
 )
