@@ -1,5 +1,5 @@
-/* A likely answer to a tools/call as the parser finds it in its line: where its parts lie. No functions, no costs;
- * what fills it is answer_parser.h, what uses it the client's stream. */
+/* The parts of a response to tools/call with one text block, as positions in its line. No functions;
+ * answer_parser.h fills it, the client's stream uses it. */
 
 #ifndef FASTRPC_ANSWER_H
 #define FASTRPC_ANSWER_H

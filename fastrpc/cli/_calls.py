@@ -1,6 +1,6 @@
-"""One call, read or prompt of a session, and its result on standard output: what `call` and `repl` share.
+"""The part that `call` and `repl` share: calls, reads and prompts, with their results on standard output.
 
-A name that the server has not is a `UsageError` with the nearest ones.
+An unknown name is a `UsageError` that suggests similar ones.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ def converse_with_user(
     log_level: LogLevel = "info",
     **handlers: Any,
 ) -> int:
-    """Connect with `converse`, and return the exit code of `work`. Log messages of the server and what it
-    writes to its standard error are shown, and its requests for input are asked on the terminal. Raises
-    UsageError."""
+    """Connect with `converse`, and return the exit code of `work`. Prints the server's log messages and its
+    standard error, and answers elicitation requests on the terminal. Raises UsageError."""
     from fastrpc.cli._feedback import Feedback
     from fastrpc.cli._form import TerminalForm
 
@@ -63,8 +62,9 @@ def converse_with_user(
 
 
 class Caller:
-    """Calls, reads and gets, and prints the result; with `is_json` the whole result, as received. `seconds`:
-    the time limit of each. Methods return an exit code, and raise UsageError and ClientError."""
+    """Calls tools, reads resources, gets prompts, and prints the result; with `is_json` the whole result as
+    received. `seconds`: the time limit of each request. Methods return an exit code, and raise UsageError and
+    ClientError."""
 
     def __init__(
         self, client: SyncClient, feedback: Feedback, *, seconds: float = SECONDS, is_json: bool = False
@@ -136,14 +136,14 @@ class Caller:
 
 
 def _require(name: str, kind: str, known: dict[str, Any]) -> None:
-    """Raise UsageError for a name that the server has not."""
+    """Raise UsageError for a name that the server does not have."""
     if name not in known:
         hint = suggestion(name, known) or f"; there is {', '.join(known) or 'none'}"
         raise UsageError(f"no {kind} {name!r}{hint}")
 
 
 def block_text(block: dict[str, Any]) -> str:
-    """Return a content block as text; one that is not text is named instead."""
+    """Return a content block as text; a block of another type is described."""
     if block.get("type") == "text":
         return str(block.get("text", ""))
     size = len(block.get("data", ""))
@@ -155,7 +155,7 @@ def block_text(block: dict[str, Any]) -> str:
 
 
 def _print_bytes(part: dict[str, Any]) -> None:
-    """Write the bytes of a resource; a terminal is only told how many there are."""
+    """Write the bytes of a resource; on a terminal only their number."""
     if sys.stdout.isatty():
         print(f"[{part.get('mimeType', 'binary')}, {len(part.get('blob', '')):,} characters of base64]")
         return

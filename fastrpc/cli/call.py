@@ -1,9 +1,9 @@
 """``fastrpc call``: calls one tool in a real session, reads one resource, or gets one prompt.
 
-The result's text goes to stdout; log messages, progress (a bar, on a terminal) and what the server writes to
-its standard error go to stderr. Questions of the server are asked on the terminal (`_form`). Exit code 0; 1
-if the result is an error or the session fails; 2 if the command is wrong. A ``key=value`` is parsed by the
-tool's schema; the server validates the arguments. Ctrl-C cancels the call.
+The result's text goes to stdout; log messages, progress (a bar, on a terminal) and the server's standard
+error go to stderr. Elicitation requests are answered on the terminal (`_form`). Exit codes: 0; 1 if the
+result is an error or the session fails; 2 for a wrong command line. A ``key=value`` is parsed by the tool's
+schema; the server validates the arguments. Ctrl-C cancels the call.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EXAMPLES = """\
 """
 USAGE = "[TARGET] TOOL|--resource URI|--prompt NAME [key=value…] [option…] [-- COMMAND…]"
 FORMER = "--json"
-"""What ``--arguments`` was called before 0.2; it still is, with a JSON object behind it."""
+"""The former name of ``--arguments``, still accepted before a JSON object."""
 
 
 def main(arguments: list[str]) -> int:
@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _options(arguments: list[str]) -> tuple[Namespace, list[str]]:
-    """Return the options, and the command behind ``--``. Raises UsageError."""
+    """Return the options, and the command after ``--``. Raises UsageError."""
     from fastrpc.settings import LOG_LEVELS
 
     shown = toolset_examples("call") if {"--help", "-h"}.intersection(arguments) else ""
@@ -87,7 +87,7 @@ def _options(arguments: list[str]) -> tuple[Namespace, list[str]]:
 
 
 def _renamed(arguments: list[str]) -> tuple[list[str], bool]:
-    """Return the words with ``--json JSON`` as ``--arguments JSON``, and whether that was there."""
+    """Return the words with ``--json JSON`` replaced by ``--arguments JSON``, and whether it was."""
     for at, word in enumerate(arguments):
         following = arguments[at + 1] if at + 1 < len(arguments) else ""
         if word == FORMER and (following == "-" or following[:1] in ("{", "[")):

@@ -1,8 +1,8 @@
-"""``fastrpc inspect``: shows all that a server says of itself: name, version, protocol, capabilities,
-instructions, and everything that it offers.
+"""``fastrpc inspect``: prints a description of a server: name, version, protocol, capabilities, instructions,
+and its features.
 
-As text, as JSON (`--json`, everything as received), or as one page that needs nothing else (`--html FILE`,
-`fastrpc.cli._inspect_page`). No tool is called and nothing is read.
+As text, as JSON (`--json`, as received), or as a self-contained HTML page (`--html FILE`,
+`fastrpc.cli._inspect_page`). No tool is called and no resource is read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EXAMPLES = """\
 
 
 def main(arguments: list[str]) -> int:
-    """Show a server; return the exit code. Raises UsageError."""
+    """Describe a server; return the exit code. Raises UsageError."""
     options = parser("inspect", "[--json | --html FILE] [TARGET… | -- COMMAND…]", EXAMPLES)
     options.add_argument("--json", action="store_true", help="everything as received")
     options.add_argument("--html", metavar="FILE", help="write a page to FILE; - writes it to stdout")
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
 
 
 def report_of(client: SyncClient) -> dict[str, Any]:
-    """Return all that a server says of itself. Raises ClientError."""
+    """Return the description of a server. Raises ClientError."""
     supported = client.info.get("supportedVersions")
     return {
         "protocolVersion": client.version,

@@ -1,6 +1,6 @@
-"""``fastrpc list``: prints everything that a server offers: tools, resources, templates, prompts.
+"""``fastrpc list``: prints the tools, resources, resource templates and prompts of a server.
 
-Nothing is called or read. `--json` prints the descriptors as received.
+No tool is called and no resource is read. `--json` prints the descriptors as received.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EXAMPLES = """\
 
 
 def main(arguments: list[str]) -> int:
-    """Print what a server offers; return the exit code. Raises UsageError."""
+    """Print the features of a server; return the exit code. Raises UsageError."""
     options = parser("list", "[--json] [TARGET… | -- COMMAND…]", EXAMPLES)
     options.add_argument("--json", action="store_true", help="the descriptors, as received")
     chosen, where = parse(options, arguments)

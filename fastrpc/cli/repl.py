@@ -1,9 +1,9 @@
-"""``fastrpc repl``: one session with a server, and a prompt to use it by hand.
+"""``fastrpc repl``: an interactive session with a server.
 
-Lines are edited by readline, where Python has it; Tab completes commands, names, arguments, choices, and what
-the server itself completes (`fastrpc.cli._repl_completion`). Without a terminal the lines come from standard
-input, and there is no prompt. A mistake or a failed call is a line, and the session goes on; it ends with
-``quit``, at the end of input, or with the server. Ctrl-C cancels a running call.
+Lines are edited with readline, where Python has it; Tab completes commands, names, arguments, enum values and
+the server's completions (`fastrpc.cli._repl_completion`). Without a terminal, lines are read from standard
+input without a prompt. An error is printed and the session continues; it ends with ``quit``, at the end of
+input, or when the connection is lost. Ctrl-C cancels a running call.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LISTED = {
 
 
 def main(arguments: list[str]) -> int:
-    """Use a server by hand; return the exit code. Raises UsageError."""
+    """Run an interactive session; return the exit code. Raises UsageError."""
     options = parser("repl", "[TARGET… | -- COMMAND…]", EXAMPLES)
     chosen, where = parse(options, arguments)
     from fastrpc.cli._calls import Caller, converse_with_user
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
 
 
 class Repl:
-    """Reads lines and does what they say."""
+    """Reads commands and executes them."""
 
     def __init__(self, client: SyncClient, caller: Caller, feedback: Feedback) -> None:
         self.client = client
@@ -81,7 +81,7 @@ class Repl:
 
     @property
     def catalogue(self) -> Catalogue:
-        """What the server offers, asked for again when it has changed. Raises ClientError."""
+        """The server's features, listed again after a change. Raises ClientError."""
         if self._known is None:
             self._known = catalogue_of(self.client)
         return self._known
@@ -112,7 +112,7 @@ class Repl:
                 print()
 
     def _prepare(self) -> None:
-        """Have Tab complete, where Python has readline."""
+        """Enable completion with Tab, where Python has readline."""
         try:
             import readline
         except ImportError:
@@ -124,7 +124,7 @@ class Repl:
         readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
 
     def _take(self, line: str) -> bool:
-        """Do what a line says; return whether to go on. Raises ConnectionLost."""
+        """Execute a line; return whether to continue. Raises ConnectionLost."""
         import shlex
 
         try:

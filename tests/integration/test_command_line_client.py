@@ -217,10 +217,8 @@ def test_a_command_that_cannot_start_or_dies_is_named_with_its_last_words(place:
     assert "/no/such/program" in done.stderr
     done = run(place, "call", shop, "die")
     assert done.returncode == 1
-    assert (
-        done.stderr
-        == "something is wrong\nfastrpc: the connection to the server shop.py is lost: it ended with exit code 9\n"
-    )
+    lost = "fastrpc: the connection to the server shop.py is lost: it ended with exit code 9\n"
+    assert done.stderr == f"something is wrong\n{lost}"
 
 
 # --- what is called -----------------------------------------------------------------------------------
