@@ -1,4 +1,4 @@
-# A client's side of a connection: requests go out, their answers come in.
+# The client side of a connection: sends requests, receives responses.
 
 from libc.stdint cimport int64_t
 
@@ -9,7 +9,7 @@ from fastrpc._core.framer cimport Framer
 from fastrpc._core.message cimport Message
 
 cdef enum:
-    TAILS = 4                    # that are remembered
+    TAILS = 4                    # the most that are stored
 
 # Takes the results of forwarded calls where they are read. `take` gets a CallResult or a dict, or an error.
 cdef class AnswerSink:
@@ -23,7 +23,7 @@ cdef class PendingRequest:
     cdef readonly str method
     cdef readonly bint is_call   # of a tool: its result is a CallResult
     cdef readonly bint done
-    cdef public object context   # whatever the caller gave
+    cdef public object context   # of the caller, not used here
     cdef AnswerSink sink         # takes the result of a forwarded call; None for others
     cdef object future           # of asyncio, or None
     cdef object value
@@ -42,19 +42,19 @@ cdef class ClientStream:
     cdef public object on_end
     cdef public object carry
     cdef public bint needs_loop
-    cdef public str remark       # what an error about a missing answer says besides; "" for nothing
+    cdef public str remark       # appended to the message of a RequestTimeout
     cdef Framer framer
     cdef Message message
     cdef Output output
     cdef int64_t last_id
-    cdef dict heads              # of calls, by the tool's name: what stands between the id and the arguments
-    cdef bytes call_end          # what stands behind the arguments
+    cdef dict heads              # by the tool's name: the bytes between the id and the arguments of a call
+    cdef bytes call_end          # the bytes after the arguments
     cdef object loop
     cdef int input
     cdef int sink
     cdef int extra_input         # a descriptor that only the event loop reads
     cdef bint flush_is_due
-    cdef bint writing            # the loop watches the output, which is full
+    cdef bint writing            # the output is full, and the loop watches it
     cdef bint at_end
     cdef object timer
     cdef int64_t timer_at
@@ -77,7 +77,7 @@ cdef class ClientStream:
     cdef int handle_lines(self) except -1
     cdef int lines_end(self) except -1
     cdef int handle(self, const char* line, Py_ssize_t size) except -1
-    cdef bint take_likely(self, Answer* answer) except -1
+    cdef bint match_tail(self, Answer* answer) except -1
     cdef bint take_raw(self, Answer* likely) except -1
     cdef int read_whole(self, const char* line, Py_ssize_t size, Answer* likely) except -1
     cdef int take_answer(self, dict message, Answer* likely) except -1

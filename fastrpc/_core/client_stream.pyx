@@ -1,8 +1,8 @@
-"""A client's side of a connection: encodes requests, matches answers to them, hands over all else.
+"""The client side of a connection: encodes requests, matches responses to them, passes on other messages.
 
-Requests have integer ids of this connection. The text of a likely answer is taken from between bytes that
-earlier answers had, too (answer_parser.h); simdjson reads every other line. The future of a request is
-resolved where its answer is read, without a task. Requests that are made together are written together.
+Requests have consecutive integer ids. A response that differs from an earlier one only in its id and text is
+read without a parser (answer_parser.h); simdjson reads every other line. The future of a request is resolved
+where its response is read, without a task. Requests made in the same turn of the loop are written together.
 
 There are two ways to wait, and one reader for both: `wait()` polls the descriptors and needs no event loop;
 an event loop calls `readable()`. Without descriptors, messages are passed to `receive_message()`, and `carry`
@@ -34,8 +34,8 @@ cdef extern from "clock.h":
 
 cdef enum:
     READ_SIZE = 64 * 1024
-    READS_A_TURN = 16            # then the loop has its turn
-    FLUSH_ABOVE = 256 * 1024     # requests held back before a write in the middle of a turn
+    READS_A_TURN = 16            # then other callbacks of the loop run
+    FLUSH_ABOVE = 256 * 1024     # bytes buffered before they are written within a turn
     LOOK_AGAIN_NANOSECONDS = 30_000
     SHARED_NANOSECONDS = 2_000   # a yield that takes longer has let other processes use the core
     MOST_UNSENT = 64 * 1024 * 1024
@@ -49,7 +49,7 @@ cdef enum:
     OPEN_SIZE = 22
 
 LONGEST_LINE = 64 * 1024 * 1024
-"""Bytes; of a longer line nothing is kept."""
+"""Bytes; longer lines are discarded."""
 OVER_LIMIT = b"(a line over the limit)"
 """What `on_unreadable` gets in place of such a line."""
 
@@ -76,7 +76,7 @@ cdef class AnswerSink:
 
 @freelist(256)
 cdef class PendingRequest:
-    """A request that has been sent. `done`: it has its result or its error."""
+    """A request that has been sent. `done`: its result or error is available."""
 
     cdef int finish(self, object value) except -1:
         self.done = True
@@ -108,7 +108,7 @@ cdef class PendingRequest:
         return self.value
 
     def follow(self, ClientStream connection, future):
-        """Have `future` resolved too, in a loop that begins to wait only now."""
+        """Resolve `future` with the result, for a caller that starts to wait in the event loop."""
         self.future = future
         if self.error is not None:
             future.set_exception(self.error)
@@ -119,7 +119,7 @@ cdef class PendingRequest:
 
 
 cdef bytes text_of(Message message):
-    """Return the beginning of a message's line."""
+    """Return the first bytes of a message's line."""
     return message.line.data[: min(message.line.size, LONGEST_EXCERPT)]
 
 
@@ -135,7 +135,7 @@ cdef class ClientStream:
         self.remark = ""
         self.input = self.sink = self.extra_input = -1
 
-    # --- the transport's side ---------------------------------------------------------------------
+    # --- for the transport ---------------------------------------------------------------------
 
     def open(self, int input, int output, int extra_input=-1):
         """Read from the descriptor `input` and write to `output`, both non-blocking.
@@ -147,13 +147,13 @@ cdef class ClientStream:
         self.extra_input = extra_input
 
     def attach(self, loop):
-        """Use this event loop: for writing, for time limits and, with descriptors, for reading."""
+        """Use this event loop for writing, for time limits and, with descriptors, for reading."""
         self.loop = loop
         if self.input >= 0:
             loop.add_reader(self.input, self.readable)
 
     def detach(self):
-        """Leave the descriptors and the loop alone from now on."""
+        """Stop using the descriptors and the event loop."""
         if self.loop is not None and not self.loop.is_closed():
             if self.input >= 0:
                 self.loop.remove_reader(self.input)
@@ -166,24 +166,24 @@ cdef class ClientStream:
         self.writing = False
 
     def take(self):
-        """Return the lines that wait to be sent, each with its newline."""
+        """Return the lines that have not been sent, each with its newline."""
         return self.output.take()
 
     @property
     def next_id(self):
-        """The id that the next request will have."""
+        """The id of the next request."""
         return self.last_id + 1
 
     def set_envelope(self, meta):
-        """Put this ``_meta``, a dict or None, on every call that is made by `call` (MCP 2026-07-28)."""
+        """Set the ``_meta``, a dict or None, of every request made by `call` (MCP 2026-07-28)."""
         self.call_end = b"}}\n" if meta is None else b',"_meta":' + to_json(meta) + b"}}\n"
 
     # --- requests -----------------------------------------------------------------------------------
 
     def call(self, str name, arguments, future=None, double timeout_seconds=0):
-        """Send a ``tools/call``; return its PendingRequest, whose result is a CallResult.
+        """Send a ``tools/call`` and return its PendingRequest.
 
-        A result with another ``resultType`` than ``complete`` is a dict.
+        Its result is a CallResult, or a dict if the ``resultType`` is not ``complete``.
         """
         cdef Py_ssize_t held = self.output.waiting()
         cdef PendingRequest request = self.begin("tools/call", True, future, None, timeout_seconds)
@@ -200,7 +200,7 @@ cdef class ClientStream:
     def request(
         self, str method, dict params, future=None, double timeout_seconds=0, context=None, bint is_call=False
     ):
-        """Send any request; return its PendingRequest, whose result is a dict."""
+        """Send a request and return its PendingRequest. Its result is a dict."""
         cdef PendingRequest request = self.begin(method, is_call, future, context, timeout_seconds)
         try:
             line = to_json({"jsonrpc": "2.0", "id": request.id, "method": method, "params": params})
@@ -211,25 +211,25 @@ cdef class ClientStream:
         return request
 
     def send(self, bytes line):
-        """Send a notification or an answer; its newline is added here."""
+        """Send a notification or a response. The newline is added here."""
         self.output.put(<char*> line, len(line))
         self.output.put(b"\n", 1)
         self.wrote()
 
     def forget(self, PendingRequest request):
-        """Stop waiting for an answer. Return False if it is there already."""
+        """Stop waiting for a response. Return False if the request has already ended."""
         if self.pending.pop(request.id, None) is None:
             return False
         request.done = True
         return True
 
     def fail(self, PendingRequest request, error):
-        """End a request with an error."""
+        """Fail a request with an error."""
         if self.forget(request):
             request.fail(error)
 
     def fail_all(self, make_error):
-        """End all requests, each with an error that `make_error` makes."""
+        """Fail all pending requests, each with the error that `make_error` returns for it."""
         requests = list(self.pending.values())
         self.pending.clear()
         for request in requests:
@@ -239,7 +239,7 @@ cdef class ClientStream:
         cdef PendingRequest request
         if self.is_congested():
             waiting = self.output.waiting()
-            raise ClientError(f"{method}: the server does not read: {waiting:,} bytes wait for it")
+            raise ClientError(f"{method}: the server does not read its input: {waiting:,} bytes are buffered")
         request = PendingRequest.__new__(PendingRequest)
         self.last_id += 1
         request.id = self.last_id
@@ -276,7 +276,7 @@ cdef class ClientStream:
         return request
 
     cdef int put_head(self, str name) except -1:
-        """Write what stands before the arguments."""
+        """Write the part of a call before the arguments."""
         cdef char digits[DIGITS]
         cdef int at = DIGITS
         cdef int64_t rest = self.last_id
@@ -306,7 +306,7 @@ cdef class ClientStream:
     # --- writing ------------------------------------------------------------------------------------
 
     cdef int wrote(self) except -1:
-        """Send what was written: at once if nothing else is in flight, else with what comes this turn."""
+        """Send the encoded request: at once if no other is in flight, else at the end of this turn."""
         if self.sink < 0:
             if self.carry is not None:
                 self.carry()
@@ -320,13 +320,13 @@ cdef class ClientStream:
         return 0
 
     def flush(self):
-        """Write what waits."""
+        """Write the buffered messages."""
         self.flush_is_due = False
         if not self.writing:
             self.write_out()
 
     def writable(self):
-        """Write on: the output was full."""
+        """Continue to write after the output was full."""
         self.loop.remove_writer(self.sink)
         self.writing = False
         self.write_out()
@@ -334,7 +334,7 @@ cdef class ClientStream:
     cdef int write_out(self) except -1:
         """Write until all is written or the output is full.
 
-        What nobody reads is dropped: that the server has ended is seen where its answers are read.
+        If the output is closed, the messages are dropped: the end of the input reports the lost connection.
         """
         cdef Py_ssize_t count
         while self.output.waiting() > 0 and self.sink >= 0:
@@ -353,7 +353,7 @@ cdef class ClientStream:
     # --- waiting --------------------------------------------------------------------------------------
 
     def wait(self, PendingRequest request):
-        """Wait for an answer without a loop. Return False if that needs the loop, which has to wait on."""
+        """Wait for a response without the event loop. Return False if the loop has to run first."""
         cdef pollfd watched[3]
         cdef char* room
         cdef Py_ssize_t available, count
@@ -404,7 +404,7 @@ cdef class ClientStream:
         return True
 
     def readable(self):
-        """Read what has come, in a loop."""
+        """Read the available input. Called by the event loop."""
         cdef char* room
         cdef Py_ssize_t available, count
         cdef int reads = 0
@@ -440,7 +440,7 @@ cdef class ClientStream:
         return True
 
     def read_rest(self):
-        """Read what a server that has ended has left."""
+        """Read the remaining input of a server that has exited."""
         if not self.at_end:
             self.readable()
 
@@ -456,7 +456,7 @@ cdef class ClientStream:
         return 0
 
     cdef int arm(self, PendingRequest request) except -1:
-        """Have the loop look for requests whose time is up, when this one's is."""
+        """Set the timer to the deadline of this request."""
         if self.loop is None:
             return 0
         if self.timer is not None:
@@ -466,7 +466,7 @@ cdef class ClientStream:
         return 0
 
     def expire(self):
-        """Fail the requests whose time is up."""
+        """Fail the requests whose time limit has passed."""
         cdef int64_t now = clock()
         cdef PendingRequest request
         cdef PendingRequest earliest = None
@@ -491,14 +491,14 @@ cdef class ClientStream:
             self.arm(earliest)
 
     def cancel(self, id, str reason):
-        """Tell the server that nobody waits for an answer any more."""
+        """Send ``notifications/cancelled`` for a request."""
         params = {"requestId": id, "reason": reason}
         self.send(to_json({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
 
     # --- reading --------------------------------------------------------------------------------------
 
     def receive_message(self, bytes text):
-        """Take one message. It may hold newlines, where JSON allows them."""
+        """Handle one message, which may contain newlines where JSON allows them."""
         self.handle(self.message.keep(text), len(text))
 
     cdef int handle_lines(self) except -1:
@@ -522,13 +522,13 @@ cdef class ClientStream:
     cdef int handle(self, const char* line, Py_ssize_t size) except -1:
         cdef Answer answer
         if read_answer(line, size, &answer):
-            if self.take_likely(&answer):
+            if self.match_tail(&answer):
                 return 0
             return self.read_whole(line, size, &answer)
         return self.read_whole(line, size, NULL)
 
-    cdef bint take_likely(self, Answer* answer) except -1:
-        """Take an answer whose tail an earlier one had."""
+    cdef bint match_tail(self, Answer* answer) except -1:
+        """Complete a call if the response has a known tail."""
         cdef AnswerTail tail
         cdef PendingRequest request
         for tail in self.tails:
@@ -552,7 +552,7 @@ cdef class ClientStream:
         return True
 
     cdef int read_whole(self, const char* line, Py_ssize_t size, Answer* likely) except -1:
-        """Have simdjson read the line, and do with it what its kind wants."""
+        """Parse the line with simdjson, and handle the message."""
         cdef Message message = self.message
         cdef int kind
         message.read_line(line, size)
@@ -589,7 +589,7 @@ cdef class ClientStream:
         return True
 
     cdef int take_batch(self) except -1:
-        """Take each message of an array (MCP 2025-03-26: JSON-RPC batches)."""
+        """Handle each message of an array (MCP 2025-03-26: JSON-RPC batches)."""
         for element in self.message.elements():
             self.receive_message(element)
         return 0
@@ -601,7 +601,7 @@ cdef class ClientStream:
         if request is None:
             if type(id) is not int or id < 1 or id > self.last_id:
                 self.on_unreadable(text_of(self.message))
-            return 0  # cancelled meanwhile, or answered twice
+            return 0  # the request was cancelled, or this is a second response
         result = message.get("result")
         error = message.get("error")
         if type(result) is dict:
@@ -610,9 +610,9 @@ cdef class ClientStream:
             try:
                 made = CallResult(result)
             except InvalidAnswer as wrong:
-                if request.sink is not None:  # its client judges it
+                if request.sink is not None:  # the client validates it
                     return request.finish(result)
-                return request.fail(InvalidAnswer(f"{request.method}: the result is none: {wrong}"))
+                return request.fail(InvalidAnswer(f"{request.method}: invalid result: {wrong}"))
             if likely != NULL:
                 self.learn(likely, result)
             return request.finish(made)
@@ -622,7 +622,7 @@ cdef class ClientStream:
         return request.fail(InvalidAnswer(f"{request.method}: result: expected an object, got {found!r:.80}"))
 
     cdef int learn(self, Answer* likely, dict result) except -1:
-        """Remember what stands behind the text of this line; its bytes are still where they were read."""
+        """Store the tail of this line, whose bytes are still in the buffer."""
         cdef AnswerTail tail = tail_of(likely.tail, likely.tail_size, result)
         if tail is None:
             return 0
@@ -640,6 +640,6 @@ cdef class ClientStream:
             token = params.get("progressToken") if type(params) is dict else None
             request = self.pending.get(token) if type(token) is int else None
             if request is not None and request.limit:
-                request.deadline = clock() + request.limit  # it is alive (MCP, lifecycle: timeouts)
+                request.deadline = clock() + request.limit  # MCP, lifecycle: timeouts
         self.on_notification(message)
         return 0
