@@ -93,7 +93,7 @@ def _block(raw: Any) -> Block:
     """Return a content block of a result. Raises ToolError for a block that no client could read."""
     kind = raw.get("type") if isinstance(raw, dict) else None
     if kind not in KINDS_OF_CONTENT:
-        raise ToolError(f"the server behind this one answered with content of no known type ({kind!r:.100})")
+        raise ToolError(f"the upstream server returned content of an unknown type: {kind!r:.100}")
     return Block(raw)
 
 
@@ -271,7 +271,7 @@ async def ask(context: Context, method: str, params: dict[str, Any]) -> dict[str
     Raises ToolError and ProtocolError.
     """
     if method not in INPUT_REQUESTS:
-        raise ToolError(f"{method}: the proxy does not know this question")
+        raise ToolError(f"{method}: the proxy does not support this input request")
     found: dict[str, Any] = (await context.ask(**{"": PassedInputRequest(method, params)}))[""]
     return found
 

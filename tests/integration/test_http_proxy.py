@@ -363,7 +363,7 @@ def test_an_answer_that_breaks_off_fails_its_call_which_is_not_sent_twice(kind: 
     async def conversation(client: Client, server: Scripted) -> None:
         result = await client.call("one")
         assert result.is_error
-        assert f"the connection to {server.url} broke" in result.text
+        assert f"the connection to {server.url} is lost" in result.text
         assert sum(asked.rpc == "tools/call" for asked in server.requests) == 1
 
     play.on_call = on_call
@@ -526,14 +526,14 @@ async def _silent(asked: Asked, say: Saying) -> None:
     [
         (plays.only_2030, "supports only unknown protocol versions: 2030-01-01"),
         (plays.html, "sent text/html where application/json or text/event-stream was expected"),
-        (plays.broken, "its answer is no JSON"),
-        (plays.cut, "broke"),
+        (plays.broken, "the response body is not JSON"),
+        (plays.cut, "is lost"),
         (plays.unavailable, "status 503"),
         (plays.strange, "chose an unknown protocol version: '1999-01-01'"),
         (_shapeless, "invalid response"),
         (_silent, "did not start within 0.8 s"),
         (plays.nowhere, "status 404"),
-        (plays.round_and_round, "redirects without end"),
+        (plays.round_and_round, "too many redirects"),
         (plays.elsewhere, "the server's stream is invalid"),
     ],
 )

@@ -46,7 +46,7 @@ async def failure_of(app: Server) -> str:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "wants a token, and none is given (status 401 Unauthorized)"),
+        ({}, "requires a token, none is given (status 401 Unauthorized)"),
         ({"token": "tok-of-somebody-else"}, "refuses the token (status 401 Unauthorized)"),
         ({"headers": {"Authorization": "Bearer tok-of-somebody-else"}}, "refuses the token"),
     ],
@@ -90,7 +90,7 @@ def test_what_the_server_says_of_the_token_is_masked() -> None:
     async def conversation() -> None:
         async with Scripted(play) as server:
             message = await failure_of(Server.proxy(server.url, token=TOKEN))
-            assert "forbids it (status 403 Said): no such token" in message
+            assert "forbids the request (status 403 Said): no such token" in message
             assert TOKEN not in message
 
     run(conversation())

@@ -1,8 +1,7 @@
-"""What the three transports over HTTP share: a task for each request, and what becomes of its failure.
+"""The base class of the three HTTP transports: a task for each request, and the handling of failures.
 
-A carrier turns each line of the client's stream into requests of HTTP, and hands what comes back to the
-stream. Which carrier there is at a time is decided by `fastrpc.client.http.transport`. No I/O here: that is
-`wire`'s.
+A carrier sends each line of the client's stream in an HTTP request, and passes the messages of the response
+to the stream. `fastrpc.client.http.transport` chooses the carrier. I/O is left to `wire`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from fastrpc.client.http.wire import Answer, Wire
 
     class Link(Protocol):
-        """The connection whose messages a carrier carries."""
+        """The connection of a carrier."""
 
         stream: ClientStream
         lost: bool
@@ -34,15 +33,14 @@ if TYPE_CHECKING:
             """Start a task that is cancelled when the connection is closed."""
 
         def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
-            """Hand a message to the stream. `of`: the request to which it belongs, if any."""
+            """Pass a message to the stream. `of`: the request to which it belongs, if any."""
 
         def lose(self, error: ConnectionLost, *, still_answers: bool = False) -> None:
-            """The connection has ended by itself. `still_answers`: requests in flight may still be
-            answered."""
+            """Report a lost connection. `still_answers`: pending requests may still be answered."""
 
 
 SILENT_SECONDS = 300.0
-"""Seconds without a byte, comments included, after which a stream of notifications is opened again."""
+"""Seconds without a byte, comments included, after which a notification stream is reopened."""
 STEADY_SECONDS = 5.0
 """Seconds that a stream must last to reset the back-off."""
 PAUSES = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -52,25 +50,25 @@ CANCELLED = "notifications/cancelled"
 
 
 class Carrier:
-    """Carries the messages of one connection. Subclasses say how each kind is sent."""
+    """Sends and receives the messages of one connection. Subclasses define how each kind is sent."""
 
     has_handshake = True
-    """Whether its versions have `initialize`."""
+    """Whether its protocol versions have `initialize`."""
 
     def __init__(self, link: Link, wire: Wire) -> None:
         self.link = link
         self.wire = wire
         self._requests: dict[int, asyncio.Task[None]] = {}
         self._posts: set[asyncio.Task[None]] = set()
-        """Notifications that are on their way."""
+        """Notifications that are being sent."""
         self._asked: dict[str | int, PendingRequest] = {}
-        """The requests of the server that are not answered yet, each with ours during which it was sent."""
+        """The server's requests without a response, each with the request of ours on whose stream it came."""
 
     def set_version(self, version: str) -> None:
-        """Store the protocol version that is spoken."""
+        """Store the negotiated protocol version."""
 
     async def settle(self) -> None:
-        """Wait until the server has been told that the handshake is over. Raises ClientError."""
+        """Wait until the server has received `notifications/initialized`. Raises ClientError."""
 
     async def leave(self) -> None:
         """End the session, if there is one. Raises ClientError."""
@@ -78,7 +76,7 @@ class Carrier:
     # --- implemented by subclasses --------------------------------------------------------------------
 
     async def exchange(self, request: PendingRequest, message: dict[str, Any], line: bytes) -> None:
-        """Send a request, and receive until it is answered. Raises ClientError."""
+        """Send a request, and receive messages up to its response. Raises ClientError."""
         raise NotImplementedError
 
     async def post(self, line: bytes) -> None:
@@ -86,7 +84,7 @@ class Carrier:
         raise NotImplementedError
 
     def withdraw(self, request: asyncio.Task[None] | None, line: bytes) -> None:
-        """Cancel a request; `line` is the notification of it."""
+        """Cancel a request; `line` is the `notifications/cancelled` for it."""
         raise NotImplementedError
 
     # --- outgoing -------------------------------------------------------------------------------------
@@ -110,7 +108,7 @@ class Carrier:
         self.post_soon(line)
 
     def post_soon(self, line: bytes) -> None:
-        """Send what nobody waits for, in the background."""
+        """Send a message in the background; failures are logged."""
         task = self.link.spawn(self._post_quietly(line))
         self._posts.add(task)
         task.add_done_callback(self._posts.discard)
@@ -121,13 +119,13 @@ class Carrier:
             await asyncio.wait(self._posts)
 
     async def _request(self, request: PendingRequest, message: dict[str, Any], line: bytes) -> None:
-        """Send a request; however that ends, the request ends too."""
+        """Send a request. If sending fails, the request fails."""
         try:
             await self.exchange(request, message, line)
         except ClientError as error:
             self.link.stream.fail(request, error)
-        except Exception as error:  # whoever waits must not hang
-            diagnostics.write("error", f"{request.method} failed on the way to the server", error)
+        except Exception as error:  # the caller must not hang
+            diagnostics.write("error", f"sending {request.method} failed", error)
             self.link.stream.fail(request, ConnectionLost(f"the request could not be sent: {error!r:.200}"))
         finally:
             self._requests.pop(request.id, None)
@@ -138,24 +136,24 @@ class Carrier:
         try:
             await self.post(line)
         except ClientError as error:
-            diagnostics.write("info", f"the server was not told: {error}")
+            diagnostics.write("info", f"a notification could not be sent: {error}")
 
     async def _respond(self, id: str | int, line: bytes) -> None:
-        """Answer a request of the server. If that fails, so does the request during which it was sent: the
-        server would wait for ever."""
+        """Send the response to a request of the server. If that fails, the request of ours during which
+        it was sent fails, since the server would never answer it."""
         request = self._asked.pop(id, None)
         try:
             await self.post(line)
         except ClientError as error:
             if request is None:
-                diagnostics.write("info", f"the server was not answered: {error}")
+                diagnostics.write("info", f"a response could not be sent: {error}")
             else:
                 self.link.stream.fail(request, error)
 
     # --- incoming -------------------------------------------------------------------------------------
 
     def on_request(self, id: str | int, of: PendingRequest) -> None:
-        """The server has sent a request of its own on the stream of a request of ours."""
+        """Store a request that the server has sent on the stream of a request of ours."""
         self._asked[id] = of
 
     def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
@@ -163,7 +161,7 @@ class Carrier:
         self.link.receive(text, of)
 
     async def receive_body(self, answer: Answer, request: PendingRequest) -> None:
-        """Receive a body that is to hold the answer. Raises ClientError if it does not."""
+        """Receive a body with the response. Raises ClientError if it contains none."""
         body = await answer.body()
         if answer.status < 400:
             self.receive(body, request)

@@ -1,9 +1,9 @@
-"""HTTP requests to one remote server, by httpx: adds the credentials, turns failures into readable errors.
+"""HTTP requests to one server, with httpx: adds the credentials, converts failures into readable errors.
 
 TLS certificates are verified. Redirects are followed only within the server's own origin, so that no other
-server receives the token. Bodies are bounded. The environment's HTTP proxies are used, except for this
-machine. A request costs about a millisecond; connections are kept alive. What the bodies mean is left to the
-carriers.
+server receives the token. Bodies are bounded. The environment's HTTP proxies are used, except for servers on
+this machine. A request costs about a millisecond; connections are kept alive. The content of bodies is left
+to the carriers.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ CONNECT_SECONDS = 10.0
 WRITE_SECONDS = 60.0
 MOST_REDIRECTS = 5
 LONGEST_BODY = 64 * 1024 * 1024
-"""Bytes of one answer, or of one event."""
+"""Bytes of one response body, or of one event."""
 LAST_WORDS = 64 * 1024
-"""Bytes of a body that only describes an error."""
+"""Bytes of an error body."""
 
 JSON = "application/json"
 STREAM = "text/event-stream"
@@ -66,8 +66,8 @@ class Answer:
         return self.status == 200 and self.kind == STREAM
 
     async def body(self) -> bytes:
-        """Read a JSON body: one message or a batch. Raises HttpStatusError if it is none or the credentials
-        are refused, InvalidAnswer if it is too long, ConnectionLost if it breaks off."""
+        """Read a JSON body: one message or a batch. Raises HttpStatusError for another content type or
+        refused credentials, InvalidAnswer for a body over the limit, ConnectionLost for an incomplete one."""
         if self.kind != JSON:
             raise self.refusal()
         limit = LONGEST_BODY if self.status < 400 else LAST_WORDS
@@ -76,7 +76,7 @@ class Answer:
             async for piece in self._response.aiter_bytes():
                 body += piece
                 if len(body) > limit:
-                    raise InvalidAnswer(f"its answer is longer than {limit} bytes")
+                    raise InvalidAnswer(f"the response body is longer than {limit} bytes")
         if self.status in (401, 403):
             raise self.refusal(_json_of(body))
         return bytes(body)
@@ -88,7 +88,7 @@ class Answer:
         return isinstance(message, dict) and message.get("id") == id
 
     def failure(self, body: bytes) -> ClientError:
-        """Return the error for a body that does not hold the response that it should.
+        """Return the error for a body that does not contain the response.
 
         An error without an id says that the request could not be read (JSON-RPC 2.0, section 5).
         """
@@ -100,8 +100,8 @@ class Answer:
         if self.status >= 400:
             return self.refusal(message)
         if message is None:
-            return InvalidAnswer("its answer is no JSON")
-        return InvalidAnswer("the server sent no answer to the request")
+            return InvalidAnswer("the response body is not JSON")
+        return InvalidAnswer("the response body does not answer the request")
 
     async def events(self, events: Events) -> AsyncIterator[Event]:
         """Yield the events of a stream until it ends. Raises ConnectionLost and InvalidAnswer."""
@@ -121,9 +121,9 @@ class Answer:
         place = self._wire.place(self._response.url)
         status = f"{self.status} {self._response.reason_phrase}".strip()
         if self.status == 401:
-            why = "refuses the token" if self._wire.remote.has_token else "wants a token, and none is given"
+            why = "refuses the token" if self._wire.remote.has_token else "requires a token, none is given"
         elif self.status == 403:
-            why = "forbids it"
+            why = "forbids the request"
         elif self.status < 300:
             why = f"sent {self.kind[:80] or 'nothing'} where {JSON} or {STREAM} was expected"
         else:
@@ -177,7 +177,7 @@ class Wire:
         url: str | None = None,
         silent_seconds: float | None = None,
     ) -> AsyncIterator[Answer]:
-        """Send a request and yield its answer, whose body can be read inside the block.
+        """Send a request and yield the response, whose body can be read inside the block.
 
         `silent_seconds`: how long the connection may be silent before it is closed. Raises ConnectionLost,
         Unreachable before the server has received anything, and HttpStatusError for a redirect that is not
@@ -207,7 +207,7 @@ class Wire:
             if url is None:
                 self._url = str(following)
             place = following
-        raise HttpStatusError(f"{self.place(place)} redirects without end", response.status_code)
+        raise HttpStatusError(f"{self.place(place)}: too many redirects", response.status_code)
 
     def _redirect_target(self, response: httpx.Response, method: str) -> httpx.URL:
         """Return the target of a redirect. Raises HttpStatusError for another origin."""
@@ -217,18 +217,18 @@ class Wire:
             place = response.url.join(response.headers.get("location", ""))
         except httpx.InvalidURL:
             raise HttpStatusError(
-                f"{self.place(response.url)} redirects to what is no address", response.status_code
+                f"{self.place(response.url)} redirects to an invalid URL", response.status_code
             ) from None
         here = response.url
         if (place.scheme, place.host, place.port) != (here.scheme, here.host, here.port):
             raise HttpStatusError(
                 f"{self.place(here)} redirects to {self.place(place)}, which is another origin: "
-                "not followed; give that address if it is the right one",
+                "not followed; use that URL if it is the right one",
                 response.status_code,
             )
         if response.status_code not in SAME_METHOD and method != "GET":
             raise HttpStatusError(
-                f"{self.place(here)} redirects with status {response.status_code}, which loses the body",
+                f"{self.place(here)} redirects with status {response.status_code}, which drops the body",
                 response.status_code,
             )
         return place
@@ -264,7 +264,7 @@ class _WrappingErrors:
         why = self._wire.remote.hide(_error_text(error))
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
             raise Unreachable(f"{place} cannot be reached: {why}") from None
-        raise ConnectionLost(f"the connection to {place} broke: {why}") from None
+        raise ConnectionLost(f"the connection to {place} is lost: {why}") from None
 
 
 def _json_of(body: bytes | bytearray) -> Any:
@@ -292,7 +292,7 @@ def _keep_alive_options() -> list[tuple[int, int, int]]:
 
 
 def _error_text(error: BaseException) -> str:
-    """Describe a network error in words."""
+    """Return the message for a network error."""
     import ssl
 
     import httpx
@@ -307,5 +307,5 @@ def _error_text(error: BaseException) -> str:
     if isinstance(error, httpx.ConnectTimeout):
         return f"no connection within {CONNECT_SECONDS:g} s"
     if isinstance(error, httpx.ReadTimeout):
-        return "nothing came for too long"
-    return str(error)[:200] or "the other end has closed it"
+        return "no data for too long"
+    return str(error)[:200] or "closed by the server"
