@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from fastrpc.cli import _credentials
 from fastrpc.cli._own_server import server_command
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
@@ -46,6 +47,7 @@ def add_options(options: CommandParser) -> None:
     options.add_argument("--command", metavar="COMMAND", help="start this; or put it behind --")
     options.add_argument("--config", metavar="FILE", help="look the name up in FILE (the nearest .mcp.json)")
     options.add_argument("--protocol", metavar="VERSION", help="speak this version (the latest that fits)")
+    _credentials.add_options(options)
 
 
 def parse(options: CommandParser, arguments: list[str]) -> tuple[Namespace, Destination]:
@@ -70,6 +72,27 @@ def split_command(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 def destination(targets: list[str], command: list[str], chosen: Namespace) -> Destination:
     """Return the destination of a command line. `command`: the words after ``--``. Raises UsageError."""
+    where = _destination(targets, command, chosen)
+    headers = _credentials.headers_of(chosen.header)
+    if not isinstance(where.target, str):
+        for option, given in (("--header", headers), ("--token-file", chosen.token_file)):
+            if given:
+                raise UsageError(f"{option}: requires a URL, and {where.shown} is none")
+        return where
+    if headers:
+        replaced = {name.lower() for name in headers}
+        kept = {
+            name: value
+            for name, value in where.options.get("headers", {}).items()
+            if name.lower() not in replaced
+        }
+        where.options["headers"] = {**kept, **headers}
+    if chosen.token_file is not None:
+        where.options["token"] = _credentials.token_in(chosen.token_file)
+    return where
+
+
+def _destination(targets: list[str], command: list[str], chosen: Namespace) -> Destination:
     if chosen.command is not None:
         import shlex
 
