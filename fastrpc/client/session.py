@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from fastrpc.errors import ConnectionLost
 
 PROBE_SECONDS = 5.0
-"""Time limit of `server/discover`, in seconds; after it, `initialize` is sent."""
+"""Time limit of `server/discover`, in seconds, where the version is negotiated; after it, `initialize` is sent."""
 MOST_ROUNDS = 16
 """Rounds of input requests in one call before the client gives up (MCP 2026-07-28: InputRequiredResult)."""
 DRAIN_SECONDS = 1.0
@@ -117,9 +117,10 @@ class Session:
         """Run the handshake. `version`: the only version to accept; None to negotiate. Raises ClientError."""
         self._transport = transport
         transport.on_gap = self.on_gap
-        if version in (None, MODERN) and await self._discover(
-            min(seconds, PROBE_SECONDS), version is not None
-        ):
+        if version == MODERN:
+            await self._discover(seconds, must=True)
+            return
+        if version is None and await self._discover(min(seconds, PROBE_SECONDS), must=False):
             return
         await self._initialize(version or LATEST_LEGACY, seconds)
 
