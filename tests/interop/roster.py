@@ -140,6 +140,17 @@ TYPESCRIPT = (
             ),
             updates("demo://resource/dynamic/text/1", "toggle-subscriber-updates"),
         ),
+        notes=tuple(
+            Note(
+                step,
+                "This server asks for the roots by itself, 350 ms after the handshake. The proxy puts that "
+                "to the call which runs then, and before a client of 2026-07-28 such a call runs again from "
+                "its start",
+                tuple(f"{transport}, {THROUGH_THE_PROXY}" for transport in ("stdio", HTTP, SSE)),
+                (MODERN,),
+            )
+            for step in ("progress", "cancellation")
+        ),
         through_proxy=True,
     ),
     Server(

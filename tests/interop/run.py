@@ -1,8 +1,8 @@
 """Tries `fastrpc.Client` against servers that nobody here wrote, over each transport, in each version.
 
     python tests/interop/run.py                  everything (`make interop`)
-    python tests/interop/run.py --only go        the servers in whose folder, SDK or name this stands
-    python tests/interop/run.py --record         and write results.json and docs/interop.md
+    python tests/interop/run.py --only go        the servers in whose folder, SDK, name or package this stands
+    python tests/interop/run.py --record         and write what was run into results.json and docs/interop.md
     python tests/interop/run.py --render         write docs/interop.md from results.json, run nothing
 
 The servers come from their registries in pinned versions (`packages`), and what each must answer stands in
@@ -33,7 +33,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 
 from interop import packages  # noqa: E402
 from interop.conversation import ALWAYS, MODERN, SECONDS, NotOffered, Step, Talk  # noqa: E402
-from interop.report import RESULTS, render  # noqa: E402
+from interop.report import RESULTS, render, results  # noqa: E402
 from interop.roster import SERVERS, THROUGH_THE_PROXY, Server, Way  # noqa: E402
 from support.ports import free_port  # noqa: E402
 from support.skips import in_ci  # noqa: E402
@@ -185,7 +185,7 @@ async def outcome_of(server: Server, way: Way, version: str, behind: str = "") -
             stack.enter_context(without_stderr())  # a proxy passes on what the server behind it writes there
             if not way.is_stdio:
                 options["protocol_version"] = behind
-            target, options = OwnServer.proxy(target, name="proxy", **options), {}  # type: ignore[call-overload]
+            target, options = OwnServer.proxy(target, name="proxy", **options), {}
         elif way.is_stdio:
             options["stderr"] = False
         talk = Talk(target, folder, version=version, **options)
@@ -239,7 +239,9 @@ def is_refusal(error: Exception) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", metavar="TEXT", default="", help="in a server's folder, SDK or name")
+    parser.add_argument(
+        "--only", metavar="TEXT", default="", help="in a server's folder, SDK, name or package"
+    )
     parser.add_argument("--version", metavar="VERSION", default="", help="only this one")
     parser.add_argument("--record", action="store_true", help="write results.json and docs/interop.md")
     parser.add_argument("--render", action="store_true", help="write docs/interop.md from results.json")
@@ -247,22 +249,35 @@ def main() -> int:
     if options.render:
         render()
         return 0
-    chosen = [one for one in SERVERS if options.only in f"{one.folder} {one.sdk} {one.name}"]
-    if not chosen or (options.record and (options.only or options.version)):
-        parser.error("--only names no server" if not chosen else "--record is for everything")
+    chosen = [one for one in SERVERS if options.only in f"{one.folder} {one.sdk} {one.name} {one.package}"]
+    if not chosen:
+        parser.error("--only names no server")
     outcomes = []
     for server in chosen:
         for outcome in tried(server, options.version):
             outcomes.append(outcome)
             print(line_of(outcome), flush=True)
     if options.record:
-        with open(RESULTS, "w", encoding="utf-8") as file:
-            json.dump([asdict(one) for one in outcomes], file, indent=1, ensure_ascii=False)
-            file.write("\n")
+        record(outcomes, is_whole=not options.only and not options.version)
         render()
     failing = [one for one in outcomes if not one.is_well or (in_ci() and one.came_of_it == "not installed")]
     print(f"{len(outcomes)} runs, {len(failing)} failing")
     return 1 if failing else 0
+
+
+def record(outcomes: list[Outcome], is_whole: bool) -> None:
+    """Write all outcomes, or these in the place of the earlier ones of the same runs."""
+    found = [asdict(one) for one in outcomes]
+    if not is_whole:
+        later = {key_of(one): one for one in found}
+        found = [later.pop(key_of(one), one) for one in results()] + list(later.values())
+    with open(RESULTS, "w", encoding="utf-8") as file:
+        json.dump(found, file, indent=1, ensure_ascii=False)
+        file.write("\n")
+
+
+def key_of(outcome: dict[str, object]) -> tuple[object, ...]:
+    return tuple(outcome[member] for member in ("server", "package", "transport", "version"))
 
 
 def line_of(outcome: Outcome) -> str:
