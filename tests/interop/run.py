@@ -143,7 +143,7 @@ def environment_of(way: Way, folder: str, port: str = "") -> dict[str, str]:
 # ---------------------------------------------------------------------------------------------- a run
 
 
-def tried(server: Server, only_version: str = "") -> Iterator[Outcome]:
+def tried(server: Server, only_version: str, is_direct: bool) -> Iterator[Outcome]:
     """Yield what came of a server over each transport in each version, and through the proxy."""
     versions = [version for version in VERSIONS if only_version in version]
     for way in server.ways:
@@ -153,7 +153,7 @@ def tried(server: Server, only_version: str = "") -> Iterator[Outcome]:
             if outcome.came_of_it == "spoken":
                 spoken.append(version)
             yield outcome
-        for version in versions if server.through_proxy else ():
+        for version in versions if server.through_proxy and not is_direct else ():
             # To a server that it starts, and to one without 2026-07-28, a proxy speaks an older version.
             may_be_modern = MODERN in spoken and not way.is_stdio
             behind = version if version != MODERN or may_be_modern else LATEST_LEGACY
@@ -243,6 +243,7 @@ def main() -> int:
         "--only", metavar="TEXT", default="", help="in a server's folder, SDK, name or package"
     )
     parser.add_argument("--version", metavar="VERSION", default="", help="only this one")
+    parser.add_argument("--direct", action="store_true", help="not through the proxy")
     parser.add_argument("--record", action="store_true", help="write results.json and docs/interop.md")
     parser.add_argument("--render", action="store_true", help="write docs/interop.md from results.json")
     options = parser.parse_args()
@@ -254,11 +255,11 @@ def main() -> int:
         parser.error("--only names no server")
     outcomes = []
     for server in chosen:
-        for outcome in tried(server, options.version):
+        for outcome in tried(server, options.version, options.direct):
             outcomes.append(outcome)
             print(line_of(outcome), flush=True)
     if options.record:
-        record(outcomes, is_whole=not options.only and not options.version)
+        record(outcomes, is_whole=not (options.only or options.version or options.direct))
         render()
     failing = [one for one in outcomes if not one.is_well or (in_ci() and one.came_of_it == "not installed")]
     print(f"{len(outcomes)} runs, {len(failing)} failing")
