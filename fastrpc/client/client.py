@@ -12,24 +12,33 @@ from __future__ import annotations
 
 from fastrpc.client.asynchronous import AsyncClient
 from fastrpc.client.sync import SyncClient
+from fastrpc.client.targets import SCHEMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
+    from typing import Any
+
     from typing_extensions import Unpack
 
     from fastrpc.client.options import ClientOptions
     from fastrpc.client.targets import Target
+
+    Config = os.PathLike[str] | dict[str, Any]
+    """A file with servers, or its content."""
 
 
 class Client(AsyncClient):
     """A client of one MCP server, in one event loop. Use it with ``async with``, or `connect` and `close`.
 
     `target`: a command (a list of str), which the client starts and ends; the http or https URL of a server,
-    whose transport is detected; or a `fastrpc.Server`, which is called in memory. Options of a command:
-    `cwd`; `env`, variables to add to this process's environment; `stderr`, False to not forward the server's
-    standard error. Options of a URL: `token`, the bearer token, a str or a function that returns one for each
-    request; `headers`, additional headers; `tls_ca`, a file of CA certificates to trust instead of the
-    default ones.
+    whose transport is detected; a `fastrpc.Server`, which is called in memory; or the path of a configuration
+    file (``.mcp.json``), or a dict with ``mcpServers``: a single server there is connected directly, several
+    are combined, and their tools and prompts are named ``SERVER_NAME`` (see docs/gateway.md). Options of a
+    command: `cwd`; `env`, variables to add to this process's environment; `stderr`, False to not forward the
+    server's standard error. Options of a URL: `token`, the bearer token, a str or a function that returns one
+    for each request; `headers`, additional headers; `tls_ca`, a file of CA certificates to trust instead of
+    the default ones.
 
     `version` sets the protocol version; by default it is the latest that both sides support.
     `timeout_seconds`: the time limit of a request (0: none), which each progress notification restarts;
@@ -46,14 +55,33 @@ class Client(AsyncClient):
     minimum level of log messages. `capabilities` replaces the capabilities that the handlers provide.
 
     Methods raise ClientError: RemoteError for an error of the server, ConnectionLost, RequestTimeout,
-    InvalidAnswer.
+    InvalidAnswer. Raises TypeError and ValueError for what is no target, InvalidConfig (a ValueError) for a
+    file that cannot be read.
     """
 
+    def __init__(self, target: Target | Config, **options: Unpack[ClientOptions]) -> None:
+        if _is_config(target):
+            from fastrpc.gateway.client_targets import resolved
+
+            target, options = resolved(target, options)
+        super().__init__(target, **options)  # type: ignore[arg-type]  # is no configuration any more
+
     @staticmethod
-    def sync(target: Target, **options: Unpack[ClientOptions]) -> SyncClient:
+    def sync(target: Target | Config, **options: Unpack[ClientOptions]) -> SyncClient:
         """Return a client with the same methods that needs no event loop::
 
         with Client.sync(["python", "server.py"]) as client:
             print(client.call_tool("word_count", {"text": "two words"}).text)
         """
-        return SyncClient(target, **options)
+        if _is_config(target):
+            from fastrpc.gateway.client_targets import resolved
+
+            target, options = resolved(target, options)
+        return SyncClient(target, **options)  # type: ignore[arg-type]
+
+
+def _is_config(target: Any) -> bool:
+    """Whether a target is the path of a file with servers, or its content."""
+    if isinstance(target, str):
+        return target.endswith(".json") and not target.lower().startswith(SCHEMES)
+    return isinstance(target, dict) or hasattr(target, "__fspath__")

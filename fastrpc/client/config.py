@@ -114,26 +114,39 @@ def find_config(folder: str | None = None) -> str | None:
 
 def read_config(path: str) -> dict[str, ServerEntry]:
     """Return the servers of a file, by name, in the order of the file. Raises InvalidConfig."""
+    servers = read_servers(path)
+    try:
+        return entries_of(servers)
+    except InvalidConfig as error:
+        raise InvalidConfig(f"{path}: {error}") from None
+
+
+def read_servers(path: str) -> dict[str, Any]:
+    """Return the servers of a file as they are written there, by name. Raises InvalidConfig."""
     from fastrpc.json_text import parse
     from fastrpc.regular_files import read_regular
 
     try:
-        document = parse(read_regular(path, LARGEST).decode("utf-8-sig")).plain
+        return servers_in(parse(read_regular(path, LARGEST).decode("utf-8-sig")).plain)
     except OSError as error:
         raise InvalidConfig(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InvalidConfig(f"{path}: not UTF-8") from None
     except FastrpcError as error:
         raise InvalidConfig(f"{path}: {error}") from None
+
+
+def servers_in(document: Any) -> dict[str, Any]:
+    """Return the servers of a file's content, as they are written there, by name. Raises InvalidConfig."""
     if not isinstance(document, dict):
-        raise InvalidConfig(f"{path}: expected an object with {' or '.join(SECTIONS)}")
+        raise InvalidConfig(f"expected an object with {' or '.join(SECTIONS)}")
     section = next((name for name in SECTIONS if name in document), None)
     if section is None:
-        raise InvalidConfig(f"{path}: there is neither {' nor '.join(SECTIONS)}")
-    try:
-        return entries_of(document[section])
-    except InvalidConfig as error:
-        raise InvalidConfig(f"{path}: {section}: {error}") from None
+        raise InvalidConfig(f"there is neither {' nor '.join(SECTIONS)}")
+    servers = document[section]
+    if not isinstance(servers, dict):
+        raise InvalidConfig(f"{section}: expected an object, got {servers!r:.80}")
+    return servers
 
 
 def entries_of(servers: Any) -> dict[str, ServerEntry]:

@@ -27,6 +27,11 @@ class Transport:
     on_gap: Callable[[], object] | None = None
     """Called when notifications may have been missed, because a stream broke and was reopened."""
 
+    @property
+    def pid(self) -> int:
+        """The process id of the server, if the transport has started it and it runs; else 0."""
+        return 0
+
     async def open(self, stream: ClientStream, on_lost: Callable[[ConnectionLost], object]) -> None:
         """Connect, and send the messages in the stream from then on. `on_lost` is called once, if the
         connection is lost before `close`.

@@ -12,7 +12,7 @@ call reconnects. A call costs two more pipe transfers, or one HTTP request.
 from __future__ import annotations
 
 import asyncio
-from time import monotonic
+from time import monotonic, time
 
 from fastrpc import diagnostics
 from fastrpc._core.forwarding import UpstreamRoute
@@ -150,7 +150,7 @@ _CHANGES = {
 }
 
 
-class _DeferredRequest:
+class DeferredRequest:
     """A request that is deferred until the upstream's features are known. It stands in for the request's
     call."""
 
@@ -200,11 +200,17 @@ class UpstreamServer:
         """Whether a connection has ever succeeded."""
         self.failure: str | None = None
         """Why the last attempt to connect failed; None if it succeeded."""
+        self.ended: str | None = None
+        """Why the last connection has ended by itself; None if none has, or there is one again."""
+        self.since = time()
+        """When it was last started, has failed to start, or has ended, as seconds of the epoch."""
+        self.starts = 0
+        """Connections that have succeeded."""
         self.shows_itself = False
         """Whether clients receive the upstream's `serverInfo` instead of the proxy's own."""
         self._listed = False
         self._failed_at = NEVER
-        self._deferred: list[_DeferredRequest] = []
+        self._deferred: list[DeferredRequest] = []
         self._client: UpstreamClient | None = None
         self._starting: asyncio.Task[UpstreamClient] | None = None
         self._capabilities: dict[str, Any] = {}  # capabilities of the proxy's first client
@@ -218,6 +224,36 @@ class UpstreamServer:
         self.route = UpstreamRoute(tool_result_of, translated)
         """Where the connection forwards calls of tools, while the upstream has a session over pipes."""
         self._can_subscribe = False  # whether the upstream accepts subscriptions
+
+    @property
+    def shown(self) -> str:
+        """The name of the upstream in messages."""
+        return self._target.shown
+
+    @shown.setter
+    def shown(self, name: str) -> None:
+        self._target.shown = name
+
+    declares_everything = False
+    """The capabilities that are declared are those of the upstream, which is known by then."""
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the upstream's features are in the registries, though it may have ended since."""
+        return self._listed
+
+    @property
+    def is_starting(self) -> bool:
+        return self._starting is not None
+
+    @property
+    def is_connected(self) -> bool:
+        return self._client is not None
+
+    @property
+    def pid(self) -> int:
+        """The process id of an upstream that was started and runs; else 0."""
+        return 0 if self._client is None else self._client.pid
 
     @property
     def known(self) -> bool:
@@ -250,7 +286,7 @@ class UpstreamServer:
             dispatcher.session.agree(request.params)
         if not self._deferred and self._starting is None:
             self._capabilities = request.client_capabilities
-        deferred = _DeferredRequest(dispatcher, request)
+        deferred = DeferredRequest(dispatcher, request)
         self._deferred.append(deferred)
         dispatcher.defer(request, deferred)
         if len(self._deferred) == 1:
@@ -398,6 +434,13 @@ class UpstreamServer:
 
     # --- connecting -----------------------------------------------------------------------------------
 
+    async def start(self, capabilities: dict[str, Any]) -> None:
+        """Connect if there is no connection, for a client with these capabilities. Raises ToolError; the
+        reason is in `failure`, too."""
+        if self._client is None and self._starting is None:
+            self._capabilities = capabilities
+        await self._running()
+
     async def _running(self) -> UpstreamClient:
         """Return the connection to the upstream, connecting if there is none. Raises ToolError."""
         loop = asyncio.get_running_loop()
@@ -424,10 +467,13 @@ class UpstreamServer:
             diagnostics.write("info" if self.failure == failure else "error", failure)
             self.failure = failure
             self._failed_at = monotonic()
+            self.since = time()
             self._retry_in(RETRY_SECONDS)
             raise ToolError(failure) from None
         else:
-            self.failure = None
+            self.failure = self.ended = None
+            self.starts += 1
+            self.since = time()
             self._listed = self.reached = True
             self._client = client
             if self._target.forwards:
@@ -600,6 +646,7 @@ class UpstreamServer:
         """Handle the end of the connection."""
         if self._client is client:
             self._client = self.route.stream = None
+            self.ended, self.since = reason, time()
             shown = self._target.shown
             diagnostics.write("warning", f"the connection to the upstream server ({shown}) is lost: {reason}")
             self._spawn(client.leave())

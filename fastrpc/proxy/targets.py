@@ -106,6 +106,10 @@ class Child(Transport):
         """Start the process. Raises ProgramError."""
         self._process = PipedProcess(*self._given, stream, lambda reason: on_lost(ConnectionLost(reason)))
 
+    @property
+    def pid(self) -> int:
+        return 0 if self._process is None else self._process.pid
+
     async def close(self) -> None:
         if self._process is not None:
             await self._process.leave()

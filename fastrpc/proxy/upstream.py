@@ -112,6 +112,11 @@ class UpstreamClient:
         results."""
         return self._session.version == MODERN
 
+    @property
+    def pid(self) -> int:
+        """The process id of a server that was started; else 0."""
+        return self._transport.pid
+
     # --- connecting -----------------------------------------------------------------------------------
 
     async def initialize(self) -> dict[str, Any]:

@@ -144,7 +144,10 @@ LAYERS = {
     "fastrpc.proxy.targets": 74,
     "fastrpc.server": 75,
     "fastrpc.former_names": 76,
-    "fastrpc": 77,
+    **numbered("fastrpc.gateway", 76),
+    "fastrpc.client": 77,
+    "fastrpc.client.client": 77,  # whose targets may be several servers, behind a gateway
+    "fastrpc": 78,
     # 80: the edges
     **numbered("fastrpc.compat", 80),
     **numbered("fastrpc.testing", 80),
