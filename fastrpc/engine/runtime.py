@@ -377,7 +377,6 @@ class Runtime:
         found: dict[str, Any] = {"logging": {}, "tools": {"listChanged": True}}
         found["experimental"] = self.experimental
         found["extensions"] = self.extensions
-        registries = self.registries
         if self.has_resources:
             found["resources"] = {"subscribe": True, "listChanged": True}
         if self.has_prompts:

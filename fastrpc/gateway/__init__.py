@@ -17,10 +17,11 @@ from time import time
 from fastrpc import diagnostics
 from fastrpc.errors import FastrpcError, InternalError
 from fastrpc.gateway.catalogue import Catalogue
-from fastrpc.gateway.member import DENIED, Member, member_of
+from fastrpc.gateway.member import DENIED, INVALID, Member, member_of
 from fastrpc.gateway.names import prefix_of
 from fastrpc.gateway.rules import Rules
 from fastrpc.proxy import DeferredRequest
+from fastrpc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def gateway_of(
     servers: Mapping[str, Any],
     *,
     name: str = "fastrpc gateway",
-    version: str = "0.0.0",
+    version: str = __version__,
     rules: Rules | None = None,
     style: str = "prefix",
     start_seconds: float = START_SECONDS,
@@ -69,6 +70,18 @@ def gateway_of(
 def _pause(member: Member) -> float:
     """Return the seconds between a failed start and the next attempt."""
     return min(RETRY_SECONDS * 2.0 ** min(member.failures - 1, 10), LONGEST_RETRY_SECONDS)
+
+
+def front_of(proxies: Mapping[str, Server], name: str) -> Server:
+    """Return a server that offers what these proxies do, by their servers' names."""
+    from fastrpc.server import Server
+
+    server = Server(name)
+    server._upstream = gateway = Gateway(server, Rules(), "prefix", START_SECONDS)
+    for each, proxy in proxies.items():
+        gateway.members[each] = gateway.adopted(Member(each, prefix_of(each, "prefix"), None, proxy))
+    gateway.catalogue.members = [*gateway.members.values()]
+    return server
 
 
 class Gateway:
@@ -97,6 +110,7 @@ class Gateway:
         """Use these servers from now on; return what has changed, in words. Servers with the same entry as
         before go on, others are left or, if clients know the lists already, started."""
         former, self.members = self.members, {}
+        is_first = not former
         said, new = [], []
         for name, raw in servers.items():
             member = former.pop(name, None)
@@ -112,7 +126,8 @@ class Gateway:
             said.append(f"{member.name} is gone")
             self._leave(member)
         self.catalogue.members = [*self.members.values()]
-        self._renew()
+        if not is_first:  # else nothing is listed yet, and the server's options may still be set
+            self._renew()
         if self._is_shown:
             self._start_in_background(new)
         return said
@@ -122,12 +137,15 @@ class Gateway:
         if member.server is not None and not self._rules.uses(name, member.prefix):
             member.server, member.unused = None, DENIED
             member.problem = "the rules allow none of its tools"
+        if member.unused == INVALID:
+            diagnostics.write("error", f"{name} is not used: {member.problem}")
+        return self.adopted(member)
+
+    def adopted(self, member: Member) -> Member:
+        """Follow what a server offers, and return it."""
         if member.server is not None:
             member.server._hosts.append(self._server)
             member.watch(self._changed)
-        elif member.problem and member.unused != DENIED:
-            at = "info" if member.unused == "disabled" else "error"
-            diagnostics.write(at, f"{name} is not used: {member.problem}")
         return member
 
     def _leave(self, member: Member) -> None:

@@ -45,6 +45,10 @@ class Catalogue:
                     return self._owners.get((template.kind, template.key))
         return found
 
+    def tools_of(self, member: Member) -> int:
+        """Return how many tools of a server are listed."""
+        return sum(kind == "tool" and owner is member for (kind, _), owner in self._owners.items())
+
     def renew(self) -> None:
         """List what the members offer now."""
         copies: dict[int, tuple[Any, Any]] = {}

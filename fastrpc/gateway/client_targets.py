@@ -36,10 +36,10 @@ def resolved(config: Any, options: ClientOptions) -> tuple[Any, ClientOptions]:
         raise InvalidConfig(f"{source}: expected at least one server")
     if len(used) == 1:
         return _only(*next(iter(used.items())), options)
-    from fastrpc.gateway import gateway_of
+    from fastrpc.gateway import START_SECONDS, gateway_of
 
-    seconds = {"start_seconds": options["start_seconds"]} if "start_seconds" in options else {}
-    return gateway_of(used, name="fastrpc", **seconds)[0], options
+    seconds = options.get("start_seconds", START_SECONDS)
+    return gateway_of(used, name="fastrpc", start_seconds=seconds)[0], options
 
 
 def _servers_of(config: dict[str, Any]) -> dict[str, Any]:

@@ -84,8 +84,8 @@ class Member:
             found = STARTING, ""
         elif upstream.failure is not None:
             found = FAILED, upstream.failure
-        elif upstream.ended is not None:
-            found = ENDED, upstream.ended
+        elif upstream.last_end is not None:
+            found = ENDED, upstream.last_end
         else:
             found = NOT_STARTED, ""
         return found

@@ -52,9 +52,8 @@ class Rules:
         """Whether a tool of a server can be shown at all. `prefix` stands before the names of its tools."""
         whole = (ANY, f"{prefix}{ANY}", f"mcp__{server}__{ANY}")
         for of, glob in self._denied:
-            if glob == ANY if of else glob in whole:
-                if not of or fnmatchcase(server, of):
-                    return False
+            if fnmatchcase(server, of) and glob == ANY if of else glob in whole:
+                return False
         return not self._allowed or any(not of or fnmatchcase(server, of) for of, _ in self._allowed)
 
 

@@ -200,8 +200,8 @@ class UpstreamServer:
         """Whether a connection has ever succeeded."""
         self.failure: str | None = None
         """Why the last attempt to connect failed; None if it succeeded."""
-        self.ended: str | None = None
-        """Why the last connection has ended by itself; None if none has, or there is one again."""
+        self.last_end: str | None = None
+        """Why the last connection that has ended by itself has; None if none has."""
         self.since = time()
         """When it was last started, has failed to start, or has ended, as seconds of the epoch."""
         self.starts = 0
@@ -471,7 +471,7 @@ class UpstreamServer:
             self._retry_in(RETRY_SECONDS)
             raise ToolError(failure) from None
         else:
-            self.failure = self.ended = None
+            self.failure = None
             self.starts += 1
             self.since = time()
             self._listed = self.reached = True
@@ -646,7 +646,7 @@ class UpstreamServer:
         """Handle the end of the connection."""
         if self._client is client:
             self._client = self.route.stream = None
-            self.ended, self.since = reason, time()
+            self.last_end, self.since = reason, time()
             shown = self._target.shown
             diagnostics.write("warning", f"the connection to the upstream server ({shown}) is lost: {reason}")
             self._spawn(client.leave())
