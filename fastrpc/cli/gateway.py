@@ -154,7 +154,7 @@ def _file_of(files: list[str]) -> WatchedFile:
         raise UsageError(f"gateway: {path} is served around this process already: it would start itself")
     os.environ[AROUND] = os.pathsep.join([*around, place])
     try:
-        return WatchedFile(os.path.abspath(path))
+        return WatchedFile(os.path.abspath(path), None if files else os.path.dirname(place))
     except InvalidConfig as error:
         raise UsageError(f"gateway: {error}") from None
 
@@ -188,6 +188,7 @@ def _server(
         rules=rules,
         style=style,
         start_seconds=seconds,
+        folder=file.folder,
     )
     if settings["FASTRPC_MAX_IN_FLIGHT"] is not None:
         server.max_in_flight = settings["FASTRPC_MAX_IN_FLIGHT"]

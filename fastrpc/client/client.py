@@ -17,13 +17,14 @@ from fastrpc.client.targets import SCHEMES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from typing import Any
+    from typing import Any, Literal
 
     from typing_extensions import Unpack
 
     from fastrpc.client.options import ClientOptions
     from fastrpc.client.targets import Target
 
+    Names = Literal["prefix", "mcp"]
     Config = os.PathLike[str] | dict[str, Any]
     """A file with servers, or its content."""
 
@@ -34,9 +35,10 @@ class Client(AsyncClient):
     `target`: a command (a list of str), which the client starts and ends; the http or https URL of a server,
     whose transport is detected; a `fastrpc.Server`, which is called in memory; or the path of a configuration
     file (``.mcp.json``), or a dict with ``mcpServers``: a single server there is connected directly, several
-    are combined, and their tools and prompts are named ``SERVER_NAME`` (see docs/gateway.md). Options of a
-    command: `cwd`; `env`, variables to add to this process's environment; `stderr`, False to not forward the
-    server's standard error. Options of a URL: `token`, the bearer token, a str or a function that returns one
+    are combined, and their tools and prompts are named ``SERVER_NAME``, with ``names="mcp"``
+    ``mcp__SERVER__NAME`` (see docs/gateway.md). Options of a command: `cwd`; `env`, variables to add to this
+    process's environment; `stderr`, False to not forward the server's standard error. Options of a URL:
+    `token`, the bearer token, a str or a function that returns one
     for each request; `headers`, additional headers; `tls_ca`, a file of CA certificates to trust instead of
     the default ones.
 
@@ -59,15 +61,19 @@ class Client(AsyncClient):
     file that cannot be read.
     """
 
-    def __init__(self, target: Target | Config, **options: Unpack[ClientOptions]) -> None:
+    def __init__(
+        self, target: Target | Config, *, names: Names = "prefix", **options: Unpack[ClientOptions]
+    ) -> None:
         if _is_config(target):
             from fastrpc.gateway.client_targets import resolved
 
-            target, options = resolved(target, options)
+            target, options = resolved(target, options, names)
         super().__init__(target, **options)  # type: ignore[arg-type]  # is no configuration any more
 
     @staticmethod
-    def sync(target: Target | Config, **options: Unpack[ClientOptions]) -> SyncClient:
+    def sync(
+        target: Target | Config, *, names: Names = "prefix", **options: Unpack[ClientOptions]
+    ) -> SyncClient:
         """Return a client with the same methods that needs no event loop::
 
         with Client.sync(["python", "server.py"]) as client:
@@ -76,7 +82,7 @@ class Client(AsyncClient):
         if _is_config(target):
             from fastrpc.gateway.client_targets import resolved
 
-            target, options = resolved(target, options)
+            target, options = resolved(target, options, names)
         return SyncClient(target, **options)  # type: ignore[arg-type]
 
 

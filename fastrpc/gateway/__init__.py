@@ -41,6 +41,7 @@ LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/li
 OF_NAMES = {"tools/call": "tools", "prompts/get": "prompts"}
 """Methods whose target is named, and the registry that it stands in."""
 OF_URIS = ("resources/read", "resources/subscribe")
+LISTEN = "subscriptions/listen"
 
 
 def gateway_of(
@@ -51,17 +52,18 @@ def gateway_of(
     rules: Rules | None = None,
     style: str = "prefix",
     start_seconds: float = START_SECONDS,
+    folder: str | None = None,
 ) -> tuple[Server, Gateway]:
     """Return a server that offers what all `servers` do, and what manages them.
 
     `servers`: entries by name, as ``mcpServers`` has them. One that cannot be used is left out, and logged.
     `style`: a key of `fastrpc.gateway.names.STYLES`. `start_seconds`: in which each server must start and
-    list its features.
+    list its features. `folder`: where commands are started whose entries have no ``cwd``.
     """
     from fastrpc.server import Server
 
     server = Server(name, version=version)
-    gateway = Gateway(server, rules or Rules(), style, start_seconds)
+    gateway = Gateway(server, rules or Rules(), style, start_seconds, folder)
     server._upstream = gateway
     gateway.replace(servers)
     return server, gateway
@@ -77,7 +79,7 @@ def front_of(proxies: Mapping[str, Server], name: str) -> Server:
     from fastrpc.server import Server
 
     server = Server(name)
-    server._upstream = gateway = Gateway(server, Rules(), "prefix", START_SECONDS)
+    server._upstream = gateway = Gateway(server, Rules())
     for each, proxy in proxies.items():
         gateway.members[each] = gateway.adopted(Member(each, prefix_of(each, "prefix"), None, proxy))
     gateway.catalogue.members = [*gateway.members.values()]
@@ -90,13 +92,21 @@ class Gateway:
     declares_everything = True
     """What is offered is not known before the servers have started, and changes with the configuration."""
 
-    def __init__(self, server: Server, rules: Rules, style: str, start_seconds: float) -> None:
+    def __init__(
+        self,
+        server: Server,
+        rules: Rules,
+        style: str = "prefix",
+        start_seconds: float = START_SECONDS,
+        folder: str | None = None,
+    ) -> None:
         self.members: dict[str, Member] = {}
         self.catalogue = Catalogue(server.registries, rules.shows)
         self._server = server
         self._rules = rules
         self._style = style
         self._start_seconds = start_seconds
+        self._folder = folder
         self._is_shown = False
         """Whether some client has been given a list."""
         self._starting = 0  # requests for which servers are being started: one change of the lists for all
@@ -133,7 +143,7 @@ class Gateway:
         return said
 
     def _member(self, name: str, raw: Any) -> Member:
-        member = member_of(name, prefix_of(name, self._style), raw, self._start_seconds)
+        member = member_of(name, prefix_of(name, self._style), raw, self._start_seconds, self._folder)
         if member.server is not None and not self._rules.uses(name, member.prefix):
             member.server, member.unused = None, DENIED
             member.problem = "the rules allow none of its tools"
@@ -202,7 +212,11 @@ class Gateway:
                 self._renew()
             return self._of_name(name)
         if method in OF_URIS:
-            return self._of_uri(params.get("uri"))
+            return self._of_uris([params.get("uri")])
+        if method == LISTEN:
+            wanted = params.get("notifications")
+            uris = wanted.get("resourceSubscriptions") if isinstance(wanted, dict) else None
+            return self._of_uris(uris if isinstance(uris, list) else [])
         if method == "completion/complete":
             reference = params.get("ref")
             if not isinstance(reference, dict):
@@ -227,13 +241,14 @@ class Gateway:
                 if member.unused == DENIED:
                     continue
                 if member.failure:
-                    raise InternalError(f"{member.name}: {member.failure}")
+                    raise InternalError(f"{member.name} cannot be used: {member.failure}")
                 found.append(member)
         return found
 
-    def _of_uri(self, uri: Any) -> list[Member]:
-        is_known = not isinstance(uri, str) or self.catalogue.owner_of("resource", uri) is not None
-        return [] if is_known else self._untried
+    def _of_uris(self, uris: list[Any]) -> list[Member]:
+        texts = [uri for uri in uris if isinstance(uri, str)]
+        are_known = all(self.catalogue.owner_of("resource", uri) is not None for uri in texts)
+        return [] if are_known else self._untried
 
     # --- starting -------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import os
 
 from fastrpc.client.config import entry_of, read_servers, servers_in
 from fastrpc.errors import InvalidConfig
+from fastrpc.gateway.names import STYLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,13 +20,16 @@ if TYPE_CHECKING:
     from fastrpc.client.options import ClientOptions
 
 
-def resolved(config: Any, options: ClientOptions) -> tuple[Any, ClientOptions]:
+def resolved(config: Any, options: ClientOptions, names: str = "prefix") -> tuple[Any, ClientOptions]:
     """Return the target and the options of a client for the path of a file with servers, or its content.
 
     One server is the target itself, with what its entry says and the options of its kind. Several are one
     server in memory, of which the tools and prompts have the servers' names before theirs; there is no option
-    of a kind then. Servers that are switched off do not count. Raises InvalidConfig and TypeError.
+    of a kind then. `names`: a key of `fastrpc.gateway.names.STYLES`. Servers that are switched off do not
+    count. Raises InvalidConfig, and ValueError for other `names`.
     """
+    if names not in STYLES:
+        raise ValueError(f"names: expected one of {', '.join(STYLES)}, got {names!r:.80}")
     if isinstance(config, dict):
         source, servers = "mcpServers", _servers_of(config)
     else:
@@ -39,7 +43,7 @@ def resolved(config: Any, options: ClientOptions) -> tuple[Any, ClientOptions]:
     from fastrpc.gateway import START_SECONDS, gateway_of
 
     seconds = options.get("start_seconds", START_SECONDS)
-    return gateway_of(used, name="fastrpc", start_seconds=seconds)[0], options
+    return gateway_of(used, name="fastrpc", style=names, start_seconds=seconds)[0], options
 
 
 def _servers_of(config: dict[str, Any]) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class Member:
         upstream = self.upstream
         if upstream is None:
             return self.problem
-        return upstream.failure or "" if upstream.known and not upstream.is_listed else ""
+        return upstream.reason if upstream.known and not upstream.is_listed else ""
 
     def state(self) -> tuple[str, str]:
         """Return the state, and the reason for it or "". Callable on any thread."""
@@ -83,7 +83,7 @@ class Member:
         elif upstream.is_starting:
             found = STARTING, ""
         elif upstream.failure is not None:
-            found = FAILED, upstream.failure
+            found = FAILED, upstream.reason
         elif upstream.last_end is not None:
             found = ENDED, upstream.last_end
         else:
@@ -96,13 +96,14 @@ class Member:
             registry.watchers.append(changed)
 
 
-def member_of(name: str, prefix: str, raw: Any, start_seconds: float) -> Member:
-    """Return the member for an entry as a configuration writes it."""
+def member_of(name: str, prefix: str, raw: Any, start_seconds: float, folder: str | None) -> Member:
+    """Return the member for an entry as a configuration writes it. `folder`: where a command is started whose
+    entry does not say it."""
     try:
         entry = entry_of(raw)
         if not entry.enabled:
             return _unused(name, prefix, raw, DISABLED, "the configuration switches it off")
-        server = proxy_of(name, entry.expanded(), start_seconds)
+        server = proxy_of(name, entry.expanded(), start_seconds, folder)
     except (InvalidConfig, DefinitionError) as error:
         return _unused(name, prefix, raw, INVALID, str(error).removeprefix("proxy: "))
     return Member(name, prefix, raw, server)
@@ -114,7 +115,7 @@ def _unused(name: str, prefix: str, raw: Any, state: str, problem: str) -> Membe
     return member
 
 
-def proxy_of(name: str, entry: ServerEntry, start_seconds: float) -> Server:
+def proxy_of(name: str, entry: ServerEntry, start_seconds: float, folder: str | None) -> Server:
     """Return a proxy of the server of an expanded entry. Raises DefinitionError."""
     from fastrpc.processes import environment
     from fastrpc.server import Server
@@ -124,6 +125,6 @@ def proxy_of(name: str, entry: ServerEntry, start_seconds: float) -> Server:
         server = Server.proxy(entry.url, headers=entry.headers, **options)
     else:
         command, variables = [entry.command, *entry.args], environment(entry.env)
-        server = Server.proxy(command, cwd=entry.cwd, env=variables, **options)
+        server = Server.proxy(command, cwd=entry.cwd or folder, env=variables, **options)
     server._upstream.shown = name
     return server

@@ -46,10 +46,10 @@ class Report:
         self._gateway = gateway
         self._since = time()
         folder = _private(os.path.join(state_folder, FOLDER))
-        self._address = os.path.join(folder, f"{os.getpid()}{ENDING}")
+        # Processes in containers may have the same id, and the same folder.
+        self._address = os.path.join(folder, f"{os.getpid()}-{os.urandom(4).hex()}{ENDING}")
         self._socket = socket.socket(socket.AF_UNIX)
         try:
-            _remove(self._address)  # of an earlier process with this id
             self._socket.bind(self._address)
             os.chmod(self._address, 0o600)
             self._socket.listen()

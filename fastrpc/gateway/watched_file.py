@@ -23,10 +23,12 @@ CHECK_SECONDS = 0.5
 
 
 class WatchedFile:
-    """A file with servers. Raises InvalidConfig if it cannot be read now."""
+    """A file with servers. `folder`: where its commands are started; None: in the working directory. Raises
+    InvalidConfig if it cannot be read now."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, folder: str | None = None) -> None:
         self.path = path
+        self.folder = folder
         self._stamp = _stamp_of(path)
         self.servers: dict[str, Any] = read_servers(path)
         self.gateway: Gateway | None = None

@@ -200,6 +200,8 @@ class UpstreamServer:
         """Whether a connection has ever succeeded."""
         self.failure: str | None = None
         """Why the last attempt to connect failed; None if it succeeded."""
+        self.reason = ""
+        """The same, without the name of the server."""
         self.last_end: str | None = None
         """Why the last connection that has ended by itself has; None if none has."""
         self.since = time()
@@ -465,7 +467,7 @@ class UpstreamServer:
             where = "" if shown in reason else f" ({shown})"
             failure = f"the upstream server{where} cannot be used: {reason}"
             diagnostics.write("info" if self.failure == failure else "error", failure)
-            self.failure = failure
+            self.failure, self.reason = failure, reason
             self._failed_at = monotonic()
             self.since = time()
             self._retry_in(RETRY_SECONDS)

@@ -44,6 +44,11 @@ async def ask(ctx: Context) -> str:
 def delete() -> str:
     return "deleted"
 
+@app.tool
+def touch() -> str:
+    app.resource_updated("docs://" + os.environ["WHO"])
+    return "touched"
+
 @app.prompt
 def hello(name: str) -> str:
     return f"hello {name}"
@@ -134,13 +139,9 @@ def test_the_official_client_uses_all_servers_as_one(
         mode = "auto" if version == MODERN else "legacy"
         async with mcp.Client(parameters, mode=mode, cache=None, elicitation_callback=answer) as client:
             listed = await client.list_tools()
-            assert [tool.name for tool in listed.tools] == [
-                "a_pid",
-                "a_ask",
-                "a_delete",
-                "b_c_pid",
-                "b_c_ask",
-            ]
+            names = [tool.name for tool in listed.tools]
+            assert names[:4] == ["a_pid", "a_ask", "a_delete", "a_touch"]
+            assert names[4:] == ["b_c_pid", "b_c_ask", "b_c_touch"]
             asked = await client.call_tool("b_c_ask", {})
             assert asked.content[0].text == "accept Bob"
             prompts = await client.list_prompts()
@@ -173,13 +174,13 @@ def test_a_server_starts_when_it_is_called_and_again_after_it_was_killed(place: 
         assert "a_pid" in tools_of(gateway)
         assert "bad_pid" not in tools_of(gateway)
         refused = gateway.request("tools/call", {"name": "bad_pid", "arguments": {}})
-        assert "bad: " in refused["error"]["message"]
+        assert "bad cannot be used: it ended" in refused["error"]["message"]
         states = place.states()
-        assert (states["a"]["starts"], states["a"]["calls"], states["a"]["tools"]) == (2, 2, 3)
+        assert (states["a"]["starts"], states["a"]["calls"], states["a"]["tools"]) == (2, 2, 4)
         assert "signal 9" in states["a"]["lastEnd"]
         assert states["b"]["state"] == "running"
         assert states["bad"]["state"] == "failed"
-        assert "exit code 127" in states["bad"]["reason"]
+        assert states["bad"]["reason"] == "it ended with exit code 127"
         table = place.status()
         assert table.returncode == 0
         assert [line.split()[0] for line in table.stdout.splitlines()[1:]] == ["server", "a", "b", "bad"]
@@ -201,8 +202,8 @@ def test_a_slow_server_holds_up_no_call_of_another(place: Place) -> None:
         with open(pipe, "w"):
             answer = gateway.answer()
         assert answer["id"] == listing
-        assert [tool["name"] for tool in answer["result"]["tools"]][:4] == [
-            *("slow_pid", "slow_ask", "slow_delete"),
+        assert [tool["name"] for tool in answer["result"]["tools"]][:5] == [
+            *("slow_pid", "slow_ask", "slow_delete", "slow_touch"),
             "a_pid",
         ]
         gateway.close_stdin()
@@ -272,7 +273,7 @@ def test_over_http_it_needs_a_token_and_has_a_status(place: Place) -> None:
         assert place.states()["a"]["state"] == "not started"
         for version in (LEGACY[-1], MODERN):
             with Client.sync(url, token=TOKEN, version=version, on_elicit={"value": "Bob"}) as client:
-                assert [tool.name for tool in client.list_tools()][::3] == ["a_pid", "b_pid"]
+                assert [tool.name for tool in client.list_tools()][::4] == ["a_pid", "b_pid"]
                 assert client.call_tool("a_ask").text == "accept Bob"
         place.write({"b": place.entry("b")})
         with Client.sync(url, token=TOKEN) as client:
@@ -290,6 +291,9 @@ def test_a_client_uses_the_servers_of_a_file(place: Place) -> None:
     async def conversation() -> None:
         progress: list[Any] = []
         async with Client(place.path, on_elicit={"value": "Bob"}) as client:
+            async with client.listen(uris=["docs://a"]) as changes:
+                await client.call_tool("a_touch")
+                assert (await anext(aiter(changes)))["params"]["uri"] == "docs://a"
             pids = await asyncio.gather(client.call_tool("a_pid"), client.call_tool("b_pid"))
             assert len({result.text for result in pids}) == 2
             asked = await client.call_tool("b_ask", on_progress=progress.append)
@@ -299,18 +303,18 @@ def test_a_client_uses_the_servers_of_a_file(place: Place) -> None:
             os.kill(first, signal.SIGKILL)
             gone(first)
             assert (await client.call_tool("b_pid")).text == pids[1].text
-            with pytest.raises(RemoteError, match="bad: "):
+            with pytest.raises(RemoteError, match="bad cannot be used: "):
                 await client.call_tool("bad_tool")
             names = [tool.name for tool in await client.list_tools()]
-            assert names == ["a_pid", "a_ask", "a_delete", "b_pid", "b_ask", "b_delete"]
+            assert names == ["a_pid", "a_ask", "a_delete", "a_touch", "b_pid", "b_ask", "b_delete", "b_touch"]
         none_left(place.mark)
 
     asyncio.run(conversation())
 
 
 def test_a_client_without_a_loop_uses_several_servers_and_a_single_one(place: Place) -> None:
-    with Client.sync({"mcpServers": {"a": place.entry("a"), "b": place.entry("b")}}) as client:
-        assert [tool.name for tool in client.list_tools()][::3] == ["a_pid", "b_pid"]
-        assert client.call_tool("b_delete").text == "deleted"
+    with Client.sync({"mcpServers": {"a": place.entry("a"), "b": place.entry("b")}}, names="mcp") as client:
+        assert [tool.name for tool in client.list_tools()][::4] == ["mcp__a__pid", "mcp__b__pid"]
+        assert client.call_tool("mcp__b__delete").text == "deleted"
     with Client.sync({"mcpServers": {"a": place.entry("a")}}) as client:
         assert client.call_tool("delete").text == "deleted"

@@ -157,7 +157,7 @@ def test_a_call_of_a_server_that_cannot_be_used_says_why() -> None:
 
     async def conversation(client: Any) -> None:
         assert await client.tools() == []
-        with pytest.raises(RemoteError, match=r"bad: .*NO_SUCH_VARIABLE"):
+        with pytest.raises(RemoteError, match=r"bad cannot be used: .*NO_SUCH_VARIABLE"):
             await client.call("bad_tool")
         with pytest.raises(RemoteError, match="Unknown tool: denied_tool"):
             await client.call("denied_tool")
