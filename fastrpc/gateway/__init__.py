@@ -12,12 +12,13 @@ shown is said by `rules`. A call of a known tool does not come here.
 from __future__ import annotations
 
 import asyncio
+import os
 from time import time
 
 from fastrpc import diagnostics
 from fastrpc.errors import FastrpcError, InternalError
 from fastrpc.gateway.catalogue import Catalogue
-from fastrpc.gateway.member import DENIED, INVALID, Member, member_of
+from fastrpc.gateway.member import CLIENT_NAME, DENIED, INVALID, Member, member_of
 from fastrpc.gateway.names import prefix_of
 from fastrpc.gateway.rules import Rules
 from fastrpc.proxy import DeferredRequest
@@ -107,6 +108,8 @@ class Gateway:
         self._style = style
         self._start_seconds = start_seconds
         self._folder = folder
+        self._identity = CLIENT_NAME, f"{__version__}+{os.urandom(6).hex()}"
+        """The name and version of the client that its servers see."""
         self._is_shown = False
         """Whether some client has been given a list."""
         self._starting = 0  # requests for which servers are being started: one change of the lists for all
@@ -143,7 +146,9 @@ class Gateway:
         return said
 
     def _member(self, name: str, raw: Any) -> Member:
-        member = member_of(name, prefix_of(name, self._style), raw, self._start_seconds, self._folder)
+        member = member_of(
+            name, prefix_of(name, self._style), raw, self._start_seconds, self._folder, self._identity[1]
+        )
         if member.server is not None and not self._rules.uses(name, member.prefix):
             member.server, member.unused = None, DENIED
             member.problem = "the rules allow none of its tools"
@@ -188,6 +193,7 @@ class Gateway:
 
         Raises InternalError for a call of a server that cannot be used.
         """
+        self._refuse_itself(request)
         needed = self._needed_for(request)
         if not needed:
             self._is_shown |= request.method in LISTS
@@ -197,6 +203,15 @@ class Gateway:
         self._capabilities = request.client_capabilities
         dispatcher.connection.call_in_loop(lambda: self._spawn(self._start_for(needed, deferred)))
         return True
+
+    def _refuse_itself(self, request: Request) -> None:
+        """Refuse to be one of the servers behind this gateway, at a URL of its own: it would wait for itself.
+        Raises InternalError."""
+        client: Any = request.client_info
+        if request.method == "initialize":
+            client = request.params.get("clientInfo")
+        if isinstance(client, dict) and (client.get("name"), client.get("version")) == self._identity:
+            raise InternalError("this is the gateway itself, which cannot be one of its servers")
 
     def _needed_for(self, request: Request) -> list[Member]:
         """Return the servers that have to be started first. Raises InternalError."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from fastrpc.client.config import entry_of
 from fastrpc.errors import DefinitionError, InvalidConfig
-from fastrpc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from fastrpc.proxy import UpstreamServer
     from fastrpc.server import Server
 
-NAME = "fastrpc gateway"
+CLIENT_NAME = "fastrpc gateway"
 """What the servers are told that their client is."""
 
 RUNNING = "running"
@@ -96,14 +95,16 @@ class Member:
             registry.watchers.append(changed)
 
 
-def member_of(name: str, prefix: str, raw: Any, start_seconds: float, folder: str | None) -> Member:
+def member_of(
+    name: str, prefix: str, raw: Any, start_seconds: float, folder: str | None, version: str
+) -> Member:
     """Return the member for an entry as a configuration writes it. `folder`: where a command is started whose
-    entry does not say it."""
+    entry does not say it; `version`: the client's, as the server is told."""
     try:
         entry = entry_of(raw)
         if not entry.enabled:
             return _unused(name, prefix, raw, DISABLED, "the configuration switches it off")
-        server = proxy_of(name, entry.expanded(), start_seconds, folder)
+        server = _proxy_of(name, entry.expanded(), start_seconds, folder, version)
     except (InvalidConfig, DefinitionError) as error:
         return _unused(name, prefix, raw, INVALID, str(error).removeprefix("proxy: "))
     return Member(name, prefix, raw, server)
@@ -115,12 +116,14 @@ def _unused(name: str, prefix: str, raw: Any, state: str, problem: str) -> Membe
     return member
 
 
-def proxy_of(name: str, entry: ServerEntry, start_seconds: float, folder: str | None) -> Server:
+def _proxy_of(
+    name: str, entry: ServerEntry, start_seconds: float, folder: str | None, version: str
+) -> Server:
     """Return a proxy of the server of an expanded entry. Raises DefinitionError."""
     from fastrpc.processes import environment
     from fastrpc.server import Server
 
-    options: dict[str, Any] = {"name": NAME, "version": __version__, "start_seconds": start_seconds}
+    options: dict[str, Any] = {"name": CLIENT_NAME, "version": version, "start_seconds": start_seconds}
     if entry.url:
         server = Server.proxy(entry.url, headers=entry.headers, **options)
     else:

@@ -275,10 +275,14 @@ def test_over_http_it_needs_a_token_and_has_a_status(place: Place) -> None:
             with Client.sync(url, token=TOKEN, version=version, on_elicit={"value": "Bob"}) as client:
                 assert [tool.name for tool in client.list_tools()][::4] == ["a_pid", "b_pid"]
                 assert client.call_tool("a_ask").text == "accept Bob"
-        place.write({"b": place.entry("b")})
+        itself = {"url": url, "headers": {"Authorization": f"Bearer {TOKEN}"}}
+        place.write({"b": place.entry("b"), "itself": itself})
         with Client.sync(url, token=TOKEN) as client:
             eventually(lambda: client.list_tools()[0].name == "b_pid")
-        assert [(name, each["state"]) for name, each in place.states().items()] == [("b", "running")]
+        eventually(lambda: place.states()["itself"]["state"] == "failed")
+        states = place.states()
+        assert states["b"]["state"] == "running"
+        assert "this is the gateway itself" in states["itself"]["reason"]
         assert server.stop() == 0
 
 

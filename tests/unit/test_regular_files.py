@@ -140,7 +140,7 @@ USERS: dict[str, Callable[[str], str]] = {
     "--tls-ca": refusal(ValueError)(lambda path: Remote("https://127.0.0.1/", tls_ca=path)),
     "--trace": refusal(UsageError)(Trace),
     "--trace and --log-file, before": refusal(UsageError)(
-        lambda path: serve._check_appendable("--trace", path)
+        lambda path: serve.check_appendable("--trace", path)
     ),
     "a client's configuration": _client_file,
     "Image.from_file": refusal(OSError)(lambda path: Image.from_file(path, "image/png")),
