@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
             options.url,
             name="fastrpc bridge",
             version=__version__,
-            token=_token(options.token_file),
+            token=token_of(options.token_file),
             headers=headers_of(options.header),
             tls_ca=options.tls_ca,
             protocol_version=options.protocol,
@@ -103,7 +103,7 @@ def _checked(function: Any) -> Any:
     return read
 
 
-def _token(path: str | None) -> str | None:
+def token_of(path: str | None) -> str | None:
     """Return the token, or None. It is removed from the environment, which child processes inherit."""
     given = os.environ.pop(TOKEN_VARIABLE, "").strip()
     if path is None:

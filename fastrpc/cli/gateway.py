@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 HELP = """\
 usage: fastrpc gateway [OPTION…] [FILE]
        fastrpc gateway status [--json] [FILE]
+       fastrpc gateway status [--json] --http URL [--token-file FILE]
 
 Serve all servers of a configuration file as one, or show how they are.
 
@@ -84,13 +85,13 @@ AROUND = "FASTRPC_GATEWAYS"
 
 def main(arguments: list[str]) -> int:
     """Serve until the session ends; return the exit code. Raises UsageError."""
-    if "--help" in arguments or "-h" in arguments:
-        sys.stdout.write(HELP)
-        return 0
     if arguments[:1] == ["status"]:
         from fastrpc.cli._gateway_status import show
 
         return show(arguments[1:])
+    if "--help" in arguments or "-h" in arguments:
+        sys.stdout.write(HELP)
+        return 0
     options, files = split_arguments(arguments, "gateway", OWN_OPTIONS)
     for_http = [name for name in ("--workers", *HTTP_OPTIONS) if name in options]
     if for_http:
@@ -166,7 +167,7 @@ def _server(
     from fastrpc.gateway import START_SECONDS, gateway_of
     from fastrpc.gateway.names import STYLES
     from fastrpc.gateway.rules import Rules
-    from fastrpc.gateway.status import Report
+    from fastrpc.gateway.status import Health, Report
     from fastrpc.gateway.watched_file import CHECK_SECONDS
     from fastrpc.settings import parse_seconds
 
@@ -193,9 +194,11 @@ def _server(
     if settings["FASTRPC_MAX_IN_FLIGHT"] is not None:
         server.max_in_flight = settings["FASTRPC_MAX_IN_FLIGHT"]
     server.watch(file.look, CHECK_SECONDS)
-    served = options.get("--http", "stdio")
+    health = Health(file.path, options.get("--http", "stdio"), server, file.gateway)
+    if "--http" in options:
+        health.offer()
     try:
-        reports.append(Report(settings["FASTRPC_STATE_DIR"], file.path, served, server, file.gateway))
+        reports.append(Report(settings["FASTRPC_STATE_DIR"], health))
     except OSError as error:
         write("warning", f"'fastrpc gateway status' will not find this gateway: {error}")
     return server

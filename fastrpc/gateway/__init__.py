@@ -262,8 +262,7 @@ class Gateway:
 
     def _of_uris(self, uris: list[Any]) -> list[Member]:
         texts = [uri for uri in uris if isinstance(uri, str)]
-        are_known = all(self.catalogue.owner_of("resource", uri) is not None for uri in texts)
-        return [] if are_known else self._untried
+        return [] if all(map(self.catalogue.has_resource, texts)) else self._untried
 
     # --- starting -------------------------------------------------------------------------------------
 

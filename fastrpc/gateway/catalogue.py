@@ -45,6 +45,11 @@ class Catalogue:
                     return self._owners.get((template.kind, template.key))
         return found
 
+    def has_resource(self, uri: str) -> bool:
+        """Whether there is a resource at a URI, one of the gateway's own included."""
+        is_own = any(uri.startswith(provider.prefix) for provider in self._registries.providers)
+        return is_own or self.owner_of("resource", uri) is not None
+
     def tools_of(self, member: Member) -> int:
         """Return how many tools of a server are listed."""
         return sum(kind == "tool" and owner is member for (kind, _), owner in self._owners.items())
@@ -53,7 +58,8 @@ class Catalogue:
         """List what the members offer now."""
         copies: dict[int, tuple[Any, Any]] = {}
         owners: dict[tuple[str, str], Member] = {}
-        wanted = [(registry, self._wanted(registry, copies, owners)) for registry in self._registries]
+        registries = [each for each in self._registries if each.kind != "provider"]  # proxies have none
+        wanted = [(registry, self._wanted(registry, copies, owners)) for registry in registries]
         self._copies, self._owners = copies, owners
         for registry, entries in wanted:
             if [*map(id, registry)] != [*map(id, entries)]:

@@ -1,8 +1,9 @@
 """Health and counts of running gateways: each tells them on a Unix socket, in a folder of the user's own.
 
-`Report` is the gateway's side: a thread of its own accepts connections and writes one JSON object to each, so
-that a gateway whose event loop is busy answers too. Nothing is read. `running` is the side of `fastrpc
-gateway status`; it removes the sockets of gateways that were killed. Secrets in reasons are masked.
+`Health` knows them. `Report` is the socket: a thread of its own accepts connections and writes one JSON
+object to each, so that a gateway whose event loop is busy answers too. Nothing is read. `running` is the side
+of `fastrpc gateway status`; it removes the sockets of gateways that were killed. Over HTTP a gateway offers
+the same as a resource that is in no list. Secrets in reasons are masked.
 """
 
 from __future__ import annotations
@@ -31,37 +32,23 @@ if TYPE_CHECKING:
 FOLDER = "gateways"
 """In the state folder."""
 ENDING = ".sock"
+SCHEME = "fastrpc-gateway"
+STATUS_URI = f"{SCHEME}://status"
 ANSWER_SECONDS = 5.0
 LONGEST_ANSWER = 16 * 1024 * 1024
 
 
-class Report:
-    """Counts the calls of a gateway's servers, and tells of them until `close`. `served`: how clients reach
-    the gateway. Raises OSError if there can be no socket in the folder."""
+class Health:
+    """Counts the calls of a gateway's servers from now on, and tells how the servers are. `served`: how
+    clients reach the gateway."""
 
-    def __init__(self, state_folder: str, path: str, served: str, server: Server, gateway: Gateway) -> None:
+    def __init__(self, path: str, served: str, server: Server, gateway: Gateway) -> None:
         self._path = os.path.realpath(path)
         self._served = served
         self._server = server
         self._gateway = gateway
         self._since = time()
-        folder = _private(os.path.join(state_folder, FOLDER))
-        # Processes in containers may have the same id, and the same folder.
-        self._address = os.path.join(folder, f"{os.getpid()}-{os.urandom(4).hex()}{ENDING}")
-        self._socket = socket.socket(socket.AF_UNIX)
-        try:
-            self._socket.bind(self._address)
-            os.chmod(self._address, 0o600)
-            self._socket.listen()
-        except BaseException:
-            self._socket.close()
-            raise
         server.observe(self._count)
-        Thread(target=self._serve, name="fastrpc-gateway-status", daemon=True).start()
-
-    def close(self) -> None:
-        _remove(self._address)
-        self._socket.close()
 
     def _count(self, records: Sequence[CallRecord]) -> None:
         for record in records:
@@ -70,18 +57,13 @@ class Report:
                 member.calls += 1
                 member.errors += record.outcome not in NO_ERRORS
 
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:  # closed
-                return
-            with connection:
-                connection.settimeout(ANSWER_SECONDS)
-                try:
-                    connection.sendall(json.dumps(self.content()).encode())
-                except OSError:  # it has not waited
-                    pass
+    def offer(self) -> None:
+        """Offer the resource at `STATUS_URI` to clients."""
+        self._server.resources(SCHEME, mime_type="application/json", ttl=0, run="inline")(self)
+
+    def read(self, uri: str) -> str | None:
+        """Return the content of the resource, as a provider does."""
+        return json.dumps(self.content()) if uri == STATUS_URI else None
 
     def content(self) -> dict[str, Any]:
         """Return what is told."""
@@ -112,6 +94,43 @@ class Report:
             found["since"] = round(upstream.since, 3)
             found["pid"] = upstream.pid or None
         return found
+
+
+class Report:
+    """Tells how the servers of a gateway are to whoever connects to a socket, until `close`. Raises OSError
+    if there can be none in the folder."""
+
+    def __init__(self, state_folder: str, health: Health) -> None:
+        self._health = health
+        folder = _private(os.path.join(state_folder, FOLDER))
+        # Processes in containers may have the same id, and the same folder.
+        self._address = os.path.join(folder, f"{os.getpid()}-{os.urandom(4).hex()}{ENDING}")
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._socket.bind(self._address)
+            os.chmod(self._address, 0o600)
+            self._socket.listen()
+        except BaseException:
+            self._socket.close()
+            raise
+        Thread(target=self._serve, name="fastrpc-gateway-status", daemon=True).start()
+
+    def close(self) -> None:
+        _remove(self._address)
+        self._socket.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:  # closed
+                return
+            with connection:
+                connection.settimeout(ANSWER_SECONDS)
+                try:
+                    connection.sendall(json.dumps(self._health.content()).encode())
+                except OSError:  # it has not waited
+                    pass
 
 
 # --- asking -------------------------------------------------------------------------------------------------

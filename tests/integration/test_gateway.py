@@ -92,6 +92,11 @@ class Place:
         environment = {**os.environ, **self.variables}
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
 
+    def status_at(self, url: str, token: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "fastrpc", "gateway", "status", "--json", "--http", url]
+        environment = {**os.environ, **self.variables, "FASTRPC_BRIDGE_TOKEN": token}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+
     def states(self) -> dict[str, dict[str, Any]]:
         """What the status tells of each server, by name."""
         (found,) = json.loads(self.status("--json").stdout)
@@ -281,6 +286,10 @@ def test_over_http_it_needs_a_token_and_has_a_status(place: Place) -> None:
             eventually(lambda: client.list_tools()[0].name == "b_pid")
         eventually(lambda: place.states()["itself"]["state"] == "failed")
         states = place.states()
+        asked = place.status_at(url, TOKEN)
+        assert {each["name"]: each for each in json.loads(asked.stdout)[0]["servers"]} == states
+        refused = place.status_at(url, "not-the-token-of-anybody")
+        assert (refused.returncode, refused.stdout) == (1, "")
         assert states["b"]["state"] == "running"
         assert "this is the gateway itself" in states["itself"]["reason"]
         assert server.stop() == 0

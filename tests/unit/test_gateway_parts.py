@@ -21,7 +21,7 @@ from fastrpc.gateway.catalogue import Catalogue
 from fastrpc.gateway.client_targets import resolved
 from fastrpc.gateway.names import prefix_of
 from fastrpc.gateway.rules import Rules
-from fastrpc.gateway.status import FOLDER, Report, running
+from fastrpc.gateway.status import FOLDER, STATUS_URI, Health, Report, running
 from fastrpc.gateway.watched_file import WatchedFile
 from fastrpc.testing import RemoteError
 
@@ -244,7 +244,10 @@ def test_a_configuration_without_a_server_to_use_is_refused(config: Any, said: s
         (["mcp.json", "--allow"], "--allow needs a value"),
         (["mcp.json", "--http", "127.0.0.1:0", "--workers", "2"], "one process serves"),
         (["mcp.json", "--token-file", "x"], "--token-file is for HTTP"),
-        (["status", "--yaml"], "gateway status: expected"),
+        (["status", "--yaml"], "--yaml"),
+        (["status", "mcp.json", "--http", "http://127.0.0.1:9/mcp"], "a file or --http, not both"),
+        (["status", "--token-file", "token"], "--token-file is for --http"),
+        (["status", "--http", "127.0.0.1:9"], "expected an http or https URL"),
     ],
 )
 def test_mistakes_in_the_call_are_told(
@@ -281,7 +284,7 @@ def test_the_status_is_told_on_a_socket_of_the_users_own(
     state, path = str(tmp_path), str(tmp_path / "mcp.json")
     server, gateway = gateway_of({"a": NOWHERE, "b": {"command": "${NO_SUCH_VARIABLE}"}})
     assert running(state) == []
-    report = Report(state, path, "stdio", server, gateway)
+    report = Report(state, Health(path, "stdio", server, gateway))
     try:
         (socket,) = (tmp_path / FOLDER).iterdir()
         assert socket.stat().st_mode & 0o077 == 0
@@ -300,6 +303,26 @@ def test_the_status_is_told_on_a_socket_of_the_users_own(
     finally:
         report.close()
     assert running(state) == []
+
+
+def test_the_status_is_a_resource_that_is_in_no_list_and_starts_nothing() -> None:
+    server, gateway = gateway_of({"a": NOWHERE})
+    Health("mcp.json", "127.0.0.1:0", server, gateway).offer()
+
+    async def conversation(client: Any) -> None:
+        read = await client.request("resources/read", {"uri": STATUS_URI})
+        (found,) = json.loads(read["contents"][0]["text"])["servers"]
+        assert (found["name"], found["state"]) == ("a", "not started")
+        with pytest.raises(RemoteError, match="not found"):
+            await client.request("resources/read", {"uri": STATUS_URI + "/a"})
+        assert gateway.members["a"].state()[0] == "not started"
+        for method, member in (
+            ("resources/list", "resources"),
+            ("resources/templates/list", "resourceTemplates"),
+        ):
+            assert (await client.request(method))[member] == []
+
+    with_client(server, conversation)
 
 
 def test_the_socket_of_a_gateway_that_was_killed_is_removed(tmp_path: Any) -> None:
@@ -321,4 +344,4 @@ def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Any) -> None:
     with pytest.raises(PermissionError):
         running(str(tmp_path))
     with pytest.raises(PermissionError):
-        Report(str(tmp_path), "mcp.json", "stdio", server, gateway)
+        Report(str(tmp_path), Health("mcp.json", "stdio", server, gateway))
