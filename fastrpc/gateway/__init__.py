@@ -281,6 +281,10 @@ class Gateway:
         assert member.upstream is not None
         try:
             await member.upstream.start(self._capabilities)
+        except asyncio.CancelledError:
+            if self.members.get(member.name) is member:
+                raise
+            # The configuration has it no more: what waits for others too goes on.
         except FastrpcError:  # logged, and kept as its failure
             member.failures += 1
             self._server.watch(self._retry, RETRY_SECONDS)

@@ -215,6 +215,22 @@ def test_a_slow_server_holds_up_no_call_of_another(place: Place) -> None:
         assert gateway.wait() == 0
 
 
+def test_a_list_does_not_wait_for_a_server_that_is_taken_out_of_the_file(place: Place) -> None:
+    pipe = str(place.folder / "pipe")
+    os.mkfifo(pipe)
+    place.write({"hangs": place.entry("hangs", WAIT=pipe), "a": place.entry("a")})
+    with place.gateway("--allow", "pid") as gateway:
+        gateway.initialize()
+        listing = gateway.ask("tools/list")
+        eventually(lambda: place.states()["hangs"]["state"] == "starting")
+        place.write({"a": place.entry("a"), "b": place.entry("b")})
+        answer = gateway.answer()
+        assert answer["id"] == listing
+        assert [tool["name"] for tool in answer["result"]["tools"]] == ["a_pid", "b_pid"]
+        gateway.close_stdin()
+        assert gateway.wait() == 0
+
+
 def test_a_server_that_hangs_is_left_out_after_its_time(place: Place) -> None:
     pipe = str(place.folder / "pipe")
     os.mkfifo(pipe)
