@@ -1,6 +1,6 @@
 """echo.py behind fastrpc's proxy, `proxy.py`, and without it, `proxy.py --direct`: what W14 drives.
 
-With `PORT TOKEN` behind these they serve over HTTP; the server behind the proxy is a child process in any case.
+With `PORT TOKEN` behind these they serve over HTTP; the server behind the proxy is always a child process.
 Both have a session of their own, as the servers have that the proxy or an SDK's client starts: where the
 kernel groups processes by session (Linux, autogroup), two that share a core take turns in another way.
 """

@@ -1,8 +1,8 @@
 """W14: a call through the proxy, to a server behind it, beside the same call without the proxy.
 
 One `echo` at a time over stdio, client, proxy and server on one core: what the way through one more process
-costs. `W14-64` is the same with 64 on the way. `W14-http` is one connection over HTTP to the proxy, which calls
-a child process over pipes. The server behind the proxy is the one that answers directly.
+costs. `W14-64` is the same with 64 on the way. `W14-http` is one connection over HTTP to the proxy, behind
+which the server is a child process. That server is the one that answers directly.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ log message) needs a Context: `promote()` makes an ordinary call of the forwarde
 besides the four system calls. Connecting and listing tools are left to `fastrpc.proxy`.
 """
 
+from libc.string cimport memchr
+
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail, CallResult
 from fastrpc._core.client_stream cimport AnswerSink, ClientStream, PendingRequest
@@ -116,6 +118,8 @@ cdef class UpstreamRoute(AnswerSink):
         cdef Connection connection = call.connection
         if call.modern or connection.dispatcher.session.version != self.version:
             return False
+        if memchr(result.text, c"\r", result.size) != NULL:
+            return False  # white space in JSON, but the end of a line in a stream of events
         self.answer(call, FORM_RAW, result.text, result.size, result.is_error)
         return True
 

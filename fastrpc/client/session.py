@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from fastrpc.errors import ConnectionLost
 
 PROBE_SECONDS = 5.0
-"""Time limit of `server/discover`, in seconds, where the version is negotiated; after it, `initialize` is sent."""
+"""Time limit of `server/discover` where the version is negotiated; after it, `initialize` is sent."""
 MOST_ROUNDS = 16
 """Rounds of input requests in one call before the client gives up (MCP 2026-07-28: InputRequiredResult)."""
 DRAIN_SECONDS = 1.0
