@@ -114,5 +114,7 @@ class ClientStream:
         """Read the remaining input of a server that has exited."""
     def expire(self) -> None:
         """Fail the requests whose time limit has passed."""
+    def hold_limits(self, held: bool) -> None:
+        """Suspend all time limits while `held`. Afterwards each request has its whole time limit again."""
     def receive_message(self, text: bytes) -> None:
         """Handle one message, which may contain newlines where JSON allows them."""

@@ -477,6 +477,8 @@ cdef class ClientStream:
             request = each
             if request.deadline == 0:
                 continue
+            if self.are_limits_held and request.deadline <= now:
+                request.deadline = now + request.limit
             if request.deadline <= now:
                 del self.pending[request.id]
                 self.cancel(request.id, "the time limit has passed")
@@ -489,6 +491,15 @@ cdef class ClientStream:
                 earliest = request
         if earliest is not None:
             self.arm(earliest)
+
+    def hold_limits(self, bint held):
+        """Let no request's time run out while `held`. Afterwards each has its whole time limit again."""
+        cdef PendingRequest request
+        self.are_limits_held = held
+        for each in self.pending.values():
+            request = each
+            if request.limit:
+                request.deadline = clock() + request.limit
 
     def cancel(self, id, str reason):
         """Send ``notifications/cancelled`` for a request."""
