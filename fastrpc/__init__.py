@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fastrpc.engine.list_filter import ListItem
     from fastrpc.errors import (
         ArgumentError,
+        AuthorizationFailed,
         ClientError,
         ConnectionLost,
         DefinitionError,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ArgumentError",
     "Audio",
+    "AuthorizationFailed",
     "CallInfo",
     "CallRecord",
     "CallResult",
@@ -88,6 +90,7 @@ __all__ = [
 _HOMES = {
     "ArgumentError": "fastrpc.errors",
     "Audio": "fastrpc.content",
+    "AuthorizationFailed": "fastrpc.errors",
     "CallInfo": "fastrpc._core.call_info",
     "CallRecord": "fastrpc._core.recorder",
     "CallResult": "fastrpc._core.call_result",

@@ -215,6 +215,11 @@ class HttpStatusError(ClientError):
         self.status = status
 
 
+class AuthorizationFailed(ClientError):
+    """OAuth led to no token that the server accepts: the login was denied or not completed, or an
+    authorization server does not answer as it should (MCP, authorization). The message holds no secret."""
+
+
 class InvalidAnswer(ClientError):
     """The server answered a request with what is no result of that method. The message names the member."""
 

@@ -162,6 +162,7 @@ class UrlProxyOptions(_ProxyOptions, total=False):
     """`fastrpc.Server.proxy` with a URL."""
 
     token: str | Callable[[], str] | None
+    auth: Any
     headers: Mapping[str, str] | None
     tls_ca: str | None
     protocol_version: str | None

@@ -12,15 +12,21 @@ if TYPE_CHECKING:
     from fastrpc._core.call_result import CallResult
     from fastrpc.client.client import Client
     from fastrpc.client.listening import Listening
+    from fastrpc.client.oauth import ClientCredentials, OAuth
+    from fastrpc.client.oauth.token_store import FileStore, KeyringStore
     from fastrpc.client.results import CompletionResult, Described, PromptResult, ReadResult
     from fastrpc.client.sync import SyncClient
 
 __all__ = [
     "CallResult",
     "Client",
+    "ClientCredentials",
     "CompletionResult",
     "Described",
+    "FileStore",
+    "KeyringStore",
     "Listening",
+    "OAuth",
     "PromptResult",
     "ReadResult",
     "SyncClient",
@@ -29,9 +35,13 @@ __all__ = [
 _HOMES = {
     "CallResult": "fastrpc._core.call_result",
     "Client": "fastrpc.client.client",
+    "ClientCredentials": "fastrpc.client.oauth",
     "CompletionResult": "fastrpc.client.results",
     "Described": "fastrpc.client.results",
+    "FileStore": "fastrpc.client.oauth.token_store",
+    "KeyringStore": "fastrpc.client.oauth.token_store",
     "Listening": "fastrpc.client.listening",
+    "OAuth": "fastrpc.client.oauth",
     "PromptResult": "fastrpc.client.results",
     "ReadResult": "fastrpc.client.results",
     "SyncClient": "fastrpc.client.sync",

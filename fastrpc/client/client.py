@@ -38,9 +38,9 @@ class Client(AsyncClient):
     are combined, and their tools and prompts are named ``SERVER_NAME``, with ``names="mcp"``
     ``mcp__SERVER__NAME`` (see docs/gateway.md). Options of a command: `cwd`; `env`, variables to add to this
     process's environment; `stderr`, False to not forward the server's standard error. Options of a URL:
-    `token`, the bearer token, a str or a function that returns one
-    for each request; `headers`, additional headers; `tls_ca`, a file of CA certificates to trust instead of
-    the default ones.
+    `token`, the bearer token, a str or a function that returns one for each request; `auth`, ``"oauth"``,
+    `OAuth` or `ClientCredentials` (`fastrpc.client`) for tokens by OAuth; `headers`, additional headers;
+    `tls_ca`, a file of CA certificates to trust instead of the default ones.
 
     `version` sets the protocol version; by default it is the latest that both sides support.
     `timeout_seconds`: the time limit of a request (0: none), which each progress notification restarts;
@@ -57,8 +57,8 @@ class Client(AsyncClient):
     minimum level of log messages. `capabilities` replaces the capabilities that the handlers provide.
 
     Methods raise ClientError: RemoteError for an error of the server, ConnectionLost, RequestTimeout,
-    InvalidAnswer. Raises TypeError and ValueError for what is no target, InvalidConfig (a ValueError) for a
-    file that cannot be read.
+    InvalidAnswer, AuthorizationFailed. Raises TypeError and ValueError for an invalid target, InvalidConfig
+    (a ValueError) for a file that cannot be read.
     """
 
     def __init__(

@@ -6,9 +6,10 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, TypedDict
+    from typing import Any, Literal, TypedDict
 
     from fastrpc.client.handlers import Elicited, Handler, OnNotification, Roots, Sampled
+    from fastrpc.client.oauth import OAuth
     from fastrpc.options import LogLevel
 
     class TargetOptions(TypedDict, total=False):
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         cwd: str | None
         env: Mapping[str, str] | None
         stderr: bool
+        auth: Literal["oauth"] | OAuth | None
         headers: Mapping[str, str] | None
         tls_ca: str | None
         token: str | Callable[[], str] | None

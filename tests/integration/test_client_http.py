@@ -287,7 +287,7 @@ def test_a_token_may_come_from_a_function_that_is_asked_each_time(shared_remote:
         ("http://host/", {"headers": {"Mcp-Session-Id": "z"}}, ValueError, "is set by the protocol"),
         ("http://host/", {"headers": {"X": "secret-word\r\n"}}, ValueError, "printable ASCII"),
         ("http://host/", {"tls_ca": "/no/such/file"}, ValueError, "No such file"),
-        ("http://host/", {"cwd": "/"}, TypeError, "those of a URL are headers, tls_ca, token"),
+        ("http://host/", {"cwd": "/"}, TypeError, "those of a URL are auth, headers, tls_ca, token"),
         (["python"], {"token": "secret-word"}, TypeError, "those of a command are"),
     ],
 )

@@ -15,6 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from ssl import SSLContext
+    from typing import Literal
+
+    from fastrpc.client.oauth import OAuth
 
 OURS = (
     "accept",
@@ -34,17 +37,19 @@ class Remote:
     """A server at a URL.
 
     `token`: the bearer token, sent as ``Authorization: Bearer``; a string, or a function that returns one and
-    is called for each request. `headers`: additional request headers. `tls_ca`: a file of CA certificates to
-    trust instead of the default ones. Raises ValueError, and ImportError where httpx is not installed.
+    is called for each request. `auth`: ``"oauth"`` or an `OAuth` object, for tokens by OAuth. `headers`:
+    additional request headers. `tls_ca`: a file of CA certificates to trust instead of the default ones.
+    Raises ValueError, and ImportError where httpx is not installed.
     """
 
-    OPTIONS = ("headers", "tls_ca", "token")
+    OPTIONS = ("auth", "headers", "tls_ca", "token")
 
     def __init__(
         self,
         url: str,
         *,
         token: str | Callable[[], str] | None = None,
+        auth: Literal["oauth"] | OAuth | None = None,
         headers: Mapping[str, str] | None = None,
         tls_ca: str | None = None,
     ) -> None:
@@ -63,8 +68,17 @@ class Remote:
                 raise ValueError("token and an Authorization header exclude each other")
             if not callable(token):
                 _check_token(token)
+        self.auth: OAuth | None = None
+        """What gets and renews tokens, besides `credentials`."""
+        if auth is not None:
+            from fastrpc.client.oauth import auth_of
+
+            if self.has_token:
+                raise ValueError("auth excludes token and an Authorization header")
+            self.auth = auth_of(auth)
         self.tls: SSLContext | None = None
         """TLS settings for `tls_ca`; None for the default trust store."""
+        self._tls_ca = tls_ca
         if tls_ca is not None:
             self.tls = _trusting(tls_ca)
 
@@ -81,8 +95,13 @@ class Remote:
     @property
     def is_open_to_listeners(self) -> bool:
         """Whether the credentials are sent without encryption over a network."""
-        secret = self._token is not None or bool(self.headers)
+        secret = self._token is not None or self.auth is not None or bool(self.headers)
         return secret and not self.is_local and self.url.lower().startswith("http:")
+
+    @property
+    def login_seconds(self) -> float:
+        """How long a person may take to log in, if one has to; else 0."""
+        return 0.0 if self.auth is None or not self.auth.needs_person else self.auth.login_seconds
 
     def credentials(self) -> dict[str, str]:
         """Return the headers with the credentials. Raises ValueError for an invalid token."""
@@ -93,6 +112,25 @@ class Remote:
         if token not in self._secrets:
             self._secrets.append(token)
         return {**self.headers, "Authorization": f"Bearer {token}"}
+
+    def add_secret(self, secret: str) -> None:
+        """Remove this from texts too, and from the log."""
+        from fastrpc import redaction
+
+        redaction.hide(secret)
+        if len(secret) >= SHORTEST and secret not in self._secrets:
+            self._secrets.append(secret)
+
+    def tls_for_all(self) -> SSLContext | None:
+        """Return TLS settings for servers that belong to this one, which may have public certificates:
+        `tls_ca` besides the default ones. None without `tls_ca`."""
+        if self._tls_ca is None:
+            return None
+        from ssl import create_default_context
+
+        settings = create_default_context()
+        settings.load_verify_locations(cafile=self._tls_ca)
+        return settings
 
     @property
     def has_token(self) -> bool:

@@ -52,6 +52,8 @@ class Http(Transport):
         stream.carry = self._carry
         self._loop = asyncio.get_running_loop()
         self._is_open = True
+        if self._wire.oauth is not None:
+            self._wire.oauth.hold = stream.hold_limits  # a person logs in: that is not the server's time
         if self._remote.is_open_to_listeners:
             diagnostics.write("warning", f"{self.shown}: credentials are sent unencrypted; use https")
 

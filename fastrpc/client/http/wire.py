@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import httpx
 
     from fastrpc.client.http.address import Remote
+    from fastrpc.client.oauth.credentials import Credentials
 
 CONNECT_SECONDS = 10.0
 WRITE_SECONDS = 60.0
@@ -142,6 +143,7 @@ class Wire:
         self._client: httpx.AsyncClient | None = None
         self._url = remote.url
         self._moved = False
+        self.oauth = _oauth_of(remote)
 
     def _new_client(self) -> httpx.AsyncClient:
         from urllib.request import getproxies
@@ -192,12 +194,18 @@ class Wire:
         timeout = httpx.Timeout(silent_seconds, connect=CONNECT_SECONDS, write=WRITE_SECONDS)
         for _ in range(MOST_REDIRECTS + 1):
             all_headers = {**self.remote.credentials(), **headers}
+            if self.oauth is not None:
+                all_headers.update(await self.oauth.headers(headers))
             with self.wrapping_errors(place):
                 request = client.build_request(
                     method, place, headers=all_headers, content=body, timeout=timeout
                 )
                 response = await client.send(request, stream=True)
             try:
+                if self.oauth is not None and method != "DELETE":  # the end of a session is not worth a login
+                    challenge = response.headers.get("www-authenticate")
+                    if await self.oauth.check(response.status_code, challenge, all_headers):
+                        continue
                 if response.status_code not in MOVED:
                     yield Answer(self, response)
                     return
@@ -242,9 +250,20 @@ class Wire:
         return _WrappingErrors(self, url)
 
     async def close(self) -> None:
+        if self.oauth is not None:
+            await self.oauth.close()
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
+
+
+def _oauth_of(remote: Remote) -> Credentials | None:
+    """Return what gets and renews the tokens of a connection, if the user wants that."""
+    if remote.auth is None:
+        return None
+    from fastrpc.client.oauth.credentials import Credentials
+
+    return Credentials(remote.auth, remote)
 
 
 class _WrappingErrors:

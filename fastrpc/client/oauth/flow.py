@@ -1,0 +1,431 @@
+"""Runs the official SDK's OAuth flow by hand, for one refresh or one login.
+
+The SDK's provider is a generator of httpx2 requests: the metadata of the server and of its authorization
+server, the registration, the tokens. They are sent here, by httpx2; the request to the MCP server is not:
+`run` ends the generator as soon as the tokens are there, since it holds a lock as long as it runs. Each run
+makes a new provider of a `Record`, and leaves in the record what it has learned: nothing else has to be kept.
+
+Requests go to https only, or where the user's own URL goes unencrypted. Redirects are the SDK's decision
+(within an origin). Bodies are bounded. Importing this imports the SDK: half a second, on a busy machine many
+times that.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from contextlib import contextmanager
+from contextvars import ContextVar
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError
+from mcp.client.auth.extensions.client_credentials import (
+    ClientCredentialsOAuthProvider,
+    PrivateKeyJWTOAuthProvider,
+    SignedJWTParameters,
+)
+from mcp.client.auth.utils import union_scopes
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from pydantic import AnyUrl, ValidationError
+
+from fastrpc.client.oauth import ClientCredentials
+from fastrpc.client.oauth.login_callback import Redirect, show
+from fastrpc.errors import AuthorizationFailed, ClientError
+from fastrpc.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fastrpc.client.oauth import OAuth
+    from fastrpc.client.oauth.record import Place, Record, Refusal
+
+FLOW_SECONDS = 30.0
+"""Time limit of each request of a flow."""
+LARGEST_BODY = 1024 * 1024
+SECRETS = (
+    *("access_token", "refresh_token", "id_token", "client_secret", "registration_access_token"),
+    *("code", "code_verifier", "client_assertion"),
+)
+"""Members of forms and answers that are masked in whatever is written."""
+KEPT_HEADERS = ("content-type", "location", "www-authenticate")
+EXPIRED = 1.0
+"""A time that is over."""
+
+_is_ours: ContextVar[bool] = ContextVar("_is_ours", default=False)
+
+
+async def run(
+    auth: OAuth, place: Place, record: Record, refusal: Refusal | None, version: str | None
+) -> bool:
+    """Refresh the tokens in `record`, or get new ones by a login. Return whether there was a login.
+
+    `refusal`: the answer of the server that a login is to follow, if need be; None to refresh only.
+    `version`: that of the protocol, if it is known. Raises AuthorizationFailed.
+    """
+    flow: _Flow | None = None
+    try:
+        with _quiet():
+            flow = _Flow(auth, place, record)
+            return await flow.run(refusal, version)
+    except ClientError:
+        raise
+    except (OAuthFlowError, ValueError, httpx2.HTTPError, OSError) as error:
+        raise AuthorizationFailed(f"{place.shown}: {place.hide(_words(error))}") from None
+    finally:
+        if flow is not None:
+            await flow.close()
+
+
+class _Flow:
+    """One run."""
+
+    def __init__(self, auth: OAuth, place: Place, record: Record) -> None:
+        self._auth = auth
+        self._place = place
+        self._record = record
+        self._redirect: Redirect | None = None
+        self._clients: dict[bool, httpx2.AsyncClient] = {}
+        self._provider = self._new_provider()
+
+    async def close(self) -> None:
+        if self._redirect is not None:
+            await self._redirect.close()
+        for client in self._clients.values():
+            await client.aclose()
+
+    # --- the provider ---------------------------------------------------------------------------------
+
+    def _new_provider(self) -> OAuthClientProvider:
+        """Return a provider in the state of the record."""
+        auth, record = self._auth, self._record
+        scope = " ".join(auth.scopes) or None
+        if isinstance(auth, ClientCredentials):
+            provider = self._machine_provider(auth, scope)
+        else:
+            metadata = OAuthClientMetadata(
+                redirect_uris=[AnyUrl("http://127.0.0.1/callback")],  # its port is known when it is needed
+                client_name=auth.client_name,
+                scope=scope,
+            )
+            provider = OAuthClientProvider(
+                self._place.url, metadata, self, self._show, self._wait, auth.client_metadata_url
+            )
+        context = provider.context
+        context.token_expiry_time = record.expires_at
+        context.auth_server_url = record.authorization_server
+        if record.resource is not None:
+            context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(record.resource)
+        if record.metadata is not None:
+            context.oauth_metadata = OAuthMetadata.model_validate(record.metadata)
+        return provider
+
+    def _machine_provider(self, auth: ClientCredentials, scope: str | None) -> OAuthClientProvider:
+        url, name = self._place.url, auth.client_id
+        assert name is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an issuer that is left out: said in the manual
+            if auth.client_secret is not None:
+                return ClientCredentialsOAuthProvider(
+                    url,
+                    self,
+                    name,
+                    auth.client_secret,
+                    "client_secret_post" if auth.in_body else "client_secret_basic",
+                    scope,
+                    auth.issuer,
+                )
+            assert auth.private_key is not None
+            signed = SignedJWTParameters(
+                issuer=name,
+                subject=name,
+                signing_key=auth.private_key,
+                signing_algorithm=auth.algorithm,
+            )
+            sign = signed.create_assertion_provider()
+            return PrivateKeyJWTOAuthProvider(url, self, name, sign, scope, auth.issuer)
+
+    # What the provider reads and stores (`mcp.client.auth.TokenStorage`): the record is filled in at the end.
+
+    async def get_tokens(self) -> OAuthToken | None:
+        tokens = self._record.tokens
+        return OAuthToken.model_validate(tokens) if tokens is not None else None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        pass
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        auth = self._auth
+        if auth.client_id is not None:
+            return OAuthClientInformationFull(
+                client_id=auth.client_id,
+                client_secret=auth.client_secret,
+                token_endpoint_auth_method=self._method(),
+                issuer=auth.issuer,
+            )
+        client = self._record.client
+        return OAuthClientInformationFull.model_validate(client) if client is not None else None
+
+    def _method(self) -> str:
+        """Return how a client that is known beforehand authenticates itself: as the server wants, else by
+        HTTP basic authentication (RFC 8414: client_secret_basic is the default)."""
+        if self._auth.client_secret is None:
+            return "none"
+        metadata = self._provider.context.oauth_metadata
+        offered = metadata.token_endpoint_auth_methods_supported if metadata is not None else None
+        if offered and "client_secret_basic" not in offered and "client_secret_post" in offered:
+            return "client_secret_post"
+        return "client_secret_basic"
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        pass
+
+    # --- the run --------------------------------------------------------------------------------------
+
+    async def run(self, refusal: Refusal | None, version: str | None) -> bool:
+        provider, context = self._provider, self._provider.context
+        headers = {} if version is None else {"MCP-Protocol-Version": version}
+        request = httpx2.Request("POST", self._place.url, headers=headers)
+        if refusal is None or refusal.may_refresh:
+            context.token_expiry_time = EXPIRED  # so that it is refreshed, where that is possible
+        flow = provider.async_auth_flow(request)
+        try:
+            outgoing = await flow.__anext__()
+            is_refresh = outgoing is not request
+            is_forgotten = False
+            while outgoing is not request:
+                answer = await self._send(outgoing)
+                if answer.status_code >= 500 or answer.status_code == 429:
+                    where = _shown(answer.request.url)  # the refresh token may still be good
+                    raise AuthorizationFailed(f"{where} answers a refresh with status {answer.status_code}")
+                is_forgotten = _member(answer.content, "error") == "invalid_client"
+                outgoing = await flow.asend(answer)
+            if is_forgotten:
+                context.client_info = None  # its page of a login would never lead back
+            self._take()
+            if refusal is None or (is_refresh and context.current_tokens is not None):
+                return False
+            await self._prepare_login(refusal)
+            outgoing = await flow.asend(refusal_response(refusal, self._auth.scopes, request))
+            while outgoing is not request:
+                self._check_client()
+                outgoing = await flow.asend(await self._send(outgoing))
+            self._take()
+            return True
+        finally:
+            await flow.aclose()
+
+    async def _prepare_login(self, refusal: Refusal) -> None:
+        context = self._provider.context
+        if refusal.status == 401:  # what was known of the servers is found out anew
+            context.protected_resource_metadata = None
+            context.oauth_metadata = None
+            context.auth_server_url = None
+        if not self._auth.needs_person:
+            return
+        self._redirect = redirect = Redirect()
+        registered = self._record.redirect_port
+        try:
+            await redirect.listen(self._auth.redirect_port or registered)
+        except OSError as error:
+            if self._auth.redirect_port:
+                raise AuthorizationFailed(
+                    f"redirect_port: {self._auth.redirect_port} cannot be listened at: {error.strerror}"
+                ) from None
+            await redirect.listen(0)
+        if redirect.port != registered and self._auth.client_id is None:
+            context.client_info = None  # the client was registered with another address to come back to
+        context.client_metadata.redirect_uris = [AnyUrl(redirect.uri)]
+
+    def _check_client(self) -> None:
+        """Raise AuthorizationFailed where the SDK has dropped a client that is known beforehand, since the
+        MCP server names another authorization server: none must be registered in the place of it."""
+        context = self._provider.context
+        if self._auth.client_id is None:
+            return
+        if context.client_info is None:
+            raise AuthorizationFailed(
+                f"{self._place.shown} names the authorization server "
+                f"{_shown(context.auth_server_url or self._place.url)}, "
+                f"but client_id belongs to {_shown(self._auth.issuer or '')}"
+            )
+        if self._auth.needs_person:
+            context.client_info.token_endpoint_auth_method = self._method()
+
+    def _take(self) -> None:
+        """Fill in the record."""
+        context, record = self._provider.context, self._record
+        tokens = context.current_tokens
+        record.tokens = None if tokens is None else tokens.model_dump(mode="json", exclude_none=True)
+        record.expires_at = context.token_expiry_time if tokens is not None else None
+        record.authorization_server = context.auth_server_url
+        resource, metadata = context.protected_resource_metadata, context.oauth_metadata
+        record.resource = None if resource is None else resource.model_dump(mode="json", exclude_none=True)
+        record.metadata = None if metadata is None else metadata.model_dump(mode="json", exclude_none=True)
+        if self._auth.client_id is None:
+            client = context.client_info
+            record.client = None if client is None else client.model_dump(mode="json", exclude_none=True)
+        if self._redirect is not None:
+            record.redirect_port = self._redirect.port
+
+    # --- the person's part ----------------------------------------------------------------------------
+
+    async def _show(self, url: str) -> None:
+        self._check_place(url)
+        self._check_client()
+        assert self._redirect is not None
+        self._record.was_shown = True
+        self._redirect.expect(url)
+        await show(url, self._auth.open_browser)
+
+    async def _wait(self) -> AuthorizationCodeResult:
+        assert self._redirect is not None
+        found = await self._redirect.result(self._auth.login_seconds)
+        code = found.get("code", "")
+        self._place.add_secret(code)
+        return AuthorizationCodeResult(code=code, state=found.get("state"), iss=found.get("iss"))
+
+    # --- requests -------------------------------------------------------------------------------------
+
+    def _check_place(self, url: object) -> None:
+        """Raise AuthorizationFailed for an address to which no secret may go in the clear."""
+        parts, own = urlsplit(str(url)), urlsplit(self._place.url)
+        if parts.scheme == "https":
+            return
+        is_local = self._place.is_local and _is_local(parts.hostname)
+        if parts.scheme != "http" or not (is_local or (own.scheme, own.hostname) == ("http", parts.hostname)):
+            raise AuthorizationFailed(
+                f"expected an https address of the authorization server, got {_shown(url)}"
+            )
+
+    async def _send(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request of the flow; return its answer, read. Raises AuthorizationFailed."""
+        self._check_place(request.url)
+        form = parse_qs(request.content.decode(errors="replace"))
+        for name in SECRETS:
+            if name in form:
+                self._place.add_secret(form[name][0])
+        client = self._client(_is_local(request.url.host))
+        request.headers["user-agent"] = f"fastrpc/{__version__}"
+        request.headers["accept"] = "application/json"  # some token endpoints answer with a form otherwise
+        try:
+            response = await client.send(request, stream=True)
+            try:
+                body = bytearray()
+                async for piece in response.aiter_bytes():
+                    body += piece
+                    if len(body) > LARGEST_BODY:
+                        raise AuthorizationFailed(
+                            f"{_shown(request.url)} answers with over {LARGEST_BODY} bytes"
+                        )
+            finally:
+                await response.aclose()
+        except (httpx2.HTTPError, OSError) as error:
+            why = self._place.hide(str(error))[:200] or type(error).__name__
+            raise AuthorizationFailed(f"{_shown(request.url)} cannot be reached: {why}") from None
+        self._hide_secrets(bytes(body))
+        headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
+        found = httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=request)
+        found.next_request = response.next_request
+        return found
+
+    def _hide_secrets(self, body: bytes) -> None:
+        """Have the secrets of an answer masked in whatever is written from now on."""
+        for name in SECRETS:
+            secret = _member(body, name)
+            if secret is not None:
+                self._place.add_secret(secret)
+
+    def _client(self, is_local: bool) -> httpx2.AsyncClient:
+        """Return the client for this machine's addresses, which no proxy leads to, or for all others."""
+        if is_local not in self._clients:
+            self._clients[is_local] = httpx2.AsyncClient(
+                verify=self._place.tls_for_all() or True,
+                timeout=FLOW_SECONDS,
+                trust_env=not is_local,
+                follow_redirects=False,
+            )
+        return self._clients[is_local]
+
+
+def refusal_response(refusal: Refusal, scopes: tuple[str, ...], request: httpx2.Request) -> httpx2.Response:
+    """Return the answer that begins a login, for the SDK: with the user's scopes besides the server's.
+
+    The SDK asks for the scopes of the challenge alone, so that this is where others are added.
+    """
+    challenge = refusal.challenge
+    if scopes:
+        wanted = union_scopes(" ".join(scopes), " ".join(refusal.scopes))
+        others = [part for part in refusal.parameters if not part.startswith("scope=")]
+        challenge = "Bearer " + ", ".join([*others, f'scope="{wanted}"'])
+    headers = {"WWW-Authenticate": challenge} if challenge else {}
+    return httpx2.Response(refusal.status, headers=headers, request=request)
+
+
+def _member(body: bytes, name: str) -> str | None:
+    """Return a member of a JSON object that is a text, or None."""
+    try:
+        members = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    found = members.get(name) if isinstance(members, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def _is_local(host: str | None) -> bool:
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host or "").is_loopback
+    except ValueError:
+        return host == "localhost" or (host or "").endswith(".localhost")
+
+
+def _shown(url: object) -> str:
+    """Return a URL as it may be shown."""
+    parts = urlsplit(str(url))
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"[:200]
+
+
+def _words(error: BaseException) -> str:
+    """Describe an error of the SDK. Those of pydantic quote the document, which may hold tokens."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ValidationError):
+            faults = cause.errors(include_url=False, include_context=False, include_input=False)
+            return f"{cause.title}: " + "; ".join(
+                ".".join(map(str, fault["loc"])) + f": {fault['msg']}" for fault in faults[:3]
+            )
+        cause = cause.__cause__ or cause.__context__
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+# --- the SDK's log ----------------------------------------------------------------------------------------
+
+
+class _OthersOnly(logging.Filter):
+    """Leaves out what the SDK logs of a run of ours: an error is raised, and its traceback helps nobody."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not _is_ours.get()
+
+
+logging.getLogger("mcp.client.auth.oauth2").addFilter(_OthersOnly())
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    token = _is_ours.set(True)
+    try:
+        yield
+    finally:
+        _is_ours.reset(token)
