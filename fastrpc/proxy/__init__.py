@@ -41,7 +41,7 @@ from fastrpc.proxy.entries import (
     contents_of,
     tool_result_of,
 )
-from fastrpc.proxy.requests import RemoteError, SessionGone
+from fastrpc.proxy.requests import LoginFailed, RemoteError, SessionGone
 from fastrpc.proxy.upstream import translated
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
 
@@ -80,6 +80,8 @@ START_SECONDS = 30.0
 RETRY_SECONDS = 5.0
 """Seconds after a failed start during which the proxy does not try again."""
 LONGEST_RETRY_SECONDS = 60.0
+LOGIN_PAUSE_SECONDS = 60.0
+"""After a login that failed a request may begin another one only after so long: each opens the browser."""
 """Upper bound, in seconds, of the back-off between reconnection attempts to a server at a URL."""
 WATCHED_BYTES = SESSION_BYTES - 16 * 1024
 """Memory for the URIs of subscribed resources. Subscriptions last as long as the server, and are sent to the
@@ -220,6 +222,8 @@ class UpstreamServer:
         self._listing: dict[str, bool] = {}  # registries being listed again; True: list once more afterwards
         self._tasks: set[asyncio.Task[None]] = set()
         self._retrying = False
+        self._wants_login = False
+        """Whether the last attempt failed since nobody has logged in."""
         self._watched: set[str] = set()  # resources that some client has subscribed to
         self._watched_quota = Quota(WATCHED_BYTES)
         self._watched_full = False
@@ -259,7 +263,13 @@ class UpstreamServer:
 
     @property
     def known(self) -> bool:
-        return self._listed or (self.failure is not None and monotonic() < self._failed_at + RETRY_SECONDS)
+        return self._listed or self._is_pausing
+
+    @property
+    def _is_pausing(self) -> bool:
+        """Whether it is too early for another attempt to connect."""
+        pause = LOGIN_PAUSE_SECONDS if self._wants_login else RETRY_SECONDS
+        return self.failure is not None and monotonic() < self._failed_at + pause
 
     @property
     def live(self) -> bool:
@@ -451,6 +461,8 @@ class UpstreamServer:
         if self._client is not None:
             return self._client
         if self._starting is None:
+            if self._wants_login and self._is_pausing:
+                raise ToolError(self.failure or "")
             self._starting = loop.create_task(self._start())
         return await asyncio.shield(self._starting)
 
@@ -458,7 +470,8 @@ class UpstreamServer:
         client: UpstreamClient | None = None
         try:
             client = self._target.connect(self, self._initialize_params())
-            await asyncio.wait_for(self._initialize(client), self._start_seconds)
+            limit = self._start_seconds + self._target.login_seconds
+            await asyncio.wait_for(self._initialize(client), limit)
             if client.ended is not None:
                 raise ToolError(client.ended)
         except Exception as error:  # an invalid response may raise anything, and callers must not hang
@@ -470,12 +483,14 @@ class UpstreamServer:
             self.failure, self.reason = failure, reason
             self._failed_at = monotonic()
             self.since = time()
+            self._wants_login = isinstance(error, LoginFailed)
             self._retry_in(RETRY_SECONDS)
             raise ToolError(failure) from None
         else:
             self.failure = None
             self.starts += 1
             self.since = time()
+            self._wants_login = False
             self._listed = self.reached = True
             self._client = client
             if self._target.forwards:
@@ -488,13 +503,13 @@ class UpstreamServer:
 
     def _retry_in(self, seconds: float) -> None:
         """Schedule reconnection attempts to a server at a URL, so that clients receive its changes."""
-        if self._target.comes_back and not self._retrying:
+        if self._target.comes_back and not self._retrying and not self._wants_login:
             self._retrying = True
             self._spawn(self._retry(seconds))
 
     async def _retry(self, seconds: float) -> None:
         try:
-            while self._client is None:
+            while self._client is None and not self._wants_login:
                 await asyncio.sleep(seconds)
                 try:
                     await self._running()

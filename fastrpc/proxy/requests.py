@@ -32,6 +32,10 @@ class SessionGone(ToolError):
     """The session has expired. The upstream server has not processed the request, which may be sent again."""
 
 
+class LoginFailed(ToolError):
+    """Nobody has logged in at the server, or what came of it does not do."""
+
+
 ASKED: dict[str, Any] = {}
 """In place of a result: the server has sent requests, which must be answered first."""
 

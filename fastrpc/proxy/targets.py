@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         """Whether the connection may forward calls as bytes: a session over pipes, in one version."""
         comes_back: bool
         """Whether it may become available again without being started by the proxy."""
+        login_seconds: float
+        """How long a person may take to log in, if one has to; else 0."""
 
         def connect(self, owner: Owner, initialize_params: dict[str, Any]) -> UpstreamClient:
             """Return a new connection, which is not open yet."""
@@ -75,6 +77,7 @@ class Command:
 
     comes_back = False
     forwards = True
+    login_seconds = 0.0
     OPTIONS = ("cwd", "env")
 
     def __init__(
@@ -124,6 +127,7 @@ class Url:
     def __init__(self, remote: Remote, version: str | None) -> None:
         self.name = remote.host
         self.shown = remote.shown
+        self.login_seconds = remote.login_seconds
         self._remote = remote
         self._version = version
 

@@ -15,6 +15,7 @@ from fastrpc.client.handlers import Handlers
 from fastrpc.client.listening import Listening
 from fastrpc.client.session import Session, params_of
 from fastrpc.errors import (
+    AuthorizationFailed,
     ClientError,
     ConnectionLost,
     FastrpcError,
@@ -26,7 +27,7 @@ from fastrpc.errors import (
 from fastrpc.errors import RemoteError as ErrorResponse
 from fastrpc.json_encoding import to_json
 from fastrpc.protocol.versions import CAPABILITIES_KEY, LOG_KEY, MODERN, SERVER_KEY
-from fastrpc.proxy.requests import ASKED, REFUSED, Call, RemoteError, SessionGone
+from fastrpc.proxy.requests import ASKED, REFUSED, Call, LoginFailed, RemoteError, SessionGone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -360,4 +361,6 @@ def translated(error: ClientError) -> FastrpcError:
         return RemoteError(error.code, error.message, error.data)
     if isinstance(error, SessionExpired):
         return SessionGone(f"the upstream server: {error}")
+    if isinstance(error, AuthorizationFailed):
+        return LoginFailed(str(error))
     return ToolError(str(error))
