@@ -19,7 +19,7 @@ TOKEN_FILE_LIMIT = 64 * 1024
 
 
 def add_options(options: CommandParser) -> None:
-    """Add ``--header`` and ``--token-file``."""
+    """Add ``--header``, ``--token-file`` and ``--auth``."""
     options.add_argument(
         "--header",
         metavar="HEADER",
@@ -28,6 +28,9 @@ def add_options(options: CommandParser) -> None:
         help="send 'Name: value' to a URL, or NAME=VARIABLE, of the environment; may be repeated",
     )
     options.add_argument("--token-file", metavar="FILE", help="take the token from the first line of FILE")
+    options.add_argument(
+        "--auth", metavar="KIND", choices=["oauth"], help="oauth: log in by OAuth, in the browser"
+    )
 
 
 def headers_of(given: list[str]) -> dict[str, str]:

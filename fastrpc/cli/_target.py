@@ -75,8 +75,9 @@ def destination(targets: list[str], command: list[str], chosen: Namespace) -> De
     where = _destination(targets, command, chosen)
     headers = _credentials.headers_of(chosen.header)
     if not isinstance(where.target, str):
-        for option, given in (("--header", headers), ("--token-file", chosen.token_file)):
-            if given:
+        given = {"--header": headers, "--token-file": chosen.token_file, "--auth": chosen.auth}
+        for option, value in given.items():
+            if value:
                 raise UsageError(f"{option}: requires a URL, and {where.shown} is none")
         return where
     if headers:
@@ -89,6 +90,8 @@ def destination(targets: list[str], command: list[str], chosen: Namespace) -> De
         where.options["headers"] = {**kept, **headers}
     if chosen.token_file is not None:
         where.options["token"] = _credentials.token_in(chosen.token_file)
+    if chosen.auth is not None:
+        where.options["auth"] = chosen.auth
     return where
 
 

@@ -26,6 +26,7 @@ DRAIN_SECONDS = 10.0
 EXAMPLES = f"""\
   fastrpc bridge https://mcp.example.com/mcp
   {TOKEN_VARIABLE}=… fastrpc bridge https://mcp.example.com/mcp
+  fastrpc bridge https://mcp.example.com/mcp --auth oauth
   fastrpc bridge https://mcp.example.com/mcp --header X-Api-Key=EXAMPLE_KEY
 """
 
@@ -48,6 +49,7 @@ def main(arguments: list[str]) -> int:
             name="fastrpc bridge",
             version=__version__,
             token=token_of(options.token_file),
+            auth=options.auth,
             headers=headers_of(options.header),
             tls_ca=options.tls_ca,
             protocol_version=options.protocol,

@@ -117,9 +117,12 @@ def command(
 
 
 def address(url: Any, headers: Mapping[str, str] | None = None, auth: Any = None) -> Endpoint:
-    """Return the endpoint for a URL. Raises NotOffered for an `auth` that is no bearer token."""
+    """Return the endpoint for a URL. Raises NotOffered for an `auth` that is neither a bearer token nor
+    ``"oauth"``."""
     options: dict[str, Any] = {"headers": headers} if headers else {}
-    if auth is not None:
+    if isinstance(auth, str) and auth == "oauth":
+        options["auth"] = auth
+    elif auth is not None:
         options["token"] = _token_of(auth)
     return Endpoint(str(url), **options)
 
@@ -129,7 +132,7 @@ def _token_of(auth: Any) -> str:
     found = getattr(auth, "token", auth)
     if hasattr(found, "get_secret_value"):
         found = found.get_secret_value()
-    if not isinstance(found, str) or found == "oauth":
+    if not isinstance(found, str):
         raise NotOffered("fastrpc.compat: auth takes a bearer token, a str; put other credentials in headers")
     return found
 

@@ -305,7 +305,7 @@ def test_what_is_no_server_is_refused(tmp_path: Path) -> None:
     with pytest.raises(compat.NotOffered, match="import FastMCP"):
         compat.Client(Foreign())
     with pytest.raises(compat.NotOffered, match="bearer token"):
-        compat.Client("http://127.0.0.1:1/mcp", auth="oauth")
+        compat.Client("http://127.0.0.1:1/mcp", auth=object())
     with pytest.raises(ValueError, match="mode"):
         compat.Client(VALUES, mode="2024-11-05")
 
