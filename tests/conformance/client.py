@@ -6,7 +6,8 @@ gives, or behind a proxy of that URL.
 
 It lists all that the suite's server offers and uses each thing once, or makes the calls that the suite asks
 for. A request that the server refuses is said and ends nothing; anything else that fails ends the program
-with another code than 0, which fails the scenario. What needs an authorization server is not here.
+with another code than 0, which fails the scenario. Where there is an authorization server, it logs in: its
+browser is a request that follows redirects, since the suite's pages ask nobody.
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ import asyncio
 import json
 import os
 import sys
+import urllib.request
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastrpc import Client, RemoteError, Server
+from fastrpc.client import ClientCredentials, OAuth
+from fastrpc.client.oauth.token_store import MemoryStore
+from fastrpc.errors import ClientError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -26,6 +31,9 @@ if TYPE_CHECKING:
 
 SECONDS = 25
 VALUES = {"integer": 5, "number": 5, "boolean": True, "array": [], "object": {}}
+
+METADATA_URL = "https://conformance-test.local/client-metadata.json"
+"""The client ID metadata document of the suite."""
 
 SEEN = "json_schema_2020_12_tool"
 """The tool whose schema the suite wants to be sent as the client has received it."""
@@ -45,7 +53,7 @@ def answer(params: dict[str, Any]) -> dict[str, Any]:
 async def calls_of(client: Client) -> list[dict[str, Any]]:
     """The calls to make: those that the suite names, else one of each tool."""
     tools = await client.list_tools()
-    named = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}").get("toolCalls")
+    named = context().get("toolCalls")
     if named:
         return list(named)
     schemas = {tool["name"]: tool["inputSchema"] for tool in tools}
@@ -58,11 +66,40 @@ async def calls_of(client: Client) -> list[dict[str, Any]]:
     return calls
 
 
+def context() -> dict[str, Any]:
+    """What the suite tells besides the URL."""
+    return dict(json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}"))
+
+
+def follow(url: str) -> None:
+    """Be the browser: the page of the login redirects at once."""
+    with urllib.request.urlopen(url, timeout=SECONDS) as answer:
+        answer.read()
+
+
+def auth_of(scenario: str) -> dict[str, Any]:
+    """Return the option for a scenario of authorization; nothing for any other."""
+    if not scenario.startswith("auth/"):
+        return {}
+    known = context()
+    if "client-credentials" in scenario:
+        key = known.get("private_key_pem")
+        algorithm = known.get("signing_algorithm", "RS256")
+        secret = known.get("client_secret")
+        return {"auth": ClientCredentials(known["client_id"], secret, private_key=key, algorithm=algorithm)}
+    names = ("client_id", "client_secret", "issuer")
+    client = {name: known[name] for name in names if name in known} or {"client_metadata_url": METADATA_URL}
+    return {"auth": OAuth(open_browser=follow, store=MemoryStore(), **client)}
+
+
 def client_of(url: str, is_proxied: bool) -> Client:
     """Return the client: of a proxy, which speaks every version, in the one that the run is about."""
-    target = Server.proxy(url) if is_proxied else url
-    version = os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"] if is_proxied else None
-    return Client(target, version=version, on_elicit=answer, on_sample="hi", roots=["file:///work"])
+    auth = auth_of(os.environ.get("MCP_CONFORMANCE_SCENARIO", ""))
+    handlers: dict[str, Any] = {"on_elicit": answer, "on_sample": "hi", "roots": ["file:///work"]}
+    if not is_proxied:
+        return Client(url, **auth, **handlers)
+    version = os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
+    return Client(Server.proxy(url, **auth), version=version, **handlers)
 
 
 async def use(client: Client) -> None:
@@ -88,4 +125,7 @@ async def attempt(request: Awaitable[Result]) -> Result | None:
 
 
 if __name__ == "__main__":
-    asyncio.run(asyncio.wait_for(use(client_of(sys.argv[-1], "--proxy" in sys.argv)), SECONDS))
+    try:
+        asyncio.run(asyncio.wait_for(use(client_of(sys.argv[-1], "--proxy" in sys.argv)), SECONDS))
+    except ClientError as error:
+        sys.exit(f"failed: {error}")  # as some scenarios want it: the suite knows which

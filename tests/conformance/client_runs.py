@@ -3,9 +3,10 @@
 `Client` is `fastrpc.Client` at the URL of the suite's server, which finds out the version by itself; `proxied
 Client` is one before a proxy of that URL, in the version of the run. The dated suites are run: each holds all
 that its requirement set wants of a client, at the same version of the protocol, and what was added later.
+Those of `EXTENSIONS` are a run of their own.
 
 Each scenario is a call of the suite of its own: only such a call says how the client's process has ended. As
-many run at once as there are processors. The scenarios of authorization are left out.
+many run at once as there are processors.
 """
 
 from __future__ import annotations
@@ -20,19 +21,27 @@ from conformance.suite import HERE, Outcome, Run, Scenario, Suite, count
 PROGRAM = [sys.executable, os.path.join(HERE, "client.py")]
 CLIENTS = {"Client": PROGRAM, "proxied Client": [*PROGRAM, "--proxy"]}
 
-NOT_INCLUDED = "auth/"
-"""How the names of the scenarios begin that are left out."""
 SCENARIO_MS = 30_000
 
+EXTENSIONS = ("auth/client-credentials-basic", "auth/client-credentials-jwt")
+"""The scenarios of extensions that are spoken. No dated suite has them."""
+
 RUNS = [
-    *(Run("Client", "suite", version, "client") for version in ("2025-06-18", "2025-11-25", "2026-07-28")),
+    *(
+        Run("Client", "suite", version, "client")
+        for version in ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+    ),
+    Run("Client", "extension", "2026-07-28", "client"),
     *(Run("proxied Client", "suite", version, "client") for version in ("2025-11-25", "2026-07-28")),
 ]
 
 
 def outcome_of(run: Run, suite: Suite) -> Outcome:
     """Run all scenarios of a version against a client."""
-    scenarios = [one for one in suite.scenarios(run).values() if not one.name.startswith(NOT_INCLUDED)]
+    if run.kind == "extension":
+        scenarios = [Scenario(name) for name in EXTENSIONS]
+    else:
+        scenarios = list(suite.scenarios(run).values())
     results = suite.results_of(run)
     began = time.monotonic()
     with ThreadPoolExecutor(os.cpu_count()) as threads:
@@ -47,6 +56,7 @@ def run_one(scenario: Scenario, run: Run, suite: Suite, results: str) -> None:
     done = suite.call(
         *("client", "--command", " ".join(CLIENTS[run.party]), "--scenario", scenario.name),
         *("--spec-version", run.version, "--timeout", str(SCENARIO_MS), "-o", folder),
+        *(["--force"] if run.kind == "extension" else []),
     )
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "output.txt"), "w", encoding="utf-8") as file:
