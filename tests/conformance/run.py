@@ -12,7 +12,7 @@ shows nothing or is not run at all, and if its server or client does not end wel
 In the requirement sets, what the suite does not score (extensions, what is pending, what was added after a
 release) is shown and fails nothing; a dated suite counts what is pending.
 
-Needs npm: see `suite`. Takes about five minutes then. Everything is written to the cache folder.
+Needs npm: see `suite`. Takes about three minutes then. Everything is written to the cache folder.
 """
 
 from __future__ import annotations
