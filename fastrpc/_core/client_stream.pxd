@@ -53,6 +53,7 @@ cdef class ClientStream:
     cdef int next_tail
 
     cdef PendingRequest begin(self, str method, bint is_call, object future, object context, double seconds)
+    cdef int put_line(self, bytes line, PendingRequest request, dict params) except -1
     cdef int put_head(self, str name) except -1
     cdef int put_arguments(self, object arguments) except -1
     cdef int wrote(self) except -1

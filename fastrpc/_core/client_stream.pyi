@@ -32,7 +32,8 @@ class ClientStream:
 
     `on_request` and `on_notification` get each request and notification of the server, whole; `on_unreadable`
     the beginning of a line that is no message; `on_end` is called at the end of the input. None of them may
-    raise. `carry`, for a connection without descriptors, is called when lines wait to be taken. `needs_loop`
+    raise. `carry`, for a connection without descriptors, is called when a line waits to be taken: with the
+    request that it is and its params without ``_meta`` of the connection, or with None twice. `needs_loop`
     makes `wait` return, once it has seen it.
     """
 
@@ -40,7 +41,7 @@ class ClientStream:
     on_notification: Callable[[dict[str, Any]], object]
     on_unreadable: Callable[[bytes], object]
     on_end: Callable[[], object]
-    carry: Callable[[], object] | None
+    carry: Callable[[PendingRequest | None, dict[str, Any] | None], object] | None
     needs_loop: bool
     remark: str
     """What an error about a missing answer says besides; "" for nothing."""

@@ -5,7 +5,7 @@ earlier answers had, too (answer_parser.h); simdjson reads every other line. The
 resolved where its answer is read, without a task. Requests that are made together are written together.
 
 Two ways to wait and one reader for both: `wait()` polls the descriptors and needs no event loop; a loop calls
-`readable()`. Without descriptors, lines come in by `receive()`, and `carry` is called when some wait to be
+`readable()`. Without descriptors, lines come in by `receive()`, and `carry` is called with each one to be
 taken. What else a server sends goes to `on_request`, `on_notification` and `on_unreadable`, which must not
 raise. Handshake, versions and handlers are left to `fastrpc.client`, the process to `fastrpc.processes`.
 """
@@ -175,7 +175,10 @@ cdef class ClientStream:
             self.output.end = self.output.start + held
             del self.pending[request.id]
             raise
-        self.wrote()
+        if self.carry is None:
+            self.wrote()
+        else:
+            self.carry(request, {"name": name, "arguments": arguments})
         return request
 
     def request(
@@ -188,14 +191,21 @@ cdef class ClientStream:
         except BaseException:
             del self.pending[request.id]
             raise
-        self.send(line)
+        self.put_line(line, request, params)
         return request
 
     def send(self, bytes line):
         """Send a notification or an answer; its newline is added here."""
+        self.put_line(line, None, None)
+
+    cdef int put_line(self, bytes line, PendingRequest request, dict params) except -1:
         self.output.put(<char*> line, len(line))
         self.output.put(b"\n", 1)
-        self.wrote()
+        if self.carry is None:
+            self.wrote()
+        else:
+            self.carry(request, params)
+        return 0
 
     def forget(self, PendingRequest request):
         """Stop waiting for an answer. Return False if it is there already."""
@@ -268,10 +278,7 @@ cdef class ClientStream:
 
     cdef int wrote(self) except -1:
         """Send what was written: at once if nothing else is in flight, else with what comes this turn."""
-        if self.sink < 0:
-            if self.carry is not None:
-                self.carry()
-        elif self.loop is None or self.writing:
+        if self.sink < 0 or self.loop is None or self.writing:
             pass
         elif len(self.pending) <= 1 or self.output.waiting() > FLUSH_ABOVE:
             self.write_out()

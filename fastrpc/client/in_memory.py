@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
-    from fastrpc._core.client_stream import ClientStream
+    from fastrpc._core.client_stream import ClientStream, PendingRequest
     from fastrpc.errors import ConnectionLost
     from fastrpc.transports.interfaces import Dispatcher
 
@@ -65,7 +65,7 @@ class InMemory(Transport):
         dispatcher: Dispatcher = self._server.connect()
         return dispatcher.connection
 
-    def _carry(self) -> None:
+    def _carry(self, request: PendingRequest | None, params: dict[str, Any] | None) -> None:
         """Hand over what the stream holds. A server's answer to it may make the stream hold more: that goes
         first."""
         assert self._carrier is not None

@@ -32,7 +32,7 @@ from fastrpc.errors import (
 )
 from fastrpc.protocol.versions import CAPABILITIES_KEY, MODERN, SUBSCRIPTION_KEY, VERSION_KEY
 
-pytest.importorskip("httpx", reason="the client's side of HTTP stands on it: pip install httpx")
+pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
 
 TOKEN = "tok-12345-of-the-client"
 

@@ -1,8 +1,9 @@
-"""What the three transports over HTTP share: a task for each request, and what becomes of its failure.
+"""What the three transports over HTTP share: how a request is sent, and what becomes of its failure.
 
 A carrier turns each line of the client's stream into requests of HTTP, and hands what comes back to the
-stream. Which carrier there is at a time is decided by `fastrpc.client.http.transport`. No I/O here: that is
-`wire`'s.
+stream. A request is written at once if there is an idle connection, and a JSON body with its answer goes
+straight to the stream; whatever else comes back, and a request that needs a connection, is handled by a task.
+Which carrier there is at a time is decided by `fastrpc.client.http.transport`. No I/O here: that is `wire`'s.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import asyncio
 import json
 
 from fastrpc import diagnostics
+from fastrpc.client.http.connection import JSON
+from fastrpc.client.http.wire import Answer
 from fastrpc.errors import ClientError, ConnectionLost
 
 TYPE_CHECKING = False
@@ -19,7 +22,8 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from fastrpc._core.client_stream import ClientStream, PendingRequest
-    from fastrpc.client.http.wire import Answer, Wire
+    from fastrpc.client.http.connection import Response
+    from fastrpc.client.http.wire import Wire
 
     class Link(Protocol):
         """The connection whose messages a carrier carries."""
@@ -60,7 +64,8 @@ class Carrier:
     def __init__(self, link: Link, wire: Wire) -> None:
         self.link = link
         self.wire = wire
-        self._requests: dict[int, asyncio.Task[None]] = {}
+        self._requests: dict[int, asyncio.Task[None] | Response] = {}
+        """What is cancelled with each request: its task, or the response that it waits for."""
         self._posts: set[asyncio.Task[None]] = set()
         """Notifications that are on their way."""
         self._asked: dict[str | int, PendingRequest] = {}
@@ -77,29 +82,72 @@ class Carrier:
 
     # --- implemented by subclasses --------------------------------------------------------------------
 
-    async def exchange(self, request: PendingRequest, message: dict[str, Any], line: bytes) -> None:
-        """Send a request, and receive until it is answered. Raises ClientError."""
+    async def exchange(
+        self, request: PendingRequest, params: dict[str, Any], line: bytes, begun: Response | None
+    ) -> None:
+        """Send a request, and receive until it is answered. `begun`: the response to it, if it has been sent.
+        Raises ClientError."""
         raise NotImplementedError
+
+    def lines_at_once(self, request: PendingRequest, params: dict[str, Any]) -> bytes | None:
+        """Return the header lines of a request that can be written at once; None for one that needs a
+        task."""
+        return None
 
     async def post(self, line: bytes) -> None:
         """Send a notification or a response. Raises ClientError."""
         raise NotImplementedError
 
-    def withdraw(self, request: asyncio.Task[None] | None, line: bytes) -> None:
+    def withdraw(self, request: asyncio.Task[None] | Response | None, line: bytes) -> None:
         """Cancel a request; `line` is the notification of it."""
         raise NotImplementedError
 
     # --- outgoing -------------------------------------------------------------------------------------
 
+    def send_request(self, request: PendingRequest, params: dict[str, Any], line: bytes) -> None:
+        """Send a request: at once, or in the background."""
+        try:
+            lines = self.lines_at_once(request, params)
+            response = None
+            if lines is not None:
+                response = self.wire.post_at_once(lines, line, self._settled, (request, params, line))
+        except Exception as error:
+            self._not_sent(request, error)
+            return
+        if response is None:
+            self._requests[request.id] = self.link.spawn(self._request(request, params, line))
+        elif not response.is_settled:
+            self._requests[request.id] = response
+
+    def _settled(self, response: Response) -> None:
+        """Receive the response to a request that was written at once: an answer in JSON here, else in a
+        task."""
+        request, params, line = response.context
+        if (
+            response.status != 200
+            or response.kind != JSON
+            or not response.is_complete
+            or response.has_special_headers
+        ):
+            self._requests[request.id] = self.link.spawn(self._request(request, params, line, response))
+            return
+        self._requests.pop(request.id, None)
+        body = response.body()
+        try:
+            self.receive(body, request)
+            if not request.done:
+                self.link.stream.fail(request, Answer(self.wire, response, "").failure(body))
+        except Exception as error:
+            self._not_sent(request, error)
+        if self._asked:
+            self._forget_asked(request)
+
     def send(self, line: bytes) -> None:
-        """Send one message in the background."""
+        """Send a notification or a response in the background."""
         message = json.loads(line)
         method = message.get("method")
         if method is None:
             self.link.spawn(self._respond(message["id"], line))
-        elif "id" in message:
-            request = self.link.stream.pending[message["id"]]
-            self._requests[request.id] = self.link.spawn(self._request(request, message, line))
         elif method == CANCELLED:
             self.withdraw(self._requests.pop(message["params"]["requestId"], None), line)
         else:
@@ -120,19 +168,28 @@ class Carrier:
         if self._posts:
             await asyncio.wait(self._posts)
 
-    async def _request(self, request: PendingRequest, message: dict[str, Any], line: bytes) -> None:
-        """Send a request; however that ends, the request ends too."""
+    async def _request(
+        self, request: PendingRequest, params: dict[str, Any], line: bytes, begun: Response | None = None
+    ) -> None:
+        """Send a request, or go on with one that was sent; however that ends, the request ends too."""
         try:
-            await self.exchange(request, message, line)
+            await self.exchange(request, params, line, begun)
         except ClientError as error:
             self.link.stream.fail(request, error)
         except Exception as error:  # whoever waits must not hang
-            diagnostics.write("error", f"{request.method} failed on the way to the server", error)
-            self.link.stream.fail(request, ConnectionLost(f"the request could not be sent: {error!r:.200}"))
+            self._not_sent(request, error)
         finally:
             self._requests.pop(request.id, None)
-            for id in [id for id, of in self._asked.items() if of is request]:
-                del self._asked[id]
+            self._forget_asked(request)
+
+    def _not_sent(self, request: PendingRequest, error: Exception) -> None:
+        diagnostics.write("error", f"{request.method} failed on the way to the server", error)
+        self.link.stream.fail(request, ConnectionLost(f"the request could not be sent: {error!r:.200}"))
+
+    def _forget_asked(self, request: PendingRequest) -> None:
+        """Forget what the server has asked during a request that has ended."""
+        for id in [id for id, of in self._asked.items() if of is request]:
+            del self._asked[id]
 
     async def _post_quietly(self, line: bytes) -> None:
         try:

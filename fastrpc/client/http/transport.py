@@ -83,10 +83,13 @@ class Http(Transport):
 
     # --- messages -------------------------------------------------------------------------------------
 
-    def _carry(self) -> None:
-        """Send what the stream holds."""
+    def _carry(self, request: PendingRequest | None, params: dict[str, Any] | None) -> None:
+        """Send the line that the stream holds."""
         assert self._carrier is not None
-        for line in self.stream.take().splitlines():
+        line = self.stream.take()[:-1]
+        if request is not None:
+            self._carrier.send_request(request, params or {}, line)
+        else:
             self._carrier.send(line)
 
     def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
