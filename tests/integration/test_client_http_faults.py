@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -35,6 +38,12 @@ from fastrpc.protocol.versions import CAPABILITIES_KEY, MODERN, SUBSCRIPTION_KEY
 pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
 
 TOKEN = "tok-12345-of-the-client"
+
+
+@pytest.fixture(params=["a connection each", "kept alive"], autouse=True)
+def _connections(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests on a connection that is there are sent without a task, and fail in another place."""
+    monkeypatch.setattr(Scripted, "keeps_alive", request.param == "kept alive")
 
 
 def short(monkeypatch: pytest.MonkeyPatch, *modules: Any) -> None:
@@ -583,7 +592,7 @@ def test_what_has_no_end_is_not_kept(kind: str, monkeypatch: pytest.MonkeyPatch)
 
     async def on_call(asked: Asked, say: Saying) -> None:
         if kind == "body":
-            await say.answer(200, {"x": "x" * 50_000})
+            await say.answer(200, {"x": "x" * 1_000_000})  # more than is kept before anybody reads
             return
         await say.stream()
         for number in range(50):
@@ -658,3 +667,24 @@ def test_a_token_function_that_fails_fails_the_request() -> None:
             await client.call_tool("one")
 
     with_script(Stateless(), conversation, token=lambda: next(given))
+
+
+def test_what_the_client_imports_is_its_own() -> None:
+    """httpx and what it imports take longer than the rest of a start."""
+    code = """
+import asyncio, sys
+sys.path.insert(0, sys.argv[1])
+from support.scripted_client import Stateless, call_one, with_script
+with_script(Stateless(), call_one)
+print(sorted({"httpx", "httpcore", "anyio", "h11", "certifi", "urllib.request"} & set(sys.modules)))
+"""
+    tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    environment = {name: text for name, text in os.environ.items() if not name.lower().endswith("_proxy")}
+    done = subprocess.run(
+        [sys.executable, "-c", code, tests],
+        env={**environment, "PYTHONPATH": os.path.dirname(tests)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
