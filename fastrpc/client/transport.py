@@ -38,6 +38,10 @@ class Transport:
         """End the connection, within seconds. What the server still has to say is dropped."""
         raise NotImplementedError
 
+    def wait_shortly(self, request: PendingRequest) -> None:
+        """Without a running loop: wait a moment for the answer to a request, where that is cheaper than to
+        run the loop."""
+
     # --- where the version decides how messages travel ------------------------------------------------
 
     def set_version(self, version: str) -> None:

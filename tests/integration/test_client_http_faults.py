@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -667,24 +664,3 @@ def test_a_token_function_that_fails_fails_the_request() -> None:
             await client.call_tool("one")
 
     with_script(Stateless(), conversation, token=lambda: next(given))
-
-
-def test_what_the_client_imports_is_its_own() -> None:
-    """httpx and what it imports take longer than the rest of a start."""
-    code = """
-import asyncio, sys
-sys.path.insert(0, sys.argv[1])
-from support.scripted_client import Stateless, call_one, with_script
-with_script(Stateless(), call_one)
-print(sorted({"httpx", "httpcore", "anyio", "h11", "certifi", "urllib.request"} & set(sys.modules)))
-"""
-    tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    environment = {name: text for name, text in os.environ.items() if not name.lower().endswith("_proxy")}
-    done = subprocess.run(
-        [sys.executable, "-c", code, tests],
-        env={**environment, "PYTHONPATH": os.path.dirname(tests)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr

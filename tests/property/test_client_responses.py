@@ -32,6 +32,12 @@ class Transport:
         self.is_closed = False
         self.is_paused = False
 
+    def get_extra_info(self, name: str) -> Any:
+        return self
+
+    def fileno(self) -> int:
+        return -1
+
     def write(self, data: bytes) -> None:
         pass
 

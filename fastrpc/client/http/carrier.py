@@ -12,7 +12,7 @@ import asyncio
 import json
 
 from fastrpc import diagnostics
-from fastrpc.client.http.connection import JSON
+from fastrpc.client.http.connection import JSON, Response
 from fastrpc.client.http.wire import Answer
 from fastrpc.errors import ClientError, ConnectionLost
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from fastrpc._core.client_stream import ClientStream, PendingRequest
-    from fastrpc.client.http.connection import Response
     from fastrpc.client.http.wire import Wire
 
     class Link(Protocol):
@@ -118,6 +117,12 @@ class Carrier:
             self._requests[request.id] = self.link.spawn(self._request(request, params, line))
         elif not response.is_settled:
             self._requests[request.id] = response
+
+    def wait_shortly(self, request: PendingRequest) -> None:
+        """Without a running loop: wait a moment for the answer to a request that was written at once."""
+        response = self._requests.get(request.id)
+        if isinstance(response, Response):
+            self.wire.wait_shortly(response)
 
     def _settled(self, response: Response) -> None:
         """Receive the response to a request that was written at once: an answer in JSON here, else in a

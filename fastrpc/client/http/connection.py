@@ -10,13 +10,15 @@ response. Credentials, redirects and what statuses mean are left to `wire`, deco
 from __future__ import annotations
 
 import asyncio
+import os
 import select
+from time import monotonic
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 WRITE_SECONDS = 60.0
@@ -25,6 +27,9 @@ LONGEST_HEAD = 128 * 1024
 """Bytes of a head, of a chunk's head, and of a trailer."""
 MOST_UNREAD = 256 * 1024
 """Bytes of a body that are kept before somebody reads them; then the socket is not read."""
+SHORT_SECONDS = 0.001
+"""How long an answer is waited for without the loop."""
+READ_SIZE = 32 * 1024
 LARGEST_JOINED = 64 * 1024
 """Bytes of a body that is copied behind its head; a larger one is written beside it."""
 
@@ -95,6 +100,14 @@ class Response:
                 return value.decode("utf-8", "surrogateescape")
         return None
 
+    def wait_shortly(self, connections: Iterable[Connection]) -> None:
+        """Without a running loop: wait a moment for the response, unless another of these connections has
+        something that the loop is to read."""
+        mine = self._connection
+        if mine is not None:
+            others = [each.descriptor for each in connections if each is not mine and not each.is_idle]
+            mine.wait_shortly(self, others)
+
     async def settled(self) -> None:
         """Wait for the head, or for all of a JSON body. Raises BrokenConnection and OSError."""
         while not self.is_settled:
@@ -155,6 +168,9 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self.idle_since = 0.0
         self.is_closed = False
+        self.descriptor = -1
+        """The socket's, of a connection that is made."""
+        self._is_plain = False
         self._loop = loop
         self._on_idle = on_idle
         self._on_closed = on_closed
@@ -183,6 +199,11 @@ class Connection(asyncio.Protocol):
         self._unwritten = 0
 
     @property
+    def is_idle(self) -> bool:
+        """Whether no response is on its way."""
+        return self._response is None
+
+    @property
     def transport(self) -> Any:
         """The asyncio transport."""
         return self._transport
@@ -198,7 +219,7 @@ class Connection(asyncio.Protocol):
             return False
         if self._poll is None:
             self._poll = select.poll()
-            self._poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
+            self._poll.register(self.descriptor, select.POLLIN)
         return not self._poll.poll(0)
 
     # --- the request ----------------------------------------------------------------------------------
@@ -221,12 +242,12 @@ class Connection(asyncio.Protocol):
             self._silence = self._loop.call_later(silent_seconds, self._listen)
         if self._early is not None:
             self._begin(head, body)
-        elif not body:
-            self._transport.write(head)
-        elif len(body) <= LARGEST_JOINED:
-            self._transport.write(head + body)
-        else:
+        elif body and len(body) > LARGEST_JOINED:
             self._transport.writelines((head, body))
+        elif self._is_plain and asyncio._get_running_loop() is None:
+            self._write_directly(head + (body or b""))
+        else:
+            self._transport.write(head + body if body else head)
 
     def _begin(self, head: bytes, body: bytes | None) -> None:
         """Write the first request, and read what has come before it: some servers answer at once."""
@@ -237,6 +258,40 @@ class Connection(asyncio.Protocol):
             self.data_received(early)
         if self.is_closed:
             self._end(None)
+
+    # --- without a running loop -----------------------------------------------------------------------
+
+    def _write_directly(self, data: bytes) -> None:
+        """Write to the socket: the loop would do so only when it runs."""
+        count = 0
+        if not self._transport.is_closing() and not self._transport.get_write_buffer_size():
+            try:
+                count = os.write(self.descriptor, data)
+            except OSError:
+                pass  # the transport finds out why
+        if count < len(data):
+            self._transport.write(data[count:])
+
+    def wait_shortly(self, response: Response, others: list[int]) -> None:
+        """Read the socket until a response has settled, `SHORT_SECONDS` have passed, or one of the other
+        descriptors has something for the loop."""
+        watched = select.poll()
+        for descriptor in (self.descriptor, *others):
+            watched.register(descriptor, select.POLLIN)
+        deadline = monotonic() + SHORT_SECONDS
+        while self._is_plain and self._response is response and not response.is_settled:
+            left = deadline - monotonic()
+            if left <= 0 or watched.poll(left * 1000) != [(self.descriptor, select.POLLIN)]:
+                return
+            try:
+                data = os.read(self.descriptor, READ_SIZE)
+            except OSError:
+                return
+            if not data:
+                return  # the loop finds the end, too
+            self.data_received(data)
+
+    # --- the end --------------------------------------------------------------------------------------
 
     def abandon(self) -> None:
         """Close the connection: nobody wants its response any more."""
@@ -298,6 +353,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
+        self.descriptor = transport.get_extra_info("socket").fileno()
+        self._is_plain = transport.get_extra_info("sslcontext") is None
 
     def data_received(self, data: bytes) -> None:
         response = self._response

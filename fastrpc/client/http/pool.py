@@ -12,7 +12,7 @@ from time import monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from fastrpc.client.http.connection import Connection
 
@@ -39,6 +39,11 @@ class Pool:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._all_closed: asyncio.Future[None] | None = None
+
+    @property
+    def connections(self) -> Iterable[Connection]:
+        """Those that are open."""
+        return self._open
 
     def take_idle(self) -> Connection | None:
         """Return a connection that can be used at once, or None."""

@@ -92,6 +92,10 @@ class Http(Transport):
         else:
             self._carrier.send(line)
 
+    def wait_shortly(self, request: PendingRequest) -> None:
+        if self._carrier is not None:
+            self._carrier.wait_shortly(request)
+
     def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
         if b'"error"' in text:
             text = self._without_secrets(text)

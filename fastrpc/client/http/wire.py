@@ -205,6 +205,11 @@ class Wire:
         connection.send(head, body, response)
         return response
 
+    def wait_shortly(self, response: Response) -> None:
+        """Without a running loop: wait a moment for a response that `post_at_once` has returned."""
+        if self._pool is not None:
+            response.wait_shortly(self._pool.connections)
+
     @asynccontextmanager
     async def send(
         self,
