@@ -143,6 +143,12 @@ def test_one_that_nobody_listens_at_is_told(url: str, loop: asyncio.AbstractEven
     assert told == f"{url} cannot be reached: connection refused"
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example"])
+def test_a_host_that_has_no_name_is_told(scheme: str, host: str, loop: asyncio.AbstractEventLoop) -> None:
+    assert run(failure(f"{scheme}://{host}/"), loop).startswith(f"{scheme}://{host}/ cannot be reached: ")
+
+
 def test_one_that_does_not_answer_in_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialing, "CONNECT_SECONDS", 0.05)
 

@@ -65,10 +65,14 @@ class Route:
         """Return a new connection. Raises CannotConnect."""
         try:
             return await asyncio.wait_for(self._dial(on_idle, on_closed), CONNECT_SECONDS)
-        except asyncio.TimeoutError:
+        except asyncio.TimeoutError as error:
+            if getattr(error, "errno", None) is not None:  # of the system, which gave up before
+                raise CannotConnect(_why(error)) from None
             raise CannotConnect(f"no connection within {CONNECT_SECONDS:g} s") from None
         except (OSError, BrokenConnection) as error:
             raise CannotConnect(_why(error)) from None
+        except UnicodeError:
+            raise CannotConnect("the name of its host is none") from None
 
     async def _dial(self, on_idle: Callback, on_closed: Callback) -> Connection:
         loop = asyncio.get_running_loop()
@@ -90,9 +94,12 @@ class Route:
         try:
             await self._open_tunnel(outer, self._proxy)
             inner = make()
-            transport = await loop.start_tls(
-                outer.transport, inner, self._tls, server_hostname=self._origin.host
-            )
+            try:
+                transport = await loop.start_tls(
+                    outer.transport, inner, self._tls, server_hostname=self._origin.host
+                )
+            except TypeError:
+                raise CannotConnect("TLS through a proxy at an https URL needs Python 3.11") from None
             inner.connection_made(transport)
         except BaseException:
             outer.close()
@@ -178,13 +185,20 @@ async def _connect(
     loop: asyncio.AbstractEventLoop, make: Callable[[], Connection], origin: Origin, tls: SSLContext | None
 ) -> Connection:
     opened = await _open_socket(loop, origin.host, origin.port)
+    made: list[Connection] = []
+
+    def make_one() -> Connection:
+        made.append(make())
+        return made[0]
+
     try:
         name = origin.host if tls is not None else None
-        _, connection = await loop.create_connection(make, sock=opened, ssl=tls, server_hostname=name)
+        await loop.create_connection(make_one, sock=opened, ssl=tls, server_hostname=name)
     except BaseException:
-        opened.close()
+        if not made:  # else the socket is closed by its transport
+            opened.close()
         raise
-    return connection
+    return made[0]
 
 
 async def _open_socket(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
