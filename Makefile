@@ -18,7 +18,7 @@ FUZZ_SECONDS ?= 3600
 # Images of containers often set it. Each of the suite's thousands of processes would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test test-fast test-unit coverage sanitize fuzz conformance lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels lock clean
+.PHONY: help run test test-fast test-unit coverage sanitize fuzz conformance interop lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels lock clean
 
 help:                    ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -48,6 +48,9 @@ fuzz: $(STAMP)           ## fuzz for an hour on that build; FUZZ_SECONDS=N for a
 
 conformance: $(STAMP)    ## the protocol's official conformance suite, over HTTP
 	$(BIN)/python tests/conformance/run.py
+
+interop: $(STAMP)        ## the client against servers of others, all versions and transports; needs node, go, cargo; choose with INTEROP="--help"
+	$(BIN)/python tests/interop/run.py $(INTEROP)
 
 lint: $(STAMP)           ## ruff, mypy --strict, the stubs against what is compiled, cython-lint
 	$(BIN)/ruff check .

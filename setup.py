@@ -87,6 +87,7 @@ extensions = [
     module("stream"),
     module("call_result"),
     module("client_stream"),
+    module("forwarding"),
     module("signal_pipe"),
     module("task"),
     module("pending"),

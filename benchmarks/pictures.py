@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 
 from drawing import Bar, Chart, Group
 from record import NONE, Record, short
-from roster import ASYNC
+from roster import ASYNC, CLIENT_SDKS, LOAD_CLIENT
 
-KINDS = {"fastrpc": "first", ASYNC: "first", "c": "second", "bare": "second"}
+KINDS = {"fastrpc": "first", ASYNC: "first", "c": "second", "bare": "second", LOAD_CLIENT: "second"}
 ONE_CORE = "both processes on one core"
 SIZES = {"100": "100 bytes", "1k": "1 kB", "10k": "10 kB", "100k": "100 kB", "1m": "1 MB", "16m": "16 MB"}
 
@@ -167,6 +167,24 @@ def tools(record: Record) -> Chart:
     )
 
 
+def clients(record: Record) -> Chart:
+    ours, official = (record.cell("W13-async", peer) for peer in ("fastrpc", "mcp"))
+    without, load_client = record.cell("W13-sync", "fastrpc"), record.cell("W13-async", LOAD_CLIENT)
+    bars = [
+        bar(record, "W13-async", LOAD_CLIENT),
+        bar(record, "W13-sync", "fastrpc", "fastrpc, no event loop"),
+        bar(record, "W13-async", "fastrpc", "fastrpc, in an event loop"),
+        *(bar(record, "W13-async", sdk) for sdk in CLIENT_SDKS),
+    ]
+    return Chart(
+        f"Clients before one server: a call costs fastrpc's {without} µs without an event loop and {ours} µs "
+        f"in one, the official one {official} µs; C takes {load_client} µs",
+        f"W13: p50 of a small echo, {ONE_CORE}; µs, logarithmic; shorter is better",
+        "µs",
+        [Group("", bars)],
+    )
+
+
 CHARTS: dict[str, Callable[[Record], Chart]] = {
     "latency": latency,
     "throughput": throughput,
@@ -176,9 +194,11 @@ CHARTS: dict[str, Callable[[Record], Chart]] = {
     "sizes": sizes,
     "flight": flight,
     "tools": tools,
+    "clients": clients,
 }
 
 
 def charts_of(record: Record) -> dict[str, Callable[[Record], Chart]]:
-    """All that the record can show; one that is older than W11 has nothing of HTTP."""
-    return {name: chart for name, chart in CHARTS.items() if name != "http" or "W11" in record.rows}
+    """All that the record can show; one that is older than a workload has nothing of it."""
+    rows = {"http": "W11", "clients": "W13-async"}
+    return {name: chart for name, chart in CHARTS.items() if rows.get(name, "W1") in {*record.rows, "W1"}}

@@ -253,6 +253,30 @@ def clients(record: Record) -> str:
     return "\n\n".join([table(headings, lines), *record.reasons(columns)])
 
 
+def clients_in_short(record: Record) -> str:
+    """The README's table of clients: what a call costs, and how many there are in a second."""
+    headings = [
+        "client",
+        "one call, µs",
+        "256 at once, calls/s",
+        "in memory: one call, µs",
+        "in memory: 256 at once, calls/s",
+    ]
+    lines = []
+    for peer, how, kind in CLIENTS:
+        name = f"**{record.label(peer)}**{how}" if peer == "fastrpc" else record.label(peer)
+        many = ("W13-256", "W13-memory-256") if kind == "async" else ("", "")
+        rows = (f"W13-{kind}", many[0], f"W13-memory-{kind}", many[1])
+        lines.append([name, *(record.cell(row, peer) for row in rows)])
+    columns = tuple(name for name in record.rows if name.startswith("W13"))
+    text = (
+        "`call_tool` of a small `echo`, p50, and calls a second. Over stdio all call the same server, one of "
+        "fastrpc, on the same core as it; in memory each one of its own package, in the same process. "
+        f"{when_taken(record.runs_of(columns))}"
+    )
+    return "\n\n".join([table(headings, lines), *record.reasons(columns), text])
+
+
 def client_line(record: Record, peer: str, how: str, kind: str) -> list[str]:
     one, in_memory = f"W13-{kind}", f"W13-memory-{kind}"
     many = ["W13-256", "W13-memory-256"] if kind == "async" else ["", ""]
@@ -297,7 +321,7 @@ def charts(record: Record) -> str:
 
 Block = Callable[[Record], str]
 DOCUMENTS: dict[str, dict[str, Block]] = {
-    "README.md": {"figures": figures, "shapes": shapes},
+    "README.md": {"figures": figures, "shapes": shapes, "clients": clients_in_short},
     "benchmarks/README.md": {
         "summary": summary,
         "bars": bars,

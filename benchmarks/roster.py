@@ -45,6 +45,8 @@ ECHO, PAYLOAD, SLEEP, SLEEP_SYNC = "echo", "payload", "sleep", "sleep_sync"
 LIST, SERVE, START, SHELL, MODERN = "list", "serve", "start", "shell", "modern"
 START_LIST, START_SERVE, START_HTTP = "start-list", "start-serve", "start-http"
 HTTP, HTTP_SESSION, HTTP_LOG, HTTP_ASGI = "http", "http-session", "http-log", "http-asgi"
+# echo behind a proxy, over stdio and over HTTP; of the plain peer, echo without it.
+PROXY, PROXY_HTTP = "proxy", "proxy-http"
 # Not a server but a client, for fastrpc's server over stdio; for a server of its own package in the same
 # process. Without an event loop, where there is such a client: the others give the one that they have.
 CLIENT, CLIENT_IN_MEMORY = "client", "client-in-memory"
@@ -141,6 +143,8 @@ def peer_of(name: str, python: str) -> Peer:
         ]
         peer.commands = dict.fromkeys(map(shaped, SHAPES), plain)
         peer.commands |= {asked: [*plain, PORT, TOKEN] for asked in over_http}
+        direct = [python, os.path.join(SERVERS, "proxy.py"), "--direct"]
+        peer.commands |= {PROXY: direct, PROXY_HTTP: [*direct, PORT, TOKEN]}
         return peer
     if name == "bare":
         bare = [python, "-c", "pass"]
@@ -217,6 +221,8 @@ def fastrpc(python: str) -> Peer:
         asked: [*command_line(python), "serve"] for asked in (LIST, SERVE, SHELL, START_LIST, START_SERVE)
     }
     commands |= client_commands(python, "fastrpc_client.py", echo, "--sync")
+    commands[PROXY] = [python, os.path.join(SERVERS, "proxy.py")]
+    commands[PROXY_HTTP] = [*commands[PROXY], PORT, TOKEN]
     commands |= {many(tools): [python, os.path.join(SERVERS, "many.py"), str(tools)] for tools in MANY_TOOLS}
     shapes = {shape: [python, os.path.join(SERVERS, "shapes.py"), shape] for shape in SHAPES}
     if not can_import(python, "pydantic"):

@@ -1,6 +1,6 @@
-"""Another MCP server behind this one, with a hook before it and a tool beside it.
+"""A proxy of another MCP server, with a hook that may refuse calls, and a tool of its own.
 
-Serve with `fastrpc serve examples/proxy.py`. The server behind is a child process, whatever it is written in.
+Serve with `fastrpc serve examples/proxy.py`. The upstream server is a child process, written in any language.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ parts = Server.proxy(BEHIND, name="parts")
 
 @parts.before(tools="words_*")
 def not_too_long(call: CallInfo) -> None:
-    """Refuse before the server behind hears of it."""
+    """Refuse a call before the upstream server receives it."""
     if len(str(call.arguments.get("text", ""))) > 10_000:
         raise ToolError("text: at most 10,000 characters, please")
 

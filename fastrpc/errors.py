@@ -112,6 +112,12 @@ class UnsupportedProtocolVersion(ProtocolError):
     code = -32022
 
 
+class HeaderMismatch(ProtocolError):
+    """An HTTP header is missing, or differs from the body (MCP 2026-07-28, transports: HTTP)."""
+
+    code = -32020
+
+
 class ResourceNotFound(ProtocolError):
     """There is no resource with this URI (MCP, resources: error handling).
 

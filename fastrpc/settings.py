@@ -230,6 +230,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "level": parse_level,
     "text": str,
     "names": parse_names,
+    "patterns": str,
     "reach": parse_reach,
     "file": parse_folder,
     "folder": parse_folder,
@@ -252,6 +253,8 @@ SETTINGS = (
     Setting(
         "FASTRPC_ASK_SECONDS", "seconds", 300.0, "how long a person may think; at most 590, 0: ask nobody"
     ),
+    Setting("MCP_ALLOW", "patterns", "", "of a gateway: globs of the tools to show; unset: all"),
+    Setting("MCP_DENY", "patterns", "", "of a gateway: globs of tools not to show"),
     Setting("FASTRPC_TOOLSET", "module", SHIPPED_TOOLSET, "the tools served when no target is named"),
     STATE_DIR,
     Setting(

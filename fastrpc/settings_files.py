@@ -50,6 +50,7 @@ HELD_BACK = {
     "address": "an address",
     "reach": "what may be reached",
     "secret": "a secret",
+    "patterns": "what may be called",
 }
 
 

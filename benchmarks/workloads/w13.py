@@ -16,6 +16,7 @@ measured there is client and server.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from roster import (
     CLIENT,
@@ -67,86 +68,67 @@ def measure(row: Row, peer: Peer, options: Options) -> Result:
     return report_of(command, server)
 
 
+def latency(name: str, title: str, server: str, **more: Any) -> Row:
+    """A row of one call at a time."""
+    return Row(
+        name, title, measure, "p50", "us", client=("--window", "1"), server=server, columns=LATENCY, **more
+    )
+
+
+def rate(name: str, title: str, server: str, **more: Any) -> Row:
+    """A row of 256 calls at once."""
+    return Row(
+        name,
+        title,
+        measure,
+        "calls_per_second",
+        "calls/s",
+        less_is_better=False,
+        client=("--window", "256"),
+        server=server,
+        columns=RATE,
+        **more,
+    )
+
+
+SHOWN: dict[str, Any] = {"base": "", "times_sdks": {"mcp": None, "fastmcp": None}}
+"""Of a row without a bar."""
+
 ROWS = (
-    Row(
+    latency(
         "W13-sync",
         "the client: call_tool without an event loop, one at a time",
-        measure,
-        "p50",
-        "us",
-        client=("--window", "1"),
+        CLIENT_SYNC,
         bar=2.5,
         goal=2.0,
         base=LOAD_CLIENT,
         times_sdks={"mcp": 40.0, "fastmcp": None},
-        server=CLIENT_SYNC,
-        columns=LATENCY,
     ),
-    Row(
+    latency(
         "W13-async",
         "the client: call_tool in an event loop, one at a time",
-        measure,
-        "p50",
-        "us",
-        client=("--window", "1"),
+        CLIENT,
         bar=6.0,
         goal=4.0,
         base=LOAD_CLIENT,
         times_sdks={"mcp": None, "fastmcp": None},
-        server=CLIENT,
-        columns=LATENCY,
     ),
-    Row(
+    rate(
         "W13-256",
         "the client: call_tool in an event loop, 256 at once",
-        measure,
-        "calls_per_second",
-        "calls/s",
-        less_is_better=False,
-        client=("--window", "256"),
+        CLIENT,
         base=LOAD_CLIENT,
         times_sdks={"mcp": 100.0, "fastmcp": None},
         sdk_goals={"mcp": 200.0},
-        server=CLIENT,
-        columns=RATE,
     ),
-    Row(
+    latency(
         "W13-memory-sync",
         "the client: call_tool in memory without an event loop, one at a time",
-        measure,
-        "p50",
-        "us",
-        client=("--window", "1"),
-        base="",
-        times_sdks={"mcp": None, "fastmcp": None},
-        server=CLIENT_SYNC_IN_MEMORY,
-        columns=LATENCY,
+        CLIENT_SYNC_IN_MEMORY,
+        **SHOWN,
     ),
-    Row(
-        "W13-memory-async",
-        "the client: call_tool in memory, one at a time",
-        measure,
-        "p50",
-        "us",
-        client=("--window", "1"),
-        base="",
-        times_sdks={"mcp": None, "fastmcp": None},
-        server=CLIENT_IN_MEMORY,
-        columns=LATENCY,
-    ),
-    Row(
-        "W13-memory-256",
-        "the client: call_tool in memory, 256 at once",
-        measure,
-        "calls_per_second",
-        "calls/s",
-        less_is_better=False,
-        client=("--window", "256"),
-        base="",
-        times_sdks={"mcp": None, "fastmcp": None},
-        server=CLIENT_IN_MEMORY,
-        columns=RATE,
-    ),
+    latency("W13-memory-async", "the client: call_tool in memory, one at a time", CLIENT_IN_MEMORY, **SHOWN),
+    rate("W13-memory-256", "the client: call_tool in memory, 256 at once", CLIENT_IN_MEMORY, **SHOWN),
 )
 
 ROWS += tuple(

@@ -1,5 +1,5 @@
-/* A likely answer to a tools/call as the parser finds it in its line: where its parts lie. No functions, no costs;
- * what fills it is answer_parser.h, what uses it the client's stream. */
+/* The parts of a response to tools/call with one text block, as positions in its line. No functions;
+ * answer_parser.h fills it, the client's stream uses it. */
 
 #ifndef FASTRPC_ANSWER_H
 #define FASTRPC_ANSWER_H
@@ -11,6 +11,14 @@ struct fastrpc_answer {
     struct fastrpc_argument text;
     const char *tail; /* from the text's closing quote to the end of the line */
     Py_ssize_t tail_size;
+};
+
+/* The result of any answer to a tools/call, as it stands in the line; tool_result.h finds it. */
+struct fastrpc_tool_result {
+    int64_t id;
+    const char *text;
+    Py_ssize_t size;
+    int is_error;
 };
 
 #endif

@@ -1,12 +1,11 @@
-/* The likely answer to a tools/call: a result of one text block, in one walk.
+/* Reads the most common response to tools/call, a result of one text block, in one pass.
  *
- * Servers write the same bytes around each text. What stands before it is fixed here; what stands behind it, the
- * tail, is compared with tails of earlier lines that simdjson has read whole (`client_stream.pyx` learns
- * them). A line with a fixed head, an integer for its id, a valid string and a known tail is valid JSON with
- * the meaning of the earlier line, but for the id and the text. It costs about 40 ns; every other line is handed
- * over untouched.
+ * A server writes the same bytes around each text. The bytes before it are fixed here; the bytes after it, the
+ * tail, are compared with tails of earlier lines that simdjson has parsed (`client_stream.pyx` stores them). A
+ * line with this head, an integer id, a valid string and a known tail is valid JSON and means the same as the
+ * earlier line, except for the id and the text. This costs about 40 ns. Every other line is left to simdjson.
  *
- * A line has at least 64 readable bytes behind it, the first of them a control character; see fast_parser.h. */
+ * A line is followed by at least 64 readable bytes, the first of them a control character; see fast_parser.h. */
 
 #ifndef FASTRPC_ANSWER_PARSER_H
 #define FASTRPC_ANSWER_PARSER_H
@@ -17,7 +16,7 @@
 #define FASTRPC_ANSWER_HEAD "{\"jsonrpc\":\"2.0\",\"id\":"
 #define FASTRPC_ANSWER_TEXT ",\"result\":{\"content\":[{\"type\":\"text\",\"text\":\""
 
-/* Read a line up to its tail; 0 for a line that begins otherwise. */
+/* Read a line up to its tail; return 0 for a line with another head. */
 static inline int fastrpc_read_answer(const char *line, Py_ssize_t size, struct fastrpc_answer *answer) {
     const Py_ssize_t head = sizeof FASTRPC_ANSWER_HEAD - 1, middle = sizeof FASTRPC_ANSWER_TEXT - 1;
     const char *at = line + head, *end = line + size;

@@ -3,13 +3,14 @@
 from typing import Any
 
 class AnswerTail:
-    """What stood behind the text of an earlier line: the rest of its result. For the compiled core."""
+    """The bytes after the text of an earlier line, and what they encode. Used by the compiled core."""
 
 class CallResult:
-    """The result of a tool call (MCP, tools: CallToolResult). Raises InvalidAnswer for a dict that is none.
+    """The result of a tool call (MCP, tools: CallToolResult). Raises InvalidAnswer for an invalid one.
 
     `raw`: the result as received. `content`: its content blocks, dicts. `structured`: its structured content,
-    None without. `is_error`: whether the tool failed; the content says how. `meta`: its ``_meta``.
+    or None. `is_error`: whether the tool failed; the content is then the error message.
+    `meta`: its ``_meta``.
     """
 
     def __init__(self, raw: dict[str, Any]) -> None: ...

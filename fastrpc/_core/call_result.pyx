@@ -1,7 +1,8 @@
 """The result of a tool call, for a client: content, structured content, and whether the tool failed.
 
-The likely result is one text between bytes that earlier lines had, too: of that only the text is kept, 60 ns,
-and the dict is made when somebody asks for more than the text. No I/O; lines are read by the connection.
+The most common result is one text block in a line whose other bytes are those of an earlier line: only the
+text is stored (60 ns), and the dict is made when another attribute is used. No I/O: the connection reads the
+lines.
 """
 
 from cython cimport freelist
@@ -13,7 +14,7 @@ cdef enum:
 
 
 cdef class AnswerTail:
-    """What stood behind the text of an earlier line: the rest of its result, parsed."""
+    """The bytes after the text of an earlier line, and the part of the result that they encode."""
 
 
 cdef CallResult text_result(str text, AnswerTail tail):
@@ -24,7 +25,7 @@ cdef CallResult text_result(str text, AnswerTail tail):
 
 
 cdef AnswerTail tail_of(const char* line, Py_ssize_t size, dict result):
-    """Return the tail of a line that was read whole, or None for one that would not come again."""
+    """Return the tail of a line that simdjson has read; None if it is unlikely to be repeated."""
     cdef AnswerTail tail
     content = result["content"]
     if size > LONGEST_TAIL or "structuredContent" in result:
@@ -34,13 +35,14 @@ cdef AnswerTail tail_of(const char* line, Py_ssize_t size, dict result):
     tail = AnswerTail.__new__(AnswerTail)
     tail.line = line[:size]
     tail.is_error = result.get("isError") is True
+    tail.is_bare = result.keys() <= {"content", "isError"}
     tail.members = {name: value for name, value in result.items() if name != "content"}
     return tail
 
 
 @freelist(256)
 cdef class CallResult:
-    """The result of a tool call (MCP, tools: CallToolResult). Raises InvalidAnswer for another dict."""
+    """The result of a tool call (MCP, tools: CallToolResult). Raises InvalidAnswer for an invalid one."""
 
     def __init__(self, dict raw):
         content = raw.get("content")
@@ -79,12 +81,12 @@ cdef class CallResult:
 
     @property
     def structured(self):
-        """The structured content; None without."""
+        """The structured content, or None."""
         return None if self.received is None else self.received.get("structuredContent")
 
     @property
     def is_error(self):
-        """Whether the tool failed; the content says how."""
+        """Whether the tool failed; the content is the error message."""
         if self.tail is not None:
             return self.tail.is_error
         return self.received.get("isError", False)

@@ -1,21 +1,30 @@
-# A client's side of a connection: requests go out, their answers come in.
+# The client side of a connection: sends requests, receives responses.
 
 from libc.stdint cimport int64_t
 
-from fastrpc._core.answer cimport Answer
+from fastrpc._core.answer cimport Answer, ToolResult
+from fastrpc._core.call_result cimport AnswerTail
 from fastrpc._core.encoder cimport Output
 from fastrpc._core.framer cimport Framer
 from fastrpc._core.message cimport Message
 
 cdef enum:
-    TAILS = 4                    # that are remembered
+    TAILS = 4                    # the most that are stored
+
+# Takes the results of forwarded calls where they are read. `take` gets a CallResult or a dict, or an error.
+cdef class AnswerSink:
+    cdef int take_text(self, PendingRequest request, Answer* answer, AnswerTail tail) except -1
+    cdef bint take_raw(self, PendingRequest request, ToolResult* result) except -1
+    cdef int take(self, PendingRequest request, object value, object error) except -1
+    cdef int lines_end(self) except -1
 
 cdef class PendingRequest:
     cdef readonly int64_t id
     cdef readonly str method
     cdef readonly bint is_call   # of a tool: its result is a CallResult
     cdef readonly bint done
-    cdef readonly object context  # whatever the caller gave
+    cdef public object context   # of the caller, not used here
+    cdef AnswerSink sink         # takes the result of a forwarded call; None for others
     cdef object future           # of asyncio, or None
     cdef object value
     cdef object error
@@ -33,35 +42,44 @@ cdef class ClientStream:
     cdef public object on_end
     cdef public object carry
     cdef public bint needs_loop
-    cdef public str remark       # what an error about a missing answer says besides; "" for nothing
+    cdef public str remark       # appended to the message of a RequestTimeout
     cdef Framer framer
     cdef Message message
     cdef Output output
     cdef int64_t last_id
-    cdef dict heads              # of calls, by the tool's name: what stands between the id and the arguments
-    cdef bytes call_end          # what stands behind the arguments
+    cdef dict heads              # by the tool's name: the bytes between the id and the arguments of a call
+    cdef bytes call_end          # the bytes after the arguments
     cdef object loop
     cdef int input
     cdef int sink
-    cdef int also                # a descriptor whose bytes are the loop's affair
+    cdef int extra_input         # a descriptor that only the event loop reads
     cdef bint flush_is_due
-    cdef bint writing            # the loop watches the output, which is full
+    cdef bint writing            # the output is full, and the loop watches it
     cdef bint at_end
     cdef object timer
     cdef int64_t timer_at
+    cdef bint forwards           # some requests have a sink
+    cdef AnswerSink sink_in_use  # has taken results of these lines
     cdef list tails              # of AnswerTail
     cdef int next_tail
 
     cdef PendingRequest begin(self, str method, bint is_call, object future, object context, double seconds)
+    cdef bint is_congested(self) noexcept
+    cdef PendingRequest forward(
+        self, str name, const char* arguments, Py_ssize_t size, AnswerSink sink, object call
+    )
     cdef int put_line(self, bytes line, PendingRequest request, dict params) except -1
     cdef int put_head(self, str name) except -1
     cdef int put_arguments(self, object arguments) except -1
     cdef int wrote(self) except -1
     cdef int write_out(self) except -1
     cdef int arm(self, PendingRequest request) except -1
+    cdef bint read_now(self) except -1
     cdef int handle_lines(self) except -1
+    cdef int lines_end(self) except -1
     cdef int handle(self, const char* line, Py_ssize_t size) except -1
-    cdef bint take_likely(self, Answer* answer) except -1
+    cdef bint match_tail(self, Answer* answer) except -1
+    cdef bint take_raw(self, Answer* likely) except -1
     cdef int read_whole(self, const char* line, Py_ssize_t size, Answer* likely) except -1
     cdef int take_answer(self, dict message, Answer* likely) except -1
     cdef int take_batch(self) except -1

@@ -1,14 +1,19 @@
-"""A client's side of a connection: encodes requests, matches answers to them, hands over all else."""
+"""The client side of a connection: encodes requests, matches responses to them, passes on other messages."""
 
 import asyncio
 from collections.abc import Callable
 from typing import Any
 
 LONGEST_LINE: int
-"""Bytes; of a longer line nothing is kept."""
+"""Bytes; longer lines are discarded."""
+OVER_LIMIT: bytes
+"""What `on_unreadable` gets in place of such a line."""
+
+class AnswerSink:
+    """Takes the results of forwarded calls where they are read, in place of a future."""
 
 class PendingRequest:
-    """A request that has been sent. `done`: it has its result or its error."""
+    """A request that has been sent. `done`: its result or error is available."""
 
     @property
     def id(self) -> int: ...
@@ -19,22 +24,24 @@ class PendingRequest:
         """Whether it calls a tool: its result is a CallResult."""
     @property
     def done(self) -> bool: ...
+    context: Any
+    """An object of the caller."""
     @property
-    def context(self) -> Any:
-        """Whatever the caller gave."""
+    def is_forwarded(self) -> bool:
+        """Whether its result goes to another connection, as a forwarded call's does."""
     def result(self) -> Any:
         """Return the result. Raises the error."""
     def follow(self, connection: ClientStream, future: asyncio.Future[Any]) -> None:
-        """Have `future` resolved too, in a loop that begins to wait only now."""
+        """Resolve `future` with the result, for a caller that starts to wait in the event loop."""
 
 class ClientStream:
     """One connection to a server.
 
-    `on_request` and `on_notification` get each request and notification of the server, whole; `on_unreadable`
-    the beginning of a line that is no message; `on_end` is called at the end of the input. None of them may
-    raise. `carry`, for a connection without descriptors, is called when a line waits to be taken: with the
-    request that it is and its params without ``_meta`` of the connection, or with None twice. `needs_loop`
-    makes `wait` return, once it has seen it.
+    `on_request` and `on_notification` are called with each request and notification of the server;
+    `on_unreadable` with the first bytes of an invalid message; `on_end` at the end of the input. None of them
+    may raise. `carry`, for a connection without descriptors, is called for each message to be taken: with the
+    request and its params without the connection's ``_meta``, or with None and None.
+    `needs_loop` makes `wait` return False.
     """
 
     on_request: Callable[[dict[str, Any]], object]
@@ -44,30 +51,27 @@ class ClientStream:
     carry: Callable[[PendingRequest | None, dict[str, Any] | None], object] | None
     needs_loop: bool
     remark: str
-    """What an error about a missing answer says besides; "" for nothing."""
+    """Appended to the message of a RequestTimeout."""
 
     def __new__(cls, max_line: int = ...) -> ClientStream: ...
     @property
     def pending(self) -> dict[int, PendingRequest]: ...
     @property
-    def unsent(self) -> int:
-        """How many bytes wait to be sent."""
-    @property
     def next_id(self) -> int:
-        """The id that the next request will have."""
-    def open(self, input: int, output: int, also: int = -1) -> None:
+        """The id of the next request."""
+    def open(self, input: int, output: int, extra_input: int = -1) -> None:
         """Read from the descriptor `input` and write to `output`, both non-blocking.
 
-        `also`: a descriptor that a loop reads; `wait` returns when it has something.
+        `extra_input`: a descriptor that the event loop reads; `wait` returns when it is readable.
         """
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Use this event loop: for writing, for time limits and, with descriptors, for reading."""
+        """Use this event loop for writing, for time limits and, with descriptors, for reading."""
     def detach(self) -> None:
-        """Leave the descriptors and the loop alone from now on."""
+        """Stop using the descriptors and the event loop."""
     def take(self) -> bytes:
-        """Return the lines that wait to be sent, each with its newline."""
+        """Return the lines that have not been sent, each with its newline."""
     def set_envelope(self, meta: dict[str, Any] | None) -> None:
-        """Put this ``_meta`` on every call that is made by `call` (MCP 2026-07-28)."""
+        """Set the ``_meta`` of every request made by `call` (MCP 2026-07-28)."""
     def call(
         self,
         name: str,
@@ -75,9 +79,9 @@ class ClientStream:
         future: asyncio.Future[Any] | None = None,
         timeout_seconds: float = 0.0,
     ) -> PendingRequest:
-        """Send a ``tools/call``; return its PendingRequest, whose result is a CallResult.
+        """Send a ``tools/call`` and return its PendingRequest.
 
-        A result with another ``resultType`` than ``complete`` is a dict.
+        Its result is a CallResult, or a dict if the ``resultType`` is not ``complete``.
         """
     def request(
         self,
@@ -88,30 +92,28 @@ class ClientStream:
         context: Any = None,
         is_call: bool = False,
     ) -> PendingRequest:
-        """Send any request; return its PendingRequest, whose result is a dict."""
+        """Send a request and return its PendingRequest. Its result is a dict."""
     def send(self, line: bytes) -> None:
-        """Send a notification or an answer; its newline is added here."""
+        """Send a notification or a response. The newline is added here."""
     def cancel(self, id: int, reason: str) -> None:
-        """Tell the server that nobody waits for an answer any more."""
+        """Send ``notifications/cancelled`` for a request."""
     def forget(self, request: PendingRequest) -> bool:
-        """Stop waiting for an answer. Return False if it is there already."""
+        """Stop waiting for a response. Return False if the request has already ended."""
     def fail(self, request: PendingRequest, error: Exception) -> None:
-        """End a request with an error."""
+        """Fail a request with an error."""
     def fail_all(self, make_error: Callable[[PendingRequest], Exception]) -> None:
-        """End all requests, each with an error that `make_error` makes."""
+        """Fail all pending requests, each with the error that `make_error` returns for it."""
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the buffered messages."""
     def wait(self, request: PendingRequest) -> bool:
-        """Wait for an answer without a loop. Return False if that needs the loop, which has to wait on."""
+        """Wait for a response without the event loop. Return False if the loop has to run first."""
     def readable(self) -> None:
-        """Read what has come, in a loop."""
+        """Read the available input. Called by the event loop."""
     def writable(self) -> None:
-        """Write on: the output was full."""
+        """Continue to write after the output was full."""
     def read_rest(self) -> None:
-        """Read what a server that has ended has left."""
+        """Read the remaining input of a server that has exited."""
     def expire(self) -> None:
-        """Fail the requests whose time is up."""
-    def receive(self, data: bytes) -> None:
-        """Take bytes that have come: lines, or parts of them."""
+        """Fail the requests whose time limit has passed."""
     def receive_message(self, text: bytes) -> None:
-        """Take one message. It may hold newlines, where JSON allows them."""
+        """Handle one message, which may contain newlines where JSON allows them."""

@@ -1,13 +1,14 @@
-"""A client's side of a connection: encodes requests, matches answers to them, hands over all else.
+"""The client side of a connection: encodes requests, matches responses to them, passes on other messages.
 
-Requests have integer ids of this connection. The text of a likely answer is taken from between bytes that
-earlier answers had, too (answer_parser.h); simdjson reads every other line. The future of a request is
-resolved where its answer is read, without a task. Requests that are made together are written together.
+Requests have consecutive integer ids. A response that differs from an earlier one only in its id and text is
+read without a parser (answer_parser.h); simdjson reads every other line. The future of a request is resolved
+where its response is read, without a task. Requests made in the same turn of the loop are written together.
 
-Two ways to wait and one reader for both: `wait()` polls the descriptors and needs no event loop; a loop calls
-`readable()`. Without descriptors, lines come in by `receive()`, and `carry` is called with each one to be
-taken. What else a server sends goes to `on_request`, `on_notification` and `on_unreadable`, which must not
-raise. Handshake, versions and handlers are left to `fastrpc.client`, the process to `fastrpc.processes`.
+There are two ways to wait, and one reader for both: `wait()` polls the descriptors and needs no event loop;
+an event loop calls `readable()`. Without descriptors, messages are passed to `receive_message()`, and `carry`
+is called with each message to be taken. The server's own requests, its notifications and its invalid
+messages go to `on_request`, `on_notification` and `on_unreadable`, which must not raise. Handshake, versions
+and handlers are left to `fastrpc.client`, the process to `fastrpc.processes`.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -17,11 +18,12 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 from posix.unistd cimport read, write
 
-from fastrpc._core.answer cimport Answer
+from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail, CallResult, tail_of, text_result
 from fastrpc._core.encoder cimport Output, put_json
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.message cimport BATCH, NOTIFICATION, REQUEST, RESPONSE, Message, read_answer, str_of
+from fastrpc._core.polling cimport POLLIN, POLLOUT, poll, pollfd, sched_yield
 
 from fastrpc._core.encoder import quoted
 from fastrpc.errors import ClientError, InvalidAnswer, RemoteError, RequestTimeout
@@ -30,24 +32,15 @@ from fastrpc.json_encoding import to_json
 cdef extern from "clock.h":
     int64_t clock "fastrpc_clock"() noexcept nogil
 
-cdef extern from "sched.h" nogil:
-    int sched_yield()
-
-cdef extern from "poll.h" nogil:
-    struct pollfd:
-        int fd
-        short events
-        short revents
-    int poll(pollfd* descriptors, unsigned long count, int timeout)
-    short POLLIN, POLLOUT
-
 cdef enum:
     READ_SIZE = 64 * 1024
-    READS_A_TURN = 16            # then the loop has its turn
-    FLUSH_ABOVE = 256 * 1024     # requests held back before a write in the middle of a turn
+    READS_A_TURN = 16            # then other callbacks of the loop run
+    FLUSH_ABOVE = 256 * 1024     # bytes buffered before they are written within a turn
     LOOK_AGAIN_NANOSECONDS = 30_000
+    SHARED_NANOSECONDS = 2_000   # a yield that takes longer has let other processes use the core
     MOST_UNSENT = 64 * 1024 * 1024
     MOST_HEADS = 1024
+    BARE_TAIL = 32               # bytes: with a longer one comes more than isError
     LONGEST_EXCERPT = 200
     DIGITS = 20
 
@@ -56,16 +49,40 @@ cdef enum:
     OPEN_SIZE = 22
 
 LONGEST_LINE = 64 * 1024 * 1024
-"""Bytes; of a longer line nothing is kept."""
+"""Bytes; longer lines are discarded."""
+OVER_LIMIT = b"(a line over the limit)"
+"""What `on_unreadable` gets in place of such a line."""
+
+
+cdef class AnswerSink:
+    """Takes the results of forwarded calls where they are read, in place of a future."""
+
+    cdef int take_text(self, PendingRequest request, Answer* answer, AnswerTail tail) except -1:
+        """Take a result of one text and nothing else; its bytes are valid during this call alone."""
+        raise NotImplementedError
+
+    cdef bint take_raw(self, PendingRequest request, ToolResult* result) except -1:
+        """Take a result as it stands in its line; False: it is wanted as a dict."""
+        raise NotImplementedError
+
+    cdef int take(self, PendingRequest request, object value, object error) except -1:
+        """Take a result, a CallResult or a dict, or an error."""
+        raise NotImplementedError
+
+    cdef int lines_end(self) except -1:
+        """All lines that have come together are handled."""
+        raise NotImplementedError
 
 
 @freelist(256)
 cdef class PendingRequest:
-    """A request that has been sent. `done`: it has its result or its error."""
+    """A request that has been sent. `done`: its result or error is available."""
 
     cdef int finish(self, object value) except -1:
         self.done = True
         self.value = value
+        if self.sink is not None:
+            return self.sink.take(self, value, None)
         if self.future is not None and not self.future.done():
             self.future.set_result(value)
         return 0
@@ -73,9 +90,16 @@ cdef class PendingRequest:
     cdef int fail(self, object error) except -1:
         self.done = True
         self.error = error
+        if self.sink is not None:
+            return self.sink.take(self, None, error)
         if self.future is not None and not self.future.done():
             self.future.set_exception(error)
         return 0
+
+    @property
+    def is_forwarded(self):
+        """Whether its result goes to another connection, as a forwarded call's does."""
+        return self.sink is not None
 
     def result(self):
         """Return the result. Raises the error."""
@@ -84,7 +108,7 @@ cdef class PendingRequest:
         return self.value
 
     def follow(self, ClientStream connection, future):
-        """Have `future` resolved too, in a loop that begins to wait only now."""
+        """Resolve `future` with the result, for a caller that starts to wait in the event loop."""
         self.future = future
         if self.error is not None:
             future.set_exception(self.error)
@@ -95,7 +119,7 @@ cdef class PendingRequest:
 
 
 cdef bytes text_of(Message message):
-    """Return the beginning of a message's line."""
+    """Return the first bytes of a message's line."""
     return message.line.data[: min(message.line.size, LONGEST_EXCERPT)]
 
 
@@ -109,27 +133,27 @@ cdef class ClientStream:
         self.tails = []
         self.call_end = b"}}\n"
         self.remark = ""
-        self.input = self.sink = self.also = -1
+        self.input = self.sink = self.extra_input = -1
 
-    # --- the transport's side ---------------------------------------------------------------------
+    # --- for the transport ---------------------------------------------------------------------
 
-    def open(self, int input, int output, int also=-1):
+    def open(self, int input, int output, int extra_input=-1):
         """Read from the descriptor `input` and write to `output`, both non-blocking.
 
-        `also`: a descriptor that a loop reads; `wait()` returns when it has something.
+        `extra_input`: a descriptor that the event loop reads; `wait()` returns when it is readable.
         """
         self.input = input
         self.sink = output
-        self.also = also
+        self.extra_input = extra_input
 
     def attach(self, loop):
-        """Use this event loop: for writing, for time limits and, with descriptors, for reading."""
+        """Use this event loop for writing, for time limits and, with descriptors, for reading."""
         self.loop = loop
         if self.input >= 0:
             loop.add_reader(self.input, self.readable)
 
     def detach(self):
-        """Leave the descriptors and the loop alone from now on."""
+        """Stop using the descriptors and the event loop."""
         if self.loop is not None and not self.loop.is_closed():
             if self.input >= 0:
                 self.loop.remove_reader(self.input)
@@ -138,33 +162,28 @@ cdef class ClientStream:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        self.input = self.sink = self.also = -1
+        self.input = self.sink = self.extra_input = -1
         self.writing = False
 
     def take(self):
-        """Return the lines that wait to be sent, each with its newline."""
+        """Return the lines that have not been sent, each with its newline."""
         return self.output.take()
 
     @property
-    def unsent(self):
-        """How many bytes wait to be sent."""
-        return self.output.waiting()
-
-    @property
     def next_id(self):
-        """The id that the next request will have."""
+        """The id of the next request."""
         return self.last_id + 1
 
     def set_envelope(self, meta):
-        """Put this ``_meta``, a dict or None, on every call that is made by `call` (MCP 2026-07-28)."""
+        """Set the ``_meta``, a dict or None, of every request made by `call` (MCP 2026-07-28)."""
         self.call_end = b"}}\n" if meta is None else b',"_meta":' + to_json(meta) + b"}}\n"
 
     # --- requests -----------------------------------------------------------------------------------
 
     def call(self, str name, arguments, future=None, double timeout_seconds=0):
-        """Send a ``tools/call``; return its PendingRequest, whose result is a CallResult.
+        """Send a ``tools/call`` and return its PendingRequest.
 
-        A result with another ``resultType`` than ``complete`` is a dict.
+        Its result is a CallResult, or a dict if the ``resultType`` is not ``complete``.
         """
         cdef Py_ssize_t held = self.output.waiting()
         cdef PendingRequest request = self.begin("tools/call", True, future, None, timeout_seconds)
@@ -184,7 +203,7 @@ cdef class ClientStream:
     def request(
         self, str method, dict params, future=None, double timeout_seconds=0, context=None, bint is_call=False
     ):
-        """Send any request; return its PendingRequest, whose result is a dict."""
+        """Send a request and return its PendingRequest. Its result is a dict."""
         cdef PendingRequest request = self.begin(method, is_call, future, context, timeout_seconds)
         try:
             line = to_json({"jsonrpc": "2.0", "id": request.id, "method": method, "params": params})
@@ -195,7 +214,7 @@ cdef class ClientStream:
         return request
 
     def send(self, bytes line):
-        """Send a notification or an answer; its newline is added here."""
+        """Send a notification or a response. The newline is added here."""
         self.put_line(line, None, None)
 
     cdef int put_line(self, bytes line, PendingRequest request, dict params) except -1:
@@ -208,19 +227,19 @@ cdef class ClientStream:
         return 0
 
     def forget(self, PendingRequest request):
-        """Stop waiting for an answer. Return False if it is there already."""
+        """Stop waiting for a response. Return False if the request has already ended."""
         if self.pending.pop(request.id, None) is None:
             return False
         request.done = True
         return True
 
     def fail(self, PendingRequest request, error):
-        """End a request with an error."""
+        """Fail a request with an error."""
         if self.forget(request):
             request.fail(error)
 
     def fail_all(self, make_error):
-        """End all requests, each with an error that `make_error` makes."""
+        """Fail all pending requests, each with the error that `make_error` returns for it."""
         requests = list(self.pending.values())
         self.pending.clear()
         for request in requests:
@@ -228,9 +247,9 @@ cdef class ClientStream:
 
     cdef PendingRequest begin(self, str method, bint is_call, object future, object context, double seconds):
         cdef PendingRequest request
-        if self.output.waiting() > MOST_UNSENT:
+        if self.is_congested():
             waiting = self.output.waiting()
-            raise ClientError(f"{method}: the server does not read: {waiting:,} bytes wait for it")
+            raise ClientError(f"{method}: the server does not read its input: {waiting:,} bytes are buffered")
         request = PendingRequest.__new__(PendingRequest)
         self.last_id += 1
         request.id = self.last_id
@@ -246,8 +265,28 @@ cdef class ClientStream:
                 self.arm(request)
         return request
 
+    cdef bint is_congested(self) noexcept:
+        """Whether too much waits to be sent for one more request."""
+        return self.output.waiting() > MOST_UNSENT
+
+    cdef PendingRequest forward(
+        self, str name, const char* arguments, Py_ssize_t size, AnswerSink sink, object call
+    ):
+        """Send a ``tools/call`` whose arguments are JSON text without its braces; `sink` takes the result.
+        `call` becomes the request's context."""
+        cdef PendingRequest request = self.begin("tools/call", True, None, call, 0)
+        request.sink = sink
+        self.forwards = True
+        self.put_head(name)
+        self.output.put(b"{", 1)
+        self.output.put(arguments, size)
+        self.output.put(b"}", 1)
+        self.output.put(<char*> self.call_end, len(self.call_end))
+        self.wrote()
+        return request
+
     cdef int put_head(self, str name) except -1:
-        """Write what stands before the arguments."""
+        """Write the part of a call before the arguments."""
         cdef char digits[DIGITS]
         cdef int at = DIGITS
         cdef int64_t rest = self.last_id
@@ -277,7 +316,7 @@ cdef class ClientStream:
     # --- writing ------------------------------------------------------------------------------------
 
     cdef int wrote(self) except -1:
-        """Send what was written: at once if nothing else is in flight, else with what comes this turn."""
+        """Send the encoded request: at once if no other is in flight, else at the end of this turn."""
         if self.sink < 0 or self.loop is None or self.writing:
             pass
         elif len(self.pending) <= 1 or self.output.waiting() > FLUSH_ABOVE:
@@ -288,13 +327,13 @@ cdef class ClientStream:
         return 0
 
     def flush(self):
-        """Write what waits."""
+        """Write the buffered messages."""
         self.flush_is_due = False
         if not self.writing:
             self.write_out()
 
     def writable(self):
-        """Write on: the output was full."""
+        """Continue to write after the output was full."""
         self.loop.remove_writer(self.sink)
         self.writing = False
         self.write_out()
@@ -302,7 +341,7 @@ cdef class ClientStream:
     cdef int write_out(self) except -1:
         """Write until all is written or the output is full.
 
-        What nobody reads is dropped: that the server has ended is seen where its answers are read.
+        If the output is closed, the messages are dropped: the end of the input reports the lost connection.
         """
         cdef Py_ssize_t count
         while self.output.waiting() > 0 and self.sink >= 0:
@@ -321,11 +360,12 @@ cdef class ClientStream:
     # --- waiting --------------------------------------------------------------------------------------
 
     def wait(self, PendingRequest request):
-        """Wait for an answer without a loop. Return False if that needs the loop, which has to wait on."""
+        """Wait for a response without the event loop. Return False if the loop has to run first."""
         cdef pollfd watched[3]
         cdef char* room
         cdef Py_ssize_t available, count
         cdef int64_t now
+        cdef int64_t before = 0
         cdef int64_t look_until = 0
         cdef int timeout_ms
         self.write_out()
@@ -343,8 +383,10 @@ cdef class ClientStream:
                 return False
             now = clock()
             if look_until == 0:
-                look_until = now + LOOK_AGAIN_NANOSECONDS
-            if now < look_until:
+                look_until = before = now
+                look_until += LOOK_AGAIN_NANOSECONDS
+            if now < look_until and now - before <= SHARED_NANOSECONDS:
+                before = now
                 with nogil:
                     sched_yield()
                 continue
@@ -356,20 +398,20 @@ cdef class ClientStream:
                 timeout_ms = <int> min((request.deadline - now) // 1_000_000 + 1, 3_600_000)
             watched[0].fd = self.input
             watched[0].events = POLLIN
-            watched[1].fd = self.also
+            watched[1].fd = self.extra_input
             watched[1].events = POLLIN
             watched[2].fd = self.sink if self.output.waiting() else -1
             watched[2].events = POLLOUT
             with nogil:
                 poll(watched, 3, timeout_ms)
             PyErr_CheckSignals()
-            if self.also >= 0 and watched[1].revents:
+            if self.extra_input >= 0 and watched[1].revents:
                 return False
             self.write_out()
         return True
 
     def readable(self):
-        """Read what has come, in a loop."""
+        """Read the available input. Called by the event loop."""
         cdef char* room
         cdef Py_ssize_t available, count
         cdef int reads = 0
@@ -388,8 +430,24 @@ cdef class ClientStream:
             elif errno == EAGAIN:
                 return
 
+    cdef bint read_now(self) except -1:
+        """Read once what has come, without waiting; False: nothing has."""
+        cdef char* room
+        cdef Py_ssize_t available, count
+        if self.flush_is_due:
+            self.write_out()
+        if self.input < 0 or self.at_end:
+            return False
+        room = self.framer.room(READ_SIZE, &available)
+        count = read(self.input, room, available)
+        if count <= 0:
+            return False  # at the end, too: the loop finds out
+        self.framer.filled(count)
+        self.handle_lines()
+        return True
+
     def read_rest(self):
-        """Read what a server that has ended has left."""
+        """Read the remaining input of a server that has exited."""
         if not self.at_end:
             self.readable()
 
@@ -405,7 +463,7 @@ cdef class ClientStream:
         return 0
 
     cdef int arm(self, PendingRequest request) except -1:
-        """Have the loop look for requests whose time is up, when this one's is."""
+        """Set the timer to the deadline of this request."""
         if self.loop is None:
             return 0
         if self.timer is not None:
@@ -415,7 +473,7 @@ cdef class ClientStream:
         return 0
 
     def expire(self):
-        """Fail the requests whose time is up."""
+        """Fail the requests whose time limit has passed."""
         cdef int64_t now = clock()
         cdef PendingRequest request
         cdef PendingRequest earliest = None
@@ -440,22 +498,14 @@ cdef class ClientStream:
             self.arm(earliest)
 
     def cancel(self, id, str reason):
-        """Tell the server that nobody waits for an answer any more."""
+        """Send ``notifications/cancelled`` for a request."""
         params = {"requestId": id, "reason": reason}
         self.send(to_json({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
 
     # --- reading --------------------------------------------------------------------------------------
 
-    def receive(self, bytes data):
-        """Take bytes that have come: lines, or parts of them."""
-        for line in self.framer.feed(data):
-            if line is None:
-                self.on_unreadable(b"(a line over the limit)")
-            else:
-                self.receive_message(line)
-
     def receive_message(self, bytes text):
-        """Take one message. It may hold newlines, where JSON allows them."""
+        """Handle one message, which may contain newlines where JSON allows them."""
         self.handle(self.message.keep(text), len(text))
 
     cdef int handle_lines(self) except -1:
@@ -465,22 +515,27 @@ cdef class ClientStream:
         while True:
             found = self.framer.next_line(&line, &size)
             if found == NOTHING:
-                return 0
+                return self.lines_end()
             if found == LINE:
                 self.handle(line, size)
             else:
-                self.on_unreadable(b"(a line over the limit)")
+                self.on_unreadable(OVER_LIMIT)
+
+    cdef int lines_end(self) except -1:
+        cdef AnswerSink sink = self.sink_in_use
+        self.sink_in_use = None
+        return 0 if sink is None else sink.lines_end()
 
     cdef int handle(self, const char* line, Py_ssize_t size) except -1:
         cdef Answer answer
         if read_answer(line, size, &answer):
-            if self.take_likely(&answer):
+            if self.match_tail(&answer):
                 return 0
             return self.read_whole(line, size, &answer)
         return self.read_whole(line, size, NULL)
 
-    cdef bint take_likely(self, Answer* answer) except -1:
-        """Take an answer whose tail an earlier one had."""
+    cdef bint match_tail(self, Answer* answer) except -1:
+        """Complete a call if the response has a known tail."""
         cdef AnswerTail tail
         cdef PendingRequest request
         for tail in self.tails:
@@ -492,17 +547,26 @@ cdef class ClientStream:
         request = self.pending.get(answer.id)
         if request is None or not request.is_call:
             return False
+        if request.sink is not None and not tail.is_bare:
+            return False
         del self.pending[answer.id]
+        if request.sink is not None:
+            request.done = True
+            self.sink_in_use = request.sink
+            request.sink.take_text(request, answer, tail)
+            return True
         request.finish(text_result(str_of(&answer.text), tail))
         return True
 
     cdef int read_whole(self, const char* line, Py_ssize_t size, Answer* likely) except -1:
-        """Have simdjson read the line, and do with it what its kind wants."""
+        """Parse the line with simdjson, and handle the message."""
         cdef Message message = self.message
         cdef int kind
         message.read_line(line, size)
         kind = message.kind_code
         if kind == RESPONSE:
+            if self.forwards and self.take_raw(likely):
+                return 0
             return self.take_answer(message.value, likely)
         if kind == NOTIFICATION:
             return self.take_notification(message.value)
@@ -514,8 +578,25 @@ cdef class ClientStream:
             self.on_unreadable(text_of(message))
         return 0
 
+    cdef bint take_raw(self, Answer* likely) except -1:
+        """Hand the result of a forwarded call over as it stands in the line; False: it is no such answer, or
+        one whose tail is to be learned."""
+        cdef ToolResult result
+        cdef PendingRequest request
+        if likely != NULL and likely.tail_size <= BARE_TAIL:
+            return False
+        if not self.message.tool_result(&result):
+            return False
+        request = self.pending.get(result.id)
+        if request is None or request.sink is None or not request.sink.take_raw(request, &result):
+            return False
+        del self.pending[result.id]
+        request.done = True
+        self.sink_in_use = request.sink
+        return True
+
     cdef int take_batch(self) except -1:
-        """Take each message of an array (MCP 2025-03-26: JSON-RPC batches)."""
+        """Handle each message of an array (MCP 2025-03-26: JSON-RPC batches)."""
         for element in self.message.elements():
             self.receive_message(element)
         return 0
@@ -527,7 +608,7 @@ cdef class ClientStream:
         if request is None:
             if type(id) is not int or id < 1 or id > self.last_id:
                 self.on_unreadable(text_of(self.message))
-            return 0  # cancelled meanwhile, or answered twice
+            return 0  # the request was cancelled, or this is a second response
         result = message.get("result")
         error = message.get("error")
         if type(result) is dict:
@@ -536,7 +617,9 @@ cdef class ClientStream:
             try:
                 made = CallResult(result)
             except InvalidAnswer as wrong:
-                return request.fail(InvalidAnswer(f"{request.method}: the result is none: {wrong}"))
+                if request.sink is not None:  # the client validates it
+                    return request.finish(result)
+                return request.fail(InvalidAnswer(f"{request.method}: invalid result: {wrong}"))
             if likely != NULL:
                 self.learn(likely, result)
             return request.finish(made)
@@ -546,7 +629,7 @@ cdef class ClientStream:
         return request.fail(InvalidAnswer(f"{request.method}: result: expected an object, got {found!r:.80}"))
 
     cdef int learn(self, Answer* likely, dict result) except -1:
-        """Remember what stands behind the text of this line; its bytes are still where they were read."""
+        """Store the tail of this line, whose bytes are still in the buffer."""
         cdef AnswerTail tail = tail_of(likely.tail, likely.tail_size, result)
         if tail is None:
             return 0
@@ -564,6 +647,6 @@ cdef class ClientStream:
             token = params.get("progressToken") if type(params) is dict else None
             request = self.pending.get(token) if type(token) is int else None
             if request is not None and request.limit:
-                request.deadline = clock() + request.limit  # it is alive (MCP, lifecycle: timeouts)
+                request.deadline = clock() + request.limit  # MCP, lifecycle: timeouts
         self.on_notification(message)
         return 0

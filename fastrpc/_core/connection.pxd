@@ -8,11 +8,16 @@ from fastrpc._core.call_info cimport CallInfo
 from fastrpc._core.context cimport CallContext
 from fastrpc._core.encoder cimport Output
 from fastrpc._core.message cimport Message
-from fastrpc._core.plan cimport MOST_PARAMETERS, Plan
+from fastrpc._core.plan cimport MOST_PARAMETERS, CallForwarder, Plan
 
 cdef extern from "clock.h":
     int64_t c_clock "fastrpc_clock"() noexcept nogil
     int64_t ticks "fastrpc_ticks"() noexcept nogil
+
+# Which of the connection's tails follows a text: those of MODERN come behind those of LEGACY.
+cdef enum:
+    FORMS = 4                    # of a result, with
+    FORM_ERROR = 3               # which tells of a failure
 
 # What the first step of a coroutine has come to.
 cdef enum:
@@ -64,6 +69,9 @@ cdef class Connection:
     cdef public bint shared              # by all callers, and answers at once: no Context, no coroutine
     cdef public object call_in_loop      # calls a function on the event loop, as soon as there is one
     cdef public CallsInFlight calls      # of the server
+    cdef public object send              # sends what was written, now; or None
+    cdef CallForwarder forwarder         # that was used last
+    cdef Py_ssize_t forwarded            # calls in flight that upstream servers answer
     cdef public str principal            # the authenticated principal, or ""
     cdef PyObject* context               # the Context of the call that is being served, or NULL
     cdef str outcome                     # of the call that was answered last (`recorder.OUTCOMES`)
@@ -95,6 +103,9 @@ cdef class Connection:
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
     ) except -1
     cdef bint may_begin(self, Plan plan) except -1
+    cdef bint may_wait(self) except -1
+    cdef bint forward(self, Plan plan, bint modern) except -1
+    cdef bint poll_upstream(self) except -1
     cdef int serve(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known, PyObject* frame
     ) except -1

@@ -44,6 +44,7 @@ class Connection:
     dispatcher: Any
     generation: int | None
     flush: Callable[[], object] | None
+    send: Callable[[], object] | None
     notify: Callable[[bytes], object] | None
     loop: AbstractEventLoop | None
     principal: str

@@ -36,8 +36,6 @@ cdef extern from "Python.h":
 
 cdef enum:
     SUSPICIOUS_TICKS = 100_000   # no processor counts a millisecond in fewer
-    FORMS = 4                    # of a result, with
-    FORM_ERROR = 3               # which tells of a failure
 
 cdef dict FORKS = forks.__dict__  # a look-up here costs a fifth of `forks.generation`
 
@@ -116,6 +114,8 @@ cdef class Connection:
                     if plan.straight:
                         return self.call(plan, message.id.data, message.id.size, modern, False)
                     return self.serve(plan, message.id.data, message.id.size, modern, False, NULL)
+                if plan is not None and plan.forwarder is not None and self.forward(plan, modern):
+                    return 0
                 if plan is None and self.unknown and not self.shared:
                     error = self.unknown.get(message.target_str())
                     if error is not None:
@@ -326,11 +326,31 @@ cdef class Connection:
         overloaded."""
         if plan.inline:
             return True
-        if not plan.stepped or self.loop is None or self.calls.count >= self.calls.limit:
+        return plan.stepped and self.may_wait()
+
+    cdef bint may_wait(self) except -1:
+        """May one more call wait in the loop for what it needs?"""
+        if self.loop is None or self.calls.count >= self.calls.limit:
             return False
         if begin == NULL:
             prepare_for_coroutines(self.dispatcher)
         return self.pumping or running_loop() is self.loop  # a pump is called by the loop alone
+
+    cdef bint forward(self, Plan plan, bint modern) except -1:
+        """Have the message, a call, sent on to another server; False: it has to be served here."""
+        if self.message.resumes or self.message.wants_progress or self.shared or not self.may_wait():
+            return False
+        self.now = 0
+        self.forwarder = plan.forwarder
+        return self.forwarder.forward(self, plan, modern)
+
+    cdef bint poll_upstream(self) except -1:
+        """Take answers of forwarded calls; False: there are none. Between two batches of lines alone."""
+        self.pumping = True
+        try:
+            return self.forwarder.poll()
+        finally:
+            self.pumping = False
 
     cdef int serve(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known, PyObject* frame

@@ -33,6 +33,15 @@ cdef class Output:
     cdef int put_text(
         self, const char* id, Py_ssize_t id_size, str text, const char* tail, Py_ssize_t tail_size
     ) except -1
+    cdef int put_json_text(
+        self,
+        const char* id,
+        Py_ssize_t id_size,
+        const char* text,
+        Py_ssize_t size,
+        const char* tail,
+        Py_ssize_t tail_size,
+    ) except -1
     cdef int put_wide(
         self, const char* id, Py_ssize_t id_size, str text, const char* tail, Py_ssize_t tail_size
     ) except -1

@@ -186,6 +186,22 @@ cdef class Output:
         self.end = to + tail_size - self.buffer
         return 0
 
+    cdef int put_json_text(
+        self,
+        const char* id,
+        Py_ssize_t id_size,
+        const char* text,
+        Py_ssize_t size,
+        const char* tail,
+        Py_ssize_t tail_size,
+    ) except -1:
+        """put_text() for a text that is escaped already, without its quotes."""
+        cdef char* to = open_text(self, id, id_size, size + tail_size)
+        memcpy(to, text, size)
+        memcpy(to + size, tail, tail_size)
+        self.end = to + size + tail_size - self.buffer
+        return 0
+
     cdef int put_wide(
         self, const char* id, Py_ssize_t id_size, str text, const char* tail, Py_ssize_t tail_size
     ) except -1:

@@ -3,7 +3,7 @@
 
 from libc.stdint cimport uint64_t
 
-from fastrpc._core.answer cimport Answer
+from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call cimport Call, CallArgument
 
 cdef enum Kind:
@@ -49,6 +49,7 @@ cdef class Message:
     cdef bint is_prompt          # prompts/get with a name and, if any, an object of arguments
     cdef Slice target            # the name of the tool or the prompt, or the URI
     cdef bint has_arguments
+    cdef Py_ssize_t arguments_position  # which member of params they are, where simdjson has read the line
     cdef bint resumes            # params have a requestState, or answers to what the server has asked
     cdef bint has_params
     cdef bint has_meta           # params has a _meta
@@ -69,6 +70,8 @@ cdef class Message:
     cdef str argument_str(self)
     cdef object argument_value(self)
     cdef dict arguments(self)
+    cdef Slice arguments_text(self) noexcept
+    cdef bint tool_result(self, ToolResult* found) noexcept
 
     cdef const char* keep(self, bytes line) except NULL
     cdef Py_ssize_t read_known(self, const char* line, const char* limit) noexcept

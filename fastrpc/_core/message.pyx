@@ -20,7 +20,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from libc.string cimport memcmp, memcpy, memset
 
 cimport fastrpc._core.simdjson as simdjson
-from fastrpc._core.answer cimport Answer
+from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call cimport Call, CallArgument
 from fastrpc._core.call_template cimport CallTemplate, learn_template, try_template
 from fastrpc._core.fast_parser cimport parse_fast
@@ -59,6 +59,11 @@ cdef extern from *:
 
 cdef extern from "answer_parser.h":
     bint c_read_answer "fastrpc_read_answer"(const char* line, Py_ssize_t size, Answer* answer) noexcept
+
+cdef extern from "tool_result.h":
+    bint read_tool_result "fastrpc::read_tool_result"(
+        const simdjson.Parser& parser, const simdjson.Element& root, const char* line, ToolResult* found
+    ) noexcept
 
 cdef extern from "fault.h":
     const char* find_fault "fastrpc::find_fault"(const char* line, Py_ssize_t size, Py_ssize_t* at) noexcept
@@ -254,28 +259,24 @@ cdef class Message:
         member.begin(inside(self).root)
         while member.next():
             bit = 0
-            if member.key_size == 2:
-                if memcmp(member.key, "id", 2) == 0:
-                    bit = SEEN_ID
-                    id_value = member.value
-                    id_position = position
-            elif member.key_size == 6:
-                if memcmp(member.key, "method", 6) == 0:
-                    bit = SEEN_METHOD
-                    method = member.value
-                elif memcmp(member.key, "params", 6) == 0:
-                    bit = SEEN_PARAMS
-                    inside(self).params = member.value
-                    self.params_position = position
-                elif memcmp(member.key, "result", 6) == 0:
-                    bit = SEEN_RESULT
-            elif member.key_size == 7:
-                if memcmp(member.key, "jsonrpc", 7) == 0:
-                    bit = SEEN_JSONRPC
-                    version = member.value
-            elif member.key_size == 5:
-                if memcmp(member.key, "error", 5) == 0:
-                    bit = SEEN_ERROR
+            if same(member.key, member.key_size, "id", 2):
+                bit = SEEN_ID
+                id_value = member.value
+                id_position = position
+            elif same(member.key, member.key_size, "method", 6):
+                bit = SEEN_METHOD
+                method = member.value
+            elif same(member.key, member.key_size, "params", 6):
+                bit = SEEN_PARAMS
+                inside(self).params = member.value
+                self.params_position = position
+            elif same(member.key, member.key_size, "result", 6):
+                bit = SEEN_RESULT
+            elif same(member.key, member.key_size, "jsonrpc", 7):
+                bit = SEEN_JSONRPC
+                version = member.value
+            elif same(member.key, member.key_size, "error", 5):
+                bit = SEEN_ERROR
             repeated |= seen & bit
             seen |= bit
             position += 1
@@ -333,30 +334,26 @@ cdef class Message:
         member.begin(inside(self).params)
         while member.next():
             bit = 0
-            if member.key_size == 4:
-                if memcmp(member.key, "name", 4) == 0:
-                    bit = SEEN_NAME
-                    name = member.value
-            elif member.key_size == 3:
-                if memcmp(member.key, "uri", 3) == 0:
-                    has_uri = True
-                    uri = member.value
-            elif member.key_size == 6:
-                if memcmp(member.key, "cursor", 6) == 0:
-                    self.is_list = False
-            elif member.key_size == 9:
-                if memcmp(member.key, "arguments", 9) == 0:
-                    bit = SEEN_ARGUMENTS
-                    inside(self).arguments = member.value
-            elif member.key_size == 5:
-                if memcmp(member.key, "_meta", 5) == 0:
-                    bit = SEEN_META
-                    inside(self).meta = member.value
-                    meta_position = position
-            elif member.key_size == 12:
-                self.resumes |= memcmp(member.key, "requestState", 12) == 0
-            elif member.key_size == 14:
-                self.resumes |= memcmp(member.key, "inputResponses", 14) == 0
+            if same(member.key, member.key_size, "name", 4):
+                bit = SEEN_NAME
+                name = member.value
+            elif same(member.key, member.key_size, "uri", 3):
+                has_uri = True
+                uri = member.value
+            elif same(member.key, member.key_size, "cursor", 6):
+                self.is_list = False
+            elif same(member.key, member.key_size, "arguments", 9):
+                bit = SEEN_ARGUMENTS
+                inside(self).arguments = member.value
+                self.arguments_position = position
+            elif same(member.key, member.key_size, "_meta", 5):
+                bit = SEEN_META
+                inside(self).meta = member.value
+                meta_position = position
+            elif same(member.key, member.key_size, "requestState", 12) or same(
+                member.key, member.key_size, "inputResponses", 14
+            ):
+                self.resumes = True
             repeated |= seen & bit
             seen |= bit
             position += 1
@@ -555,6 +552,28 @@ cdef class Message:
         while self.next_argument(&argument):
             found[make_str(argument.key, argument.key_size)] = self.argument_value()
         return found
+
+    cdef Slice arguments_text(self) noexcept:
+        """Return the arguments of a call as they stand in the line, without the braces around them."""
+        cdef Slice found = Slice(self.line.data, 0)
+        if self.parsed_fast:
+            if self.call.count > 0:
+                found.data = self.call.arguments[0].key - 1
+                found.size = self.call.arguments[self.call.count - 1].to - found.data
+        elif self.has_arguments:
+            simdjson.member_text(
+                inside(self).parser, self.line.data, self.params_position, self.arguments_position,
+                &found.data, &found.size,
+            )
+            found.data += 1
+            found.size -= 2
+        return found
+
+    cdef bint tool_result(self, ToolResult* found) noexcept:
+        """Find the result of an answer to a tools/call; False: there is none that may go on as it is."""
+        return self.marked is None and read_tool_result(
+            inside(self).parser, inside(self).root, self.line.data, found
+        )
 
     # --- for Python -----------------------------------------------------------------------------------
 

@@ -7,19 +7,23 @@ from fastrpc._core.task import CallTask
 begin_call: Any
 """A capsule: takes the first step of a call's coroutine."""
 
-class PendingCall:
-    """A call of a tool that waits. Stands among the requests in flight, as their request and its call."""
+class InFlightCall:
+    """A call that is answered later. Stands among the requests in flight, as their request and its call."""
 
     outcome: str | None
     """What the record of a call that is cancelled says, if its client sees more than that."""
     @property
     def id(self) -> bytes: ...
     @property
-    def call(self) -> PendingCall: ...
+    def call(self) -> InFlightCall: ...
     @property
     def dispatcher(self) -> Any: ...
     @property
     def batch(self) -> None: ...
+
+class PendingCall(InFlightCall):
+    """A call whose coroutine waits."""
+
     def __call__(self, task: CallTask) -> None:
         """The coroutine has ended."""
     def expire(self) -> None:

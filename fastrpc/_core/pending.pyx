@@ -22,23 +22,8 @@ from fastrpc import forks
 from fastrpc.errors import CallTimeout, ToolError
 
 
-cdef class PendingCall:
-    """A call that waits. Stands among the requests in flight, as their request and its call."""
-
-    cdef Connection connection
-    cdef Plan plan
-    cdef CallTask task
-    cdef readonly bytes id               # its JSON text
-    cdef object key                      # by which it is looked up
-    cdef FramedPlan frame                # of a resource or a prompt
-    cdef bytes roomy_id                  # with ID_ROOM readable bytes
-    cdef bint modern
-    cdef bint ended                      # for the client
-    cdef public str outcome              # of one that is cancelled, if its client sees more than that
-    cdef object timer
-    cdef long long began                 # ticks
-    cdef long long bound
-    cdef long long allowed
+cdef class InFlightCall:
+    """A call that is answered later. Stands among the requests in flight, as their request and its call."""
 
     @property
     def call(self):
@@ -51,6 +36,70 @@ cdef class PendingCall:
     @property
     def batch(self):
         return None
+
+    cdef int enter(self, Connection connection, Plan plan, Steps* steps) except -1:
+        """Put the call in flight."""
+        self.connection = connection
+        self.plan = plan
+        self.id = steps.id[: steps.id_size]
+        self.roomy_id = self.id if steps.id_size >= ID_ROOM else steps.id[:ID_ROOM]
+        self.modern = steps.modern
+        if steps.frame != NULL:
+            self.frame = <FramedPlan> steps.frame
+        self.began = steps.began
+        self.bound = steps.bound
+        self.allowed = steps.allowed
+        self.key = self.id
+        if memchr(steps.id, c"\\", steps.id_size):
+            self.key = connection.dispatcher.key_of(self.id)
+        connection.in_flight[self.key] = self
+        connection.calls.count += 1
+        return 0
+
+    cdef bint leave(self) except -1:
+        """Take the call out of those in flight; False if it is out already."""
+        if self.ended:
+            return False
+        self.ended = True
+        del self.connection.in_flight[self.key]
+        return True
+
+    cdef void fill(self, Steps* steps) noexcept:
+        steps.id = self.roomy_id
+        steps.id_size = len(self.id)
+        steps.modern = self.modern
+        steps.refused = False
+        steps.frame = NULL if self.frame is None else <PyObject*> self.frame
+        steps.began = self.began
+        steps.bound = self.bound
+        steps.allowed = self.allowed
+
+    cdef int end(self, object result, object error) except -1:
+        """Answer, unless the call has ended for its client."""
+        cdef Steps steps
+        if self.leave():
+            self.fill(&steps)
+            self.connection.finish(self.plan, &steps, None, result, error)
+            self.connection.wrote()
+            self.connection.dispatcher.pending_over()
+        return 0
+
+    cdef int drop(self) except -1:
+        """The client has cancelled, or is gone: answer nothing."""
+        cdef Steps steps
+        if self.leave():
+            self.fill(&steps)
+            self.connection.drop(self.plan, &steps, self.outcome or "cancelled")
+            self.connection.dispatcher.pending_over()
+            self.connection.dispatcher.dropped()
+        return 0
+
+
+cdef class PendingCall(InFlightCall):
+    """A call whose coroutine waits."""
+
+    cdef CallTask task
+    cdef object timer
 
     def __call__(self, task):
         """The coroutine has ended."""
@@ -71,35 +120,12 @@ cdef class PendingCall:
         cdef Connection connection = self.connection
         return connection.generation is not None and connection.generation != forks.generation
 
-    cdef int end(self, object result, object error) except -1:
-        """Answer, unless the call has ended for its client."""
-        cdef Steps steps
-        if self.leave():
-            self.fill(&steps)
-            self.connection.finish(self.plan, &steps, None, result, error)
-            self.connection.wrote()
-            self.connection.dispatcher.pending_over()
-        return 0
-
     cdef bint leave(self) except -1:
-        """Take the call out of those in flight; False if it is out already."""
-        if self.ended:
+        if not InFlightCall.leave(self):
             return False
-        self.ended = True
-        del self.connection.in_flight[self.key]
         if self.timer is not None:
             self.timer.cancel()
         return True
-
-    cdef void fill(self, Steps* steps) noexcept:
-        steps.id = self.roomy_id
-        steps.id_size = len(self.id)
-        steps.modern = self.modern
-        steps.refused = False
-        steps.frame = NULL if self.frame is None else <PyObject*> self.frame
-        steps.began = self.began
-        steps.bound = self.bound
-        steps.allowed = self.allowed
 
     def expire(self):
         """The time limit has passed: answer now, and stop the work."""
@@ -109,12 +135,7 @@ cdef class PendingCall:
 
     def cancel(self):
         """The client has cancelled, or is gone: stop the work and answer nothing."""
-        cdef Steps steps
-        if self.leave():
-            self.fill(&steps)
-            self.connection.drop(self.plan, &steps, self.outcome or "cancelled")
-            self.connection.dispatcher.pending_over()
-            self.connection.dispatcher.dropped()
+        self.drop()
         self.task.cancel()
 
 
@@ -146,25 +167,13 @@ cdef int begin(
 cdef int wait(Connection connection, Plan plan, Steps* steps, CallTask task) except -1:
     """Have a call wait for its task."""
     cdef PendingCall call = PendingCall.__new__(PendingCall)
-    call.connection = connection
-    call.plan = plan
+    call.enter(connection, plan, steps)
     call.task = task
-    call.id = steps.id[: steps.id_size]
-    call.roomy_id = call.id if steps.id_size >= ID_ROOM else steps.id[:ID_ROOM]
-    call.modern = steps.modern
-    if steps.frame != NULL:
-        call.frame = <FramedPlan> steps.frame
-    call.began = steps.began
-    call.bound = steps.bound
-    call.allowed = steps.allowed
     limit = plan.tool.timeout_seconds
     if limit is not None:
         seconds = limit - connection.seconds_since(steps.began)
         call.timer = connection.loop.call_later(max(seconds, 0), call.expire)
     task.on_done = call
-    call.key = connection.dispatcher.key_of(call.id) if memchr(steps.id, c"\\", steps.id_size) else call.id
-    connection.in_flight[call.key] = call
-    connection.calls.count += 1
     return 0
 
 

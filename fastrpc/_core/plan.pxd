@@ -17,6 +17,11 @@ cdef extern from "Python.h":
     )
     bint PyUnicode_IS_COMPACT_ASCII(object text)
 
+# Sends the calls of one tool to another server.
+cdef class CallForwarder:
+    cdef bint forward(self, object connection, Plan plan, bint modern) except -1
+    cdef bint poll(self) except -1
+
 cdef class Plan:
     cdef readonly object tool            # what was registered; passed on, never looked into here
     cdef readonly str name
@@ -45,6 +50,7 @@ cdef class Plan:
     cdef readonly object guard           # the slots, see plan.pyx; None: empty
     cdef readonly object around
     cdef readonly Recorder recorder
+    cdef readonly CallForwarder forwarder  # of a tool that another server has, or None
     cdef object spare_context            # of a call that has ended without looking at it, for the next one
     cdef object spare_info
     cdef readonly bint is_async          # calling it gives a coroutine

@@ -8,6 +8,9 @@ from fastrpc._core.recorder import Recorder
 REQUIRED: object
 """Stands for the default of a parameter that has none."""
 
+class CallForwarder:
+    """Sends the calls of one tool to another server, as bytes."""
+
 class Plan:
     """One tool's plan and its record. Raises ValueError for more than 16 parameters, and for a Context
     without its class."""
@@ -47,6 +50,8 @@ class Plan:
     @property
     def recorder(self) -> Recorder | None: ...
     @property
+    def forwarder(self) -> CallForwarder | None: ...
+    @property
     def form(self) -> int: ...
     @property
     def quick(self) -> int: ...
@@ -75,6 +80,7 @@ class Plan:
         guard: Callable[[Any], Any] | None = None,
         around: Callable[[Any], Any] | None = None,
         recorder: Recorder | None = None,
+        forwarder: CallForwarder | None = None,
     ) -> None: ...
     def record_duration(self, nanoseconds: int) -> None:
         """Record how long a call took, wherever `inline` let it run."""

@@ -59,6 +59,18 @@ ctypedef int (*Quiet)(Plan plan, Message message, PyObject** values) noexcept
 ctypedef PyObject* (*QuietValue)(Plan plan, Py_ssize_t at, const CallArgument* argument) noexcept
 
 
+cdef class CallForwarder:
+    """Sends the calls of one tool to another server, as bytes; see `fastrpc._core.forwarding`."""
+
+    cdef bint forward(self, object connection, Plan plan, bint modern) except -1:
+        """Forward the call that the connection's message is; False: it cannot be forwarded as it is."""
+        raise NotImplementedError
+
+    cdef bint poll(self) except -1:
+        """Take the answers that have come, without waiting; False: there are none."""
+        raise NotImplementedError
+
+
 cdef class Plan:
     def __init__(
         self,
@@ -85,6 +97,7 @@ cdef class Plan:
         guard=None,
         around=None,
         recorder=None,
+        CallForwarder forwarder=None,
     ):
         """Plan calls of `function`, registered as `tool`.
 
@@ -103,7 +116,8 @@ cdef class Plan:
         calls name, `name` if it is not given; `encoder` a `fastrpc.engine.ports.ResultEncoder`; `noted`: it
         makes every result, since texts may be added. The slots: ``guard(call)`` decides about a call whose
         arguments are bound; ``around(call)`` calls the function in the connection's place; both are handed a
-        `CallInfo`. `recorder` gets a record of each call.
+        `CallInfo`. `recorder` gets a record of each call. `forwarder` may send a call to another server
+        without its arguments being bound.
         """
         cdef Py_ssize_t at
         cdef bytes key
@@ -152,6 +166,7 @@ cdef class Plan:
         self.guard = guard
         self.around = around
         self.recorder = recorder
+        self.forwarder = forwarder
         self.is_bare = (
             self.count >= 0
             and not binds_whole

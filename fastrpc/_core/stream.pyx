@@ -18,17 +18,7 @@ from fastrpc import forks
 from fastrpc._core.connection cimport Connection, clock
 from fastrpc._core.encoder cimport Output
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
-
-cdef extern from "sched.h" nogil:
-    int sched_yield()
-
-cdef extern from "poll.h" nogil:
-    struct pollfd:
-        int fd
-        short events
-        short revents
-    int poll(pollfd* descriptors, unsigned long count, int timeout)
-    short POLLIN, POLLOUT
+from fastrpc._core.polling cimport POLLIN, POLLOUT, poll, pollfd, sched_yield
 
 cdef extern from *:
     """
@@ -127,6 +117,9 @@ cdef enum:
     READ_SIZE = 64 * 1024
     FLUSH_ABOVE = 1024 * 1024            # answers held back before a write in the middle of a batch
     LOOK_AGAIN_NANOSECONDS = 30_000
+    SHARED_NANOSECONDS = 2_000           # a yield that takes longer has let other processes use the core
+    MOST_FAILED_SPINS = 8                # in a row: then the stream sleeps at once,
+    TRY_SPINNING_AFTER = 64              # but for every 64th time
     TURN_NANOSECONDS = 1_000_000         # the loop has its turn after this
     QUIET_MILLISECONDS = 3
     LINES_BETWEEN_CLOCKS = 32
@@ -156,6 +149,8 @@ cdef class Stream:
     cdef bint wants_loop
     cdef bint heard                      # the client has sent something
     cdef int quiet_moments               # that have been made use of
+    cdef int failed_spins                # in a row
+    cdef int skipped_spins
     cdef bint flush_is_due
     cdef bint reading                    # the loop watches the input
     cdef bint writing                    # the loop watches the output, which is full
@@ -181,6 +176,7 @@ cdef class Stream:
             raise OSError(errno, "no pipe can be made")
         connection.call_in_loop = self.call_in_loop
         connection.flush = self.flush_soon
+        connection.send = self.flush
 
     def __cinit__(self):
         self.waker[0] = self.waker[1] = -1
@@ -193,10 +189,15 @@ cdef class Stream:
     # --- the pump ---------------------------------------------------------------------------------
 
     cdef int pump(self, bint in_loop) except -1:
-        """Read and answer until there is a reason to stop, and return it."""
+        """Read and answer until there is a reason to stop, and return it.
+
+        With nothing to read it looks again for a moment before the caller sleeps: whoever waits for each
+        answer sends the next call soon. Answers to forwarded calls are looked for, too.
+        """
         cdef int64_t until = clock() + TURN_NANOSECONDS if in_loop else 0
         cdef int64_t look_until = 0
         cdef int64_t now
+        cdef int64_t before = 0
         cdef Py_ssize_t count
         cdef int outcome
         cdef Py_ssize_t available
@@ -205,12 +206,19 @@ cdef class Stream:
             outcome = self.answer_lines(until)
             if outcome != IDLE:
                 return outcome
+            if self.connection.forwarded and self.connection.poll_upstream():
+                self.failed_spins = look_until = 0
+                if until and clock() > until:
+                    outcome = self.send()
+                    return MORE if outcome == IDLE else outcome
+                continue
             room = self.framer.room(READ_SIZE, &available)
             count = read(self.input, room, available)
             if count > 0:
                 self.framer.filled(count)
                 self.heard = True
-                look_until = 0
+                if look_until:
+                    self.failed_spins = look_until = 0
                 if count >= READ_SIZE and not self.wide:
                     self.make_room()
                 continue
@@ -220,15 +228,27 @@ cdef class Stream:
                 continue
             if errno != EAGAIN:
                 return self.input_ended()
-            if self.connection.in_flight:
+            if self.connection.forwarded != len(self.connection.in_flight):
                 return IDLE
             now = clock()
             if look_until == 0:
+                if self.failed_spins >= MOST_FAILED_SPINS and not self.may_spin_again():
+                    return IDLE
                 look_until = now + LOOK_AGAIN_NANOSECONDS
-            if now > look_until or (until and now > until) or signal_seen:
+                before = 0
+            if now > look_until or (until and now > until) or signal_seen or (
+                before and now - before > SHARED_NANOSECONDS
+            ):
+                self.failed_spins += 1
                 return IDLE
+            before = now
             with nogil:
                 sched_yield()
+
+    cdef bint may_spin_again(self) noexcept:
+        """Spinning has failed: the client is slow, or needs this core. Try once in a while."""
+        self.skipped_spins = (self.skipped_spins + 1) % TRY_SPINNING_AFTER
+        return self.skipped_spins == 0
 
     cdef void make_room(self) noexcept:
         """Much comes at once, so messages are large or many: give the pipes and the heap room for them."""

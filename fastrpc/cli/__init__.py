@@ -21,6 +21,7 @@ COMMANDS = {
     "serve": "serve tools over standard input and output, or over HTTP",
     "dev": "serve a file while it is being written: reload it at each change",
     "bridge": "serve a remote server, at a URL, over standard input and output",
+    "gateway": "serve all servers of a configuration file as one",
     "list": "list the tools, resources and prompts of a server",
     "tools": "list the tools of a server, as a table",
     "call": "call a tool, read a resource or get a prompt of a server",

@@ -1,6 +1,6 @@
-"""One call, read or prompt of a session, and its result on standard output: what `call` and `repl` share.
+"""The part that `call` and `repl` share: calls, reads and prompts, with their results on standard output.
 
-A name that the server has not is a `UsageError` with the nearest ones.
+An unknown name is a `UsageError` that suggests similar ones.
 """
 
 from __future__ import annotations
@@ -8,24 +8,63 @@ from __future__ import annotations
 import sys
 
 from fastrpc.cli._arguments import texts, typed
-from fastrpc.cli._catalogue import arguments_of, schema_of
+from fastrpc.cli._catalogue import arguments_of, print_json, schema_of
+from fastrpc.cli._target import converse
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError, InvalidAnswer, RemoteError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable
     from typing import Any
 
     from fastrpc.cli._feedback import Feedback
+    from fastrpc.cli._target import Destination
     from fastrpc.client.sync import SyncClient
+    from fastrpc.options import LogLevel
 
 SECONDS = 600.0
 
 
+def converse_with_user(
+    where: Destination,
+    chosen: Namespace,
+    work: Callable[[SyncClient, Feedback], int],
+    log_level: LogLevel = "info",
+    **handlers: Any,
+) -> int:
+    """Connect with `converse`, and return the exit code of `work`. Prints the server's log messages and its
+    standard error, and answers elicitation requests on the terminal. Raises UsageError."""
+    from fastrpc.cli._feedback import Feedback
+    from fastrpc.cli._form import TerminalForm
+
+    feedback = Feedback()
+
+    def logging(client: SyncClient) -> int:
+        if "logging" in client.server_capabilities:
+            client.set_log_level(log_level)
+        return work(client, feedback)
+
+    try:
+        return converse(
+            where,
+            chosen,
+            logging,
+            shows_stderr=True,
+            on_log=feedback.on_log,
+            on_elicit=TerminalForm(feedback).ask,
+            **handlers,
+        )
+    finally:
+        feedback.wipe()
+
+
 class Caller:
-    """Calls, reads and gets, and prints the result; with `is_json` the whole result, as received. `seconds`:
-    the time limit of each. Methods return an exit code, and raise UsageError and ClientError."""
+    """Calls tools, reads resources, gets prompts, and prints the result; with `is_json` the whole result as
+    received. `seconds`: the time limit of each request. Methods return an exit code, and raise UsageError and
+    ClientError."""
 
     def __init__(
         self, client: SyncClient, feedback: Feedback, *, seconds: float = SECONDS, is_json: bool = False
@@ -49,11 +88,11 @@ class Caller:
         )
         self._feedback.wipe()
         if self._is_json:
-            _print_json(result.raw)
+            print_json(result.raw)
         elif result.content or result.structured is None:
             _print_text("\n".join(map(block_text, result.content)))
         else:
-            _print_json(result.structured)
+            print_json(result.structured)
         return 1 if result.is_error else 0
 
     def read(self, uri: str) -> int:
@@ -64,7 +103,7 @@ class Caller:
             write_line(f"fastrpc: {error.message}{self._near_resources(uri)}")
             return 1
         if self._is_json:
-            _print_json(result.raw)
+            print_json(result.raw)
             return 0
         for part in result.contents:
             if "text" in part:
@@ -88,7 +127,7 @@ class Caller:
             given = dict(texts(pairs, prompt, known))
         result = self._client.get_prompt(prompt, given, timeout_seconds=self._seconds)
         if self._is_json:
-            _print_json(result.raw)
+            print_json(result.raw)
             return 0
         for message in result.messages:
             content = message.get("content")
@@ -97,14 +136,14 @@ class Caller:
 
 
 def _require(name: str, kind: str, known: dict[str, Any]) -> None:
-    """Raise UsageError for a name that the server has not."""
+    """Raise UsageError for a name that the server does not have."""
     if name not in known:
         hint = suggestion(name, known) or f"; there is {', '.join(known) or 'none'}"
         raise UsageError(f"no {kind} {name!r}{hint}")
 
 
 def block_text(block: dict[str, Any]) -> str:
-    """Return a content block as text; one that is not text is named instead."""
+    """Return a content block as text; a block of another type is described."""
     if block.get("type") == "text":
         return str(block.get("text", ""))
     size = len(block.get("data", ""))
@@ -116,7 +155,7 @@ def block_text(block: dict[str, Any]) -> str:
 
 
 def _print_bytes(part: dict[str, Any]) -> None:
-    """Write the bytes of a resource; a terminal is only told how many there are."""
+    """Write the bytes of a resource; on a terminal only their number."""
     if sys.stdout.isatty():
         print(f"[{part.get('mimeType', 'binary')}, {len(part.get('blob', '')):,} characters of base64]")
         return
@@ -132,9 +171,3 @@ def _print_bytes(part: dict[str, Any]) -> None:
 
 def _print_text(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")
-
-
-def _print_json(value: Any) -> None:
-    import json
-
-    print(json.dumps(value, ensure_ascii=False, indent=2))

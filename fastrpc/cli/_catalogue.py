@@ -1,12 +1,12 @@
-"""What a server offers: tools, resources, templates and prompts, as received, and as text for a person.
+"""The features of a server: tools, resources, resource templates and prompts, as received and as text.
 
-Asks only for what the server's capabilities declare. The texts are the server's: they are made safe to write
-to a terminal (`fastrpc.human_input.screen.plain`).
+Lists only what the server's capabilities declare. Texts of the server are escaped before they are printed
+(`fastrpc.human_input.screen.plain`).
 """
 
 from __future__ import annotations
 
-from fastrpc.errors import RemoteError
+from fastrpc.errors import MethodNotFound, RemoteError
 from fastrpc.human_input.screen import plain
 
 TYPE_CHECKING = False
@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     Entry = dict[str, Any]
     Catalogue = dict[str, list[Entry]]
 
-METHOD_NOT_FOUND = -32601
 TEXT_WIDTH = 60
 
 
 def catalogue_of(client: SyncClient) -> Catalogue:
-    """Return the descriptors of everything, by the member's name in MCP: ``tools``, ``resources``,
+    """Return the descriptors of all features, by the member of the list's result: ``tools``, ``resources``,
     ``resourceTemplates``, ``prompts``. Raises ClientError."""
     declared = client.server_capabilities
     kinds = (
@@ -40,7 +39,7 @@ def catalogue_of(client: SyncClient) -> Catalogue:
             try:
                 found[member] = [dict(entry) for entry in read()]
             except RemoteError as error:
-                if error.code != METHOD_NOT_FOUND:  # resources without templates, for example
+                if error.code != MethodNotFound.code:  # resources without templates, for example
                     raise
     return found
 
@@ -54,8 +53,8 @@ TITLES = {
 
 
 def shown(catalogue: Catalogue, *, is_whole: bool = False) -> Iterator[str]:
-    """Yield the lines that show everything to a person. `is_whole`: with all of each description, and what
-    tools return."""
+    """Yield the lines of the text output. `is_whole`: with complete descriptions, and the output schemas of
+    tools."""
     lines_of = {
         "tools": lambda entry: _tool_lines(entry, is_whole),
         "resources": lambda entry: _named_lines(entry, "uri"),
@@ -80,7 +79,7 @@ def shown(catalogue: Catalogue, *, is_whole: bool = False) -> Iterator[str]:
 
 
 def _further_lines(entry: Entry) -> Iterator[str]:
-    """Yield the lines of a description behind its first."""
+    """Yield the lines of a description after the first one."""
     _, *further = str(entry.get("description") or "").strip().splitlines() or [""]
     for line in further:
         yield f"    {plain(line)}".rstrip()
@@ -111,7 +110,7 @@ def _prompt_lines(prompt: Entry) -> Iterator[str]:
 
 
 def schema_of(tool: Entry) -> dict[str, Any]:
-    """Return a tool's input schema, an empty one for what is none."""
+    """Return a tool's input schema, {} if it is not an object."""
     schema = tool.get("inputSchema")
     return schema if isinstance(schema, dict) else {}
 
@@ -123,7 +122,7 @@ def required_of(schema: dict[str, Any]) -> list[Any]:
 
 
 def arguments_of(prompt: Entry) -> list[tuple[str, str, bool, str]]:
-    """Return the arguments of a prompt as `parameters_of` those of a tool; they have no type."""
+    """Return the arguments of a prompt in the form of `parameters_of`, without types."""
     arguments = prompt.get("arguments")
     return [
         (
@@ -193,7 +192,7 @@ def _detail(field: Any) -> str:
 
 
 def effect_of(tool: Entry) -> str:
-    """Return the effect that a tool's annotations stand for (`fastrpc.definitions.tool.EFFECTS`), or ""."""
+    """Return the effect that a tool's annotations describe (`fastrpc.definitions.tool.EFFECTS`), or ""."""
     from fastrpc.definitions.tool import EFFECTS
 
     annotations = tool.get("annotations")
@@ -213,13 +212,13 @@ def first_line(text: object, longest: int = TEXT_WIDTH) -> str:
 
 
 def title_of(report: dict[str, Any]) -> str:
-    """Return a server's name: the one for people, if it has one."""
+    """Return a server's title, or else its name."""
     server = report["serverInfo"]
     return str(server.get("title") or server.get("name") or "a server without a name")
 
 
 def capabilities_of(report: dict[str, Any]) -> list[str]:
-    """Return each capability with what belongs to it: ``tools (listChanged)``."""
+    """Return each capability with its members: ``tools (listChanged)``."""
     found = []
     for name, value in report["capabilities"].items():
         parts = [key for key, on in value.items() if on is not False] if isinstance(value, dict) else []
@@ -233,3 +232,10 @@ def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     for row in [head, *rows]:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         print("  ".join([*cells, row[-1]]).rstrip())
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON, for programs."""
+    import json
+
+    print(json.dumps(value, ensure_ascii=False, indent=2))

@@ -1,7 +1,7 @@
-"""What a person sees on standard error while a call runs: log messages as they come, progress as a bar.
+"""Writes log messages and a progress bar to standard error while a call runs.
 
-The bar is one line, drawn on a terminal only, and wiped before anything else is written. Texts of the server
-are made safe to write to a terminal first (`fastrpc.human_input.screen.plain`).
+The bar is one line, drawn on a terminal only, and erased before anything else is written. Texts of the server
+are escaped first (`fastrpc.human_input.screen.plain`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Feedback:
             self.write(f"{level}{where}: {plain(line)}")
 
     def on_progress(self, params: dict[str, Any]) -> None:
-        """Draw the bar (MCP, progress: ProgressNotification); without a total, a count."""
+        """Draw the bar (MCP, progress: ProgressNotification); a number if there is no total."""
         if not self.has_terminal:
             return
         done, total = params.get("progress"), params.get("total")
@@ -58,14 +58,14 @@ class Feedback:
         self._draw(f"{shown} {message}".rstrip())
 
     def write(self, text: str) -> None:
-        """Write a line, in the place of the bar."""
+        """Write a line. Erases the bar."""
         self.wipe()
         if sys.stderr is not None:
             sys.stderr.write(f"{text}\n")
             sys.stderr.flush()
 
     def wipe(self) -> None:
-        """Take the bar away."""
+        """Erase the bar."""
         if self._is_drawn:
             self._is_drawn = False
             sys.stderr.write(WIPE)
@@ -77,6 +77,6 @@ class Feedback:
         except OSError:
             columns = 80
         self._is_drawn = True
-        # The cursor goes back to the beginning: whatever else is written overwrites the bar.
+        # The cursor returns to the start of the line, so that other output overwrites the bar.
         sys.stderr.write(f"{WIPE}{cut(text, columns - 1) if width(text) >= columns else text}\r")
         sys.stderr.flush()

@@ -49,10 +49,16 @@ blockquote { margin: 1.5rem 0 0; padding: .25rem 0 .25rem 1rem; border-left: 3px
 table { width: 100%; margin-top: .75rem; border-collapse: collapse; font-size: .9rem; }
 th { color: var(--soft); font-weight: 400; text-align: left; }
 th, td { padding: .35rem .9rem .35rem 0; border-top: 1px solid var(--line); vertical-align: top; }
+.name, .type { min-width: 10rem; overflow-wrap: break-word; } .need { min-width: 5rem; }
+.text { width: 100%; }
 code, pre { font-family: ui-monospace, monospace; font-size: .85rem; }
 details { margin-top: .75rem; font-size: .9rem; }
 summary { color: var(--soft); cursor: pointer; }
 pre { margin: .5rem 0 0; padding: .75rem; overflow-x: auto; border-radius: .4rem; background: var(--code); }
+@media (max-width: 40rem) { th { display: none; } th.name { display: block; padding: 0; border: 0; }
+  tr { display: block; padding: .35rem 0;
+  border-top: 1px solid var(--line); } td { display: inline-block; padding: 0 .9rem 0 0; border: 0; }
+  td.name, td.type, td.need { min-width: 0; width: auto; } td.text { display: block; padding: 0; } }
 """
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 NAMES = {"tools": "name", "resources": "uri", "resourceTemplates": "uriTemplate", "prompts": "name"}
@@ -77,18 +83,20 @@ def _head(report: dict[str, Any]) -> Iterator[str]:
     if server.get("description"):
         yield f"<p>{escape(str(server['description']))}</p>"
     links = [
-        f'<a href="#{member}">{len(report[member])} {title}</a>'
+        f'<a href="#{member}">{len(report[member])} {title if len(report[member]) > 1 else title[:-1]}</a>'
         for member, title in TITLES.items()
         if report[member]
     ]
     yield f"<nav>{''.join(links)}</nav></header>"
     if report["instructions"]:
         yield f"<blockquote>{escape(str(report['instructions']).strip())}</blockquote>"
+    name, spoken = server.get("name"), report["protocolVersion"]
+    others = [str(version) for version in report["supportedVersions"] if version != spoken]
     facts = {
-        "Name": server.get("name"),
+        "Name": name if name != title_of(report) else None,
         "Website": server.get("websiteUrl"),
-        "Protocol": report["protocolVersion"],
-        "Speaks": ", ".join(map(str, report["supportedVersions"])),
+        "Protocol": spoken,
+        "Also speaks": ", ".join(others),
         "Capabilities": ", ".join(capabilities_of(report)) or "none",
     }
     shown = "".join(f"<dt>{name}</dt><dd>{escape(str(value))}</dd>" for name, value in facts.items() if value)
@@ -134,10 +142,25 @@ def _tags(member: str, entry: Entry) -> str:
 def _table(title: str, parameters: list[tuple[str, str, bool, str]]) -> str:
     if not parameters:
         return ""
-    rows = "".join(
-        f"<tr><td><code>{escape(name)}</code></td><td><code>{escape(kind)}</code></td>"
-        f"<td>{'required' if required else ''}</td><td>{escape(text)}</td></tr>"
+    cells = [
+        {
+            "name": _code(name),
+            "type": _code(kind),
+            "need": "required" if required else "",
+            "text": escape(text),
+        }
         for name, kind, required, text in parameters
+    ]
+    has_text = any(row["text"] for row in cells)
+    heads = {"name": title, "type": "Type", "need": "", "text": "Description" if has_text else ""}
+    columns = [column for column in heads if column == "text" or any(row[column] for row in cells)]
+    head = "".join(f'<th class="{column}">{heads[column]}</th>' for column in columns)
+    rows = "".join(
+        "<tr>" + "".join(f'<td class="{column}">{row[column]}</td>' for column in columns) + "</tr>"
+        for row in cells
     )
-    head = f"<tr><th>{title}</th><th>Type</th><th></th><th>Description</th></tr>"
-    return f'<div class="wide"><table>{head}{rows}</table></div>'
+    return f'<div class="wide"><table><tr>{head}</tr>{rows}</table></div>'
+
+
+def _code(text: str) -> str:
+    return f"<code>{escape(text)}</code>" if text else ""

@@ -1,8 +1,8 @@
-"""What Tab completes in ``fastrpc repl``: commands, names, arguments, choices, and what the server completes.
+"""Completion with Tab in ``fastrpc repl``: commands, names, arguments, enum values, the server's completions.
 
-Values of a prompt's arguments, and of the variables of a resource template, are asked of the server
-(MCP: completion/complete), those of a tool's arguments are in its schema. Nothing here raises: a server that
-does not answer completes nothing.
+The server completes the arguments of prompts and the variables of resource templates (MCP:
+completion/complete); the values of a tool's arguments are read from its schema. Errors of the server are
+ignored: nothing is completed then.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COMMANDS = ("tools", "resources", "prompts", "list", "call", "read", "prompt", "
 
 
 class Completion:
-    """The completer of one session. `complete` is for readline."""
+    """The completer of one session. readline calls `complete`."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -49,7 +49,7 @@ class Completion:
         return self._found[state] if state < len(self._found) else None
 
     def candidates(self, before: str, word: str) -> list[str]:
-        """Return what the word may become that follows the text `before` in a line."""
+        """Return the completions of a word after the text `before` in a line."""
         try:
             return [found for found in self._all(before.split(), word) if found.startswith(word)]
         except ClientError:
@@ -94,8 +94,8 @@ class Completion:
         return [f"{name}={found} " for found in self._ask(words[0], name, value, known)]
 
     def _of_template(self, template: str, word: str) -> list[str]:
-        """Return URIs of a template: with the variable completed that the word has reached, else how they
-        begin."""
+        """Return URIs of a template with the variable at the end of `word` completed, or the part of the
+        template before its first variable."""
         pattern, begin = "", 0
         for variable in VARIABLE.finditer(template):
             pattern += re.escape(template[begin : variable.start()])
@@ -109,7 +109,7 @@ class Completion:
         return [template.partition("{")[0]]
 
     def _ask(self, ref: str, argument: str, value: str, known: dict[str, str]) -> list[str]:
-        """Return the values that the server completes an argument to. Raises ClientError."""
+        """Return the server's completions of an argument. Raises ClientError."""
         client = self._source.client
         if "completions" not in client.server_capabilities:
             return []
@@ -121,13 +121,13 @@ def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 
 def _unused(names: Any, words: list[str]) -> list[str]:
-    """Return the arguments that the line does not have yet, each with its sign."""
+    """Return the arguments that are not in the line yet, each followed by ``=``."""
     used = {word.partition("=")[0] for word in words}
     return [f"{name}=" for name in names if name not in used]
 
 
 def _values(field: dict[str, Any]) -> list[str]:
-    """Return the values that a property offers."""
+    """Return the values that a property's schema allows."""
     if field.get("type") == "boolean":
         return ["true", "false"]
     offered = field.get("enum")

@@ -12,6 +12,7 @@ from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from fastrpc.server import Server
@@ -46,8 +47,8 @@ def check(options: dict[str, str], given: list[str]) -> None:
             raise UsageError(f"{one} needs {other} too")
 
 
-def serve(options: dict[str, str], targets: list[str], settings: Configuration) -> None:
-    """Serve until a signal arrives. Raises UsageError."""
+def serve(options: dict[str, str], settings: Configuration, make: Callable[[], Server]) -> None:
+    """Serve the server that `make` returns until a signal arrives. Raises UsageError."""
     from fastrpc.transports.http.auth import take
     from fastrpc.transports.http.run import run
     from fastrpc.transports.http.settings import SECRETS, Settings
@@ -85,10 +86,11 @@ def serve(options: dict[str, str], targets: list[str], settings: Configuration) 
         access_log_format=options.get("--access-log-format", "text"),
         **application,
     )
-    run(lambda: _assembled(targets, settings, options), http)
+    run(make, http)
 
 
-def _assembled(targets: list[str], settings: Configuration, options: dict[str, str]) -> Server:
+def assembled(targets: list[str], settings: Configuration, options: dict[str, str]) -> Server:
+    """Return the server of `fastrpc serve`. Raises UsageError."""
     server = assemble(targets, settings, name=options.get("--name"))
     server.load_tools()
     return server

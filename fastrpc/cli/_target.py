@@ -1,13 +1,14 @@
-"""What a command connects to: a file or module, a command, a URL, or a server of a ``.mcp.json``.
+"""The target of a command: a file or module, a command, a URL, or the name of a server in ``.mcp.json``.
 
-`destination` decides which of these the words of a command line mean; `converse` connects to it with
-`fastrpc.Client`, and turns the errors of a session into one message and an exit code.
+`destination` finds out which of these a command line names; `converse` connects to it with `fastrpc.Client`,
+and turns the errors of a session into one message and an exit code.
 """
 
 from __future__ import annotations
 
 import os
 
+from fastrpc.cli import _credentials
 from fastrpc.cli._own_server import server_command
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
@@ -29,7 +30,7 @@ TARGET_HELP = "file.py, module, URL, or the name of a server in .mcp.json; the a
 class Destination:
     """A server to connect to: `target` and `options` for `fastrpc.Client`, `shown` for messages.
 
-    `is_own`: it is served by this program, in a process of its own.
+    `is_own`: `fastrpc serve` serves it, in a child process.
     """
 
     def __init__(
@@ -46,10 +47,21 @@ def add_options(options: CommandParser) -> None:
     options.add_argument("--command", metavar="COMMAND", help="start this; or put it behind --")
     options.add_argument("--config", metavar="FILE", help="look the name up in FILE (the nearest .mcp.json)")
     options.add_argument("--protocol", metavar="VERSION", help="speak this version (the latest that fits)")
+    _credentials.add_options(options)
+
+
+def parse(options: CommandParser, arguments: list[str]) -> tuple[Namespace, Destination]:
+    """Parse the arguments of a command whose only positional arguments are targets; return its options and
+    the destination. Raises UsageError."""
+    arguments, command = split_command(arguments)
+    options.add_argument("targets", metavar="TARGET", nargs="*", help=TARGET_HELP)
+    add_options(options)
+    chosen = options.parse(arguments)
+    return chosen, destination(chosen.targets, command, chosen)
 
 
 def split_command(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Return the arguments, and the command that stands behind ``--``. Raises UsageError for none there."""
+    """Return the arguments, and the command after ``--``. Raises UsageError if there is none after it."""
     if "--" not in arguments:
         return arguments, []
     at = arguments.index("--")
@@ -59,7 +71,28 @@ def split_command(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def destination(targets: list[str], command: list[str], chosen: Namespace) -> Destination:
-    """Return what the words of a command line mean. `command` stood behind ``--``. Raises UsageError."""
+    """Return the destination of a command line. `command`: the words after ``--``. Raises UsageError."""
+    where = _destination(targets, command, chosen)
+    headers = _credentials.headers_of(chosen.header)
+    if not isinstance(where.target, str):
+        for option, given in (("--header", headers), ("--token-file", chosen.token_file)):
+            if given:
+                raise UsageError(f"{option}: requires a URL, and {where.shown} is none")
+        return where
+    if headers:
+        replaced = {name.lower() for name in headers}
+        kept = {
+            name: value
+            for name, value in where.options.get("headers", {}).items()
+            if name.lower() not in replaced
+        }
+        where.options["headers"] = {**kept, **headers}
+    if chosen.token_file is not None:
+        where.options["token"] = _credentials.token_in(chosen.token_file)
+    return where
+
+
+def _destination(targets: list[str], command: list[str], chosen: Namespace) -> Destination:
     if chosen.command is not None:
         import shlex
 
@@ -152,9 +185,9 @@ def converse(
     shows_stderr: bool = False,
     **handlers: Any,
 ) -> int:
-    """Connect, and return the exit code of `work`; 1 if the session fails, 2 for a target of `serve` that is
-    wrong, which its process has said. `shows_stderr`: pass on what a server writes to its standard error; one
-    of this program may always. Raises UsageError."""
+    """Connect, and return the exit code of `work`; 1 if the session fails; 2 if `fastrpc serve` refused the
+    target, and has printed why. `shows_stderr`: forward the server's standard error; that of `fastrpc serve`
+    is always forwarded. Raises UsageError."""
     from fastrpc.client.client import Client
 
     options = dict(where.options)
@@ -180,7 +213,7 @@ def converse(
 
 
 def _reason(where: Destination, error: ConnectionLost, shows_stderr: bool) -> str:
-    """Return why a connection was lost, without the lines of standard error that have been passed on."""
+    """Return why a connection was lost, without the lines of standard error that have been forwarded."""
     from fastrpc.client.stdio import LAST_WORDS_BEGIN
 
     text = str(error)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from fastrpc.cli import configuration, parser
+from fastrpc.cli._credentials import add_options, headers_of, token_in
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 from fastrpc.version import __version__
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE = "FASTRPC_BRIDGE_TOKEN"
 DRAIN_SECONDS = 10.0
-TOKEN_FILE_LIMIT = 64 * 1024
 
 EXAMPLES = f"""\
   fastrpc bridge https://mcp.example.com/mcp
@@ -47,8 +47,8 @@ def main(arguments: list[str]) -> int:
             options.url,
             name="fastrpc bridge",
             version=__version__,
-            token=_token(options.token_file),
-            headers=_headers(options.header),
+            token=token_of(options.token_file),
+            headers=headers_of(options.header),
             tls_ca=options.tls_ca,
             protocol_version=options.protocol,
         )
@@ -73,14 +73,7 @@ def _parse(arguments: list[str]) -> Namespace:
     options = parser("bridge", "URL [OPTION…]", EXAMPLES)
     options.epilog = f"The token of the remote server is taken from {TOKEN_VARIABLE}.\n\n{options.epilog}"
     options.add_argument("url", metavar="URL", help="the address of the remote server, http or https")
-    options.add_argument("--token-file", metavar="FILE", help="take the token from the first line of FILE")
-    options.add_argument(
-        "--header",
-        metavar="NAME=VARIABLE",
-        action="append",
-        default=[],
-        help="send this header too, with the value of an environment variable; may be repeated",
-    )
+    add_options(options)
     options.add_argument(
         "--tls-ca", metavar="FILE", help="trust the certificates in FILE instead of the usual"
     )
@@ -110,33 +103,11 @@ def _checked(function: Any) -> Any:
     return read
 
 
-def _token(path: str | None) -> str | None:
+def token_of(path: str | None) -> str | None:
     """Return the token, or None. It is removed from the environment, which child processes inherit."""
     given = os.environ.pop(TOKEN_VARIABLE, "").strip()
     if path is None:
         return given or None
     if given:
         raise UsageError(f"--token-file and {TOKEN_VARIABLE} exclude each other")
-    from fastrpc.regular_files import open_regular
-
-    try:
-        with open(open_regular(path), encoding="ascii") as file:
-            token = file.read(TOKEN_FILE_LIMIT).partition("\n")[0].strip()
-    except (OSError, UnicodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "expected ASCII"
-        raise UsageError(f"--token-file {path}: {reason}") from None
-    if not token:
-        raise UsageError(f"--token-file {path}: its first line is empty")
-    return token
-
-
-def _headers(given: list[str]) -> dict[str, str]:
-    headers = {}
-    for text in given:
-        name, equals, variable = text.partition("=")
-        if not name or not equals or not variable:
-            raise UsageError(f"--header: expected NAME=VARIABLE, got {text!r:.80}")
-        if variable not in os.environ:
-            raise UsageError(f"--header {name}: there is no environment variable {variable!r:.80}")
-        headers[name] = os.environ[variable]
-    return headers
+    return token_in(path)

@@ -1,17 +1,17 @@
 """``fastrpc call``: calls one tool in a real session, reads one resource, or gets one prompt.
 
-The result's text goes to stdout; log messages, progress (a bar, on a terminal) and what the server writes to
-its standard error go to stderr. Questions of the server are asked on the terminal (`_form`). Exit code 0; 1
-if the result is an error or the session fails; 2 if the command is wrong. A ``key=value`` is parsed by the
-tool's schema; the server validates the arguments. Ctrl-C cancels the call.
+The result's text goes to stdout; log messages, progress (a bar, on a terminal) and the server's standard
+error go to stderr. Elicitation requests are answered on the terminal (`_form`). Exit codes: 0; 1 if the
+result is an error or the session fails; 2 for a wrong command line. A ``key=value`` is parsed by the tool's
+schema; the server validates the arguments. Ctrl-C cancels the call.
 """
 
 from __future__ import annotations
 
 from fastrpc.cli import parser, toolset_examples
 from fastrpc.cli._arguments import whole
-from fastrpc.cli._calls import SECONDS, Caller
-from fastrpc.cli._target import add_options, converse, destination, is_url, split_command
+from fastrpc.cli._calls import SECONDS, Caller, converse_with_user
+from fastrpc.cli._target import add_options, destination, is_url, split_command
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 
@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from fastrpc.cli._feedback import Feedback
     from fastrpc.client.sync import SyncClient
 
 EXAMPLES = """\
@@ -30,7 +31,7 @@ EXAMPLES = """\
 """
 USAGE = "[TARGET] TOOL|--resource URI|--prompt NAME [key=value…] [option…] [-- COMMAND…]"
 FORMER = "--json"
-"""What ``--arguments`` was called before 0.2; it still is, with a JSON object behind it."""
+"""The former name of ``--arguments``, still accepted before a JSON object."""
 
 
 def main(arguments: list[str]) -> int:
@@ -41,14 +42,8 @@ def main(arguments: list[str]) -> int:
     if chosen.option == FORMER:
         write_line("fastrpc: warning: --json JSON is called --arguments JSON now; --json prints the result")
     where = destination(targets, command, chosen)
-    from fastrpc.cli._feedback import Feedback
-    from fastrpc.cli._form import TerminalForm
 
-    feedback = Feedback()
-
-    def work(client: SyncClient) -> int:
-        if "logging" in client.server_capabilities:
-            client.set_log_level(chosen.log_level)
+    def work(client: SyncClient, feedback: Feedback) -> int:
         caller = Caller(client, feedback, seconds=chosen.time_limit, is_json=chosen.json)
         if chosen.resource is not None:
             return caller.read(chosen.resource)
@@ -56,21 +51,11 @@ def main(arguments: list[str]) -> int:
             return caller.get(chosen.prompt, pairs, given)
         return caller.call(name, pairs, given)
 
-    try:
-        return converse(
-            where,
-            chosen,
-            work,
-            shows_stderr=True,
-            on_log=feedback.on_log,
-            on_elicit=TerminalForm(feedback).ask,
-        )
-    finally:
-        feedback.wipe()
+    return converse_with_user(where, chosen, work, chosen.log_level)
 
 
 def _options(arguments: list[str]) -> tuple[Namespace, list[str]]:
-    """Return the options, and the command behind ``--``. Raises UsageError."""
+    """Return the options, and the command after ``--``. Raises UsageError."""
     from fastrpc.settings import LOG_LEVELS
 
     shown = toolset_examples("call") if {"--help", "-h"}.intersection(arguments) else ""
@@ -102,7 +87,7 @@ def _options(arguments: list[str]) -> tuple[Namespace, list[str]]:
 
 
 def _renamed(arguments: list[str]) -> tuple[list[str], bool]:
-    """Return the words with ``--json JSON`` as ``--arguments JSON``, and whether that was there."""
+    """Return the words with ``--json JSON`` replaced by ``--arguments JSON``, and whether it was."""
     for at, word in enumerate(arguments):
         following = arguments[at + 1] if at + 1 < len(arguments) else ""
         if word == FORMER and (following == "-" or following[:1] in ("{", "[")):

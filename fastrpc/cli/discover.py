@@ -1,7 +1,7 @@
-"""``fastrpc discover``: prints the servers that the clients on this machine know, and how each is started.
+"""``fastrpc discover``: prints the servers in the configuration files of the MCP clients on this machine.
 
-Reads the files that `fastrpc install-client` writes, and those of the project in the working directory.
-Starts nothing. Values of variables and headers are masked, as they may be secret; ``${VAR}`` is not.
+Reads the files that `fastrpc install-client` writes, and those of the project in the working directory. No
+server is started. Values of variables and headers are masked, because they may be secret; ``${VAR}`` is not.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from fastrpc.cli import parser
+from fastrpc.cli._catalogue import print_json
 from fastrpc.cli._client_files import read
 from fastrpc.cli._client_formats import Client, JsonClient
 from fastrpc.cli._clients import CLIENTS
@@ -35,8 +36,8 @@ PROJECT_FILES = (
 
 
 class Found:
-    """A server in a file: who knows it, in which project if not in all, its name, and its entry, or what is
-    wrong with it."""
+    """A server in a configuration file: the client, the file, the project (or ""), the server's name, and its
+    entry, or the error in it."""
 
     def __init__(self, client: str, path: str, project: str, name: str, entry: ServerEntry | str) -> None:
         self.client = client
@@ -47,15 +48,13 @@ class Found:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the servers that clients know; return 0."""
+    """Print the configured servers; return 0."""
     options = parser("discover", "[--json]", EXAMPLES)
     options.add_argument("--json", action="store_true", help="as JSON, values masked too")
     chosen = options.parse(arguments)
     found = list(_all())
     if chosen.json:
-        import json
-
-        print(json.dumps([_plain(server) for server in found], ensure_ascii=False, indent=2))
+        print_json([_plain(server) for server in found])
     elif found:
         print("\n".join(_lines(found)))
     else:
@@ -64,7 +63,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _all() -> Iterator[Found]:
-    """Yield the servers of all files that exist. What cannot be read is a line on standard error."""
+    """Yield the servers of all files that exist. An unreadable file causes a warning on standard error."""
     for client in CLIENTS.values():
         yield from _in_file(client, client.path())
     nearest = find_config()
@@ -98,7 +97,7 @@ def _entry(raw: Any) -> ServerEntry | str:
 
 
 def _lines(found: list[Found]) -> Iterator[str]:
-    """Yield the lines for a person: a heading for each file, and each project in it."""
+    """Yield the lines of the text output: a heading for each file, and for each project in it."""
     heading = None
     width = max(len(plain(server.name)) for server in found)
     for server in found:
@@ -113,7 +112,7 @@ def _lines(found: list[Found]) -> Iterator[str]:
 
 
 def _how(entry: ServerEntry | str) -> str:
-    """Return how a server is reached, in one line."""
+    """Return the command or URL of a server with its options, in one line."""
     if isinstance(entry, str):
         return f"cannot be used: {plain(entry)}"
     import shlex
@@ -129,7 +128,7 @@ def _how(entry: ServerEntry | str) -> str:
 
 
 def _plain(server: Found) -> dict[str, Any]:
-    """Return a server for programs, with masked values."""
+    """Return a server as JSON, with masked values."""
     found: dict[str, Any] = {"name": server.name, "client": server.client, "file": server.path}
     if server.project:
         found["project"] = server.project
@@ -148,7 +147,7 @@ def _plain(server: Found) -> dict[str, Any]:
 
 
 def _masked_arguments(arguments: list[str]) -> list[str]:
-    """Return arguments with the secrets masked that can be recognised, by the option before them too."""
+    """Return arguments with recognised secrets masked, also those after an option with a secret value."""
     found = []
     for before, argument in zip(["", *arguments], arguments, strict=False):
         alone = masked(argument)
@@ -161,7 +160,7 @@ def _masked_values(values: dict[str, str]) -> dict[str, str]:
 
 
 def _masked_value(value: str) -> str:
-    """Return a value that only refers to variables as it is, any other masked."""
+    """Return a value unchanged if it only refers to variables, else masked."""
     words = VARIABLE.sub("", value).replace("Bearer", "").strip()
     has_default = any(found[2] for found in VARIABLE.finditer(value))
     return value if not words and not has_default else MASK

@@ -1,15 +1,15 @@
-"""``fastrpc inspect``: shows all that a server says of itself: name, version, protocol, capabilities,
-instructions, and everything that it offers.
+"""``fastrpc inspect``: prints a description of a server: name, version, protocol, capabilities, instructions,
+and its features.
 
-As text, as JSON (`--json`, everything as received), or as one page that needs nothing else (`--html FILE`,
-`fastrpc.cli._inspect_page`). No tool is called and nothing is read.
+As text, as JSON (`--json`, as received), or as a self-contained HTML page (`--html FILE`,
+`fastrpc.cli._inspect_page`). No tool is called and no resource is read.
 """
 
 from __future__ import annotations
 
 from fastrpc.cli import parser
-from fastrpc.cli._catalogue import capabilities_of, catalogue_of, shown, title_of
-from fastrpc.cli._target import TARGET_HELP, add_options, converse, destination, split_command
+from fastrpc.cli._catalogue import capabilities_of, catalogue_of, print_json, shown, title_of
+from fastrpc.cli._target import converse, parse
 from fastrpc.errors import UsageError
 from fastrpc.human_input.screen import plain
 
@@ -28,17 +28,13 @@ EXAMPLES = """\
 
 
 def main(arguments: list[str]) -> int:
-    """Show a server; return the exit code. Raises UsageError."""
-    arguments, command = split_command(arguments)
+    """Describe a server; return the exit code. Raises UsageError."""
     options = parser("inspect", "[--json | --html FILE] [TARGET… | -- COMMAND…]", EXAMPLES)
-    options.add_argument("targets", metavar="TARGET", nargs="*", help=TARGET_HELP)
     options.add_argument("--json", action="store_true", help="everything as received")
     options.add_argument("--html", metavar="FILE", help="write a page to FILE; - writes it to stdout")
-    add_options(options)
-    chosen = options.parse(arguments)
+    chosen, where = parse(options, arguments)
     if chosen.json and chosen.html is not None:
         raise UsageError("give either --json or --html")
-    where = destination(chosen.targets, command, chosen)
 
     def work(client: SyncClient) -> int:
         report = report_of(client)
@@ -47,9 +43,7 @@ def main(arguments: list[str]) -> int:
 
             _write(chosen.html, page_of(report))
         elif chosen.json:
-            import json
-
-            print(json.dumps(report, ensure_ascii=False, indent=2))
+            print_json(report)
         else:
             print("\n".join(_lines(report)))
         return 0
@@ -58,7 +52,7 @@ def main(arguments: list[str]) -> int:
 
 
 def report_of(client: SyncClient) -> dict[str, Any]:
-    """Return all that a server says of itself. Raises ClientError."""
+    """Return the description of a server. Raises ClientError."""
     supported = client.info.get("supportedVersions")
     return {
         "protocolVersion": client.version,

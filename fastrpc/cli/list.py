@@ -1,13 +1,13 @@
-"""``fastrpc list``: prints everything that a server offers: tools, resources, templates, prompts.
+"""``fastrpc list``: prints the tools, resources, resource templates and prompts of a server.
 
-Nothing is called or read. `--json` prints the descriptors as received.
+No tool is called and no resource is read. `--json` prints the descriptors as received.
 """
 
 from __future__ import annotations
 
 from fastrpc.cli import parser
-from fastrpc.cli._catalogue import catalogue_of, shown
-from fastrpc.cli._target import TARGET_HELP, add_options, converse, destination, split_command
+from fastrpc.cli._catalogue import catalogue_of, print_json, shown
+from fastrpc.cli._target import converse, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,21 +23,15 @@ EXAMPLES = """\
 
 
 def main(arguments: list[str]) -> int:
-    """Print what a server offers; return the exit code. Raises UsageError."""
-    arguments, command = split_command(arguments)
+    """Print the features of a server; return the exit code. Raises UsageError."""
     options = parser("list", "[--json] [TARGET… | -- COMMAND…]", EXAMPLES)
-    options.add_argument("targets", metavar="TARGET", nargs="*", help=TARGET_HELP)
     options.add_argument("--json", action="store_true", help="the descriptors, as received")
-    add_options(options)
-    chosen = options.parse(arguments)
-    where = destination(chosen.targets, command, chosen)
+    chosen, where = parse(options, arguments)
 
     def work(client: SyncClient) -> int:
         catalogue = catalogue_of(client)
         if chosen.json:
-            import json
-
-            print(json.dumps(catalogue, ensure_ascii=False, indent=2))
+            print_json(catalogue)
         else:
             print("\n".join(shown(catalogue)))
         return 0

@@ -1,9 +1,9 @@
-"""``fastrpc repl``: one session with a server, and a prompt to use it by hand.
+"""``fastrpc repl``: an interactive session with a server.
 
-Lines are edited by readline, where Python has it; Tab completes commands, names, arguments, choices, and what
-the server itself completes (`fastrpc.cli._repl_completion`). Without a terminal the lines come from standard
-input, and there is no prompt. A mistake or a failed call is a line, and the session goes on; it ends with
-``quit``, at the end of input, or with the server. Ctrl-C cancels a running call.
+Lines are edited with readline, where Python has it; Tab completes commands, names, arguments, enum values and
+the server's completions (`fastrpc.cli._repl_completion`). Without a terminal, lines are read from standard
+input without a prompt. An error is printed and the session continues; it ends with ``quit``, at the end of
+input, or when the connection is lost. Ctrl-C cancels a running call.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from fastrpc.cli import parser
 from fastrpc.cli._catalogue import catalogue_of, shown
 from fastrpc.cli._repl_completion import COMMANDS, Completion
-from fastrpc.cli._target import TARGET_HELP, add_options, converse, destination, split_command
+from fastrpc.cli._target import parse
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError, ConnectionLost, UsageError
@@ -50,24 +50,15 @@ LISTED = {
 
 
 def main(arguments: list[str]) -> int:
-    """Use a server by hand; return the exit code. Raises UsageError."""
-    arguments, command = split_command(arguments)
+    """Run an interactive session; return the exit code. Raises UsageError."""
     options = parser("repl", "[TARGET… | -- COMMAND…]", EXAMPLES)
-    options.add_argument("targets", metavar="TARGET", nargs="*", help=TARGET_HELP)
-    add_options(options)
-    chosen = options.parse(arguments)
-    where = destination(chosen.targets, command, chosen)
-    from fastrpc.cli._calls import Caller
-    from fastrpc.cli._feedback import Feedback
-    from fastrpc.cli._form import TerminalForm
+    chosen, where = parse(options, arguments)
+    from fastrpc.cli._calls import Caller, converse_with_user
 
-    feedback = Feedback()
     repl: Repl | None = None
 
-    def work(client: SyncClient) -> int:
+    def work(client: SyncClient, feedback: Feedback) -> int:
         nonlocal repl
-        if "logging" in client.server_capabilities:
-            client.set_log_level("info")
         repl = Repl(client, Caller(client, feedback), feedback)
         return repl.run()
 
@@ -75,19 +66,11 @@ def main(arguments: list[str]) -> int:
         if repl is not None and notification["method"].endswith("/list_changed"):
             repl.forget()
 
-    return converse(
-        where,
-        chosen,
-        work,
-        shows_stderr=True,
-        on_log=feedback.on_log,
-        on_elicit=TerminalForm(feedback).ask,
-        on_notification=on_notification,
-    )
+    return converse_with_user(where, chosen, work, on_notification=on_notification)
 
 
 class Repl:
-    """Reads lines and does what they say."""
+    """Reads commands and executes them."""
 
     def __init__(self, client: SyncClient, caller: Caller, feedback: Feedback) -> None:
         self.client = client
@@ -98,7 +81,7 @@ class Repl:
 
     @property
     def catalogue(self) -> Catalogue:
-        """What the server offers, asked for again when it has changed. Raises ClientError."""
+        """The server's features, listed again after a change. Raises ClientError."""
         if self._known is None:
             self._known = catalogue_of(self.client)
         return self._known
@@ -129,7 +112,7 @@ class Repl:
                 print()
 
     def _prepare(self) -> None:
-        """Have Tab complete, where Python has readline."""
+        """Enable completion with Tab, where Python has readline."""
         try:
             import readline
         except ImportError:
@@ -141,7 +124,7 @@ class Repl:
         readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
 
     def _take(self, line: str) -> bool:
-        """Do what a line says; return whether to go on. Raises ConnectionLost."""
+        """Execute a line; return whether to continue. Raises ConnectionLost."""
         import shlex
 
         try:

@@ -15,6 +15,10 @@ from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 from fastrpc.transports import stdio
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 HELP = """\
 usage: fastrpc serve [OPTION…] [TARGET…]
 
@@ -90,20 +94,20 @@ def main(arguments: list[str]) -> int:
 
         check(options, for_http)
     anywhere = _change_folder(options.get("--cwd"), targets)
-    texts = _setting_texts(options)
+    texts = setting_texts(options)
     settings = configuration(texts, targets)
     given = dict(os.environ) if anywhere else {}
     settings.export(os.environ)
     if settings["FASTRPC_LOG_FILE"]:
-        _check_log_file(settings["FASTRPC_LOG_FILE"])
+        check_log_file(settings["FASTRPC_LOG_FILE"])
     if for_http:
-        from fastrpc.cli._serve_http import serve
+        from fastrpc.cli._serve_http import assembled, serve
 
-        serve(options, targets, settings)
+        serve(options, settings, lambda: assembled(targets, settings, options))
         return 0
     trace = options.get("--trace")
     if trace is not None:
-        _check_appendable("--trace", trace)
+        check_appendable("--trace", trace)
     at_terminal = os.isatty(0)
     stdio.prepare()  # a target may print while it is imported
     server = assemble(targets, settings, name=options.get("--name"), later=True)
@@ -117,9 +121,14 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def split_arguments(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
+def split_arguments(
+    arguments: list[str], command: str = "serve", more: Mapping[str, str] | None = None
+) -> tuple[dict[str, str], list[str]]:
     """Return the options, by name, and the targets. ``--name=x`` and ``--name x`` are equivalent; after
-    ``--`` everything is a target. Raises UsageError."""
+    ``--`` everything is a target. `more`: the options that `command` has besides those of `serve`, and what
+    is put between several values; "" for one that has one value. Raises UsageError."""
+    joints = {**dict.fromkeys(REPEATED, ","), **(more or {})}
+    names = (*OPTIONS, *(more or ()))
     options: dict[str, str] = {}
     targets: list[str] = []
     rest = iter(arguments)
@@ -130,24 +139,24 @@ def split_arguments(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
             targets.append(argument)
         else:
             name, equals, text = argument.partition("=")
-            if name not in OPTIONS:
+            if name not in names:
                 from fastrpc.command_line import unknown_option
 
-                raise unknown_option(argument, (*OPTIONS, "--help"), "serve")
+                raise unknown_option(argument, (*names, "--help"), command)
             if name in FLAGS and not equals:
                 options[name] = "1"
                 continue
             value = text if equals and name not in FLAGS else next(rest, None)
             if not value or name in FLAGS:
                 wrong = "takes no value" if name in FLAGS else "needs a value"
-                raise UsageError(f"{name} {wrong} (see 'fastrpc serve --help')")
-            if name in REPEATED and name in options:
-                value = f"{options[name]},{value}"
+                raise UsageError(f"{name} {wrong} (see 'fastrpc {command} --help')")
+            if joints.get(name) and name in options:
+                value = f"{options[name]}{joints[name]}{value}"
             options[name] = value
     return options, targets
 
 
-def _setting_texts(options: dict[str, str]) -> dict[str, str]:
+def setting_texts(options: dict[str, str]) -> dict[str, str]:
     """Return the options that are settings, by the setting's name, each validated. Raises UsageError."""
     from fastrpc.settings import PARSERS, SETTINGS
 
@@ -180,15 +189,15 @@ def _change_folder(folder: str | None, targets: list[str]) -> bool:
     return anywhere
 
 
-def _check_log_file(path: str) -> None:
+def check_log_file(path: str) -> None:
     """Check the log file before anything is logged, and make its path absolute. Raises UsageError."""
     from fastrpc import diagnostics
 
-    _check_appendable("--log-file", path)
+    check_appendable("--log-file", path)
     os.environ[diagnostics.FILE_VARIABLE] = path
 
 
-def _check_appendable(option: str, path: str) -> None:
+def check_appendable(option: str, path: str) -> None:
     """Check before the session begins that a file can be appended to. A new file is readable by its owner
     only. Raises UsageError."""
     from fastrpc.regular_files import open_regular

@@ -7,8 +7,8 @@ else that a server offers is shown by ``fastrpc list``.
 from __future__ import annotations
 
 from fastrpc.cli import parser
-from fastrpc.cli._catalogue import effect_of, first_line, parameters_of, print_table
-from fastrpc.cli._target import TARGET_HELP, add_options, converse, destination, split_command
+from fastrpc.cli._catalogue import effect_of, first_line, parameters_of, print_json, print_table
+from fastrpc.cli._target import converse, parse
 from fastrpc.human_input.screen import plain
 
 TYPE_CHECKING = False
@@ -26,20 +26,14 @@ EXAMPLES = """\
 
 def main(arguments: list[str]) -> int:
     """Print the tools of a server; return the exit code. Raises UsageError."""
-    arguments, command = split_command(arguments)
     options = parser("tools", "[--json] [TARGET… | -- COMMAND…]", EXAMPLES)
-    options.add_argument("targets", metavar="TARGET", nargs="*", help=TARGET_HELP)
     options.add_argument("--json", action="store_true", help="the exact descriptors, as JSON")
-    add_options(options)
-    chosen = options.parse(arguments)
-    where = destination(chosen.targets, command, chosen)
+    chosen, where = parse(options, arguments)
 
     def work(client: SyncClient) -> int:
         tools = client.list_tools()
         if chosen.json:
-            import json
-
-            print(json.dumps(tools, ensure_ascii=False, indent=2))
+            print_json(tools)
         elif tools:
             print_table(("tool", "effect", "arguments", "description"), [_row(tool) for tool in tools])
         else:

@@ -5,6 +5,8 @@ Names are imported when they are first used.
 
 from __future__ import annotations
 
+from fastrpc.lazy_names import load
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc._core.call_result import CallResult
@@ -39,9 +41,4 @@ _HOMES = {
 if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
 
     def __getattr__(name: str) -> object:
-        home = _HOMES.get(name)
-        if home is None:
-            raise AttributeError(f"module 'fastrpc.client' has no attribute {name!r}")
-        value = getattr(__import__(home, fromlist=[name]), name)
-        globals()[name] = value
-        return value
+        return load(globals(), _HOMES, name)

@@ -1,7 +1,7 @@
-"""`AsyncClient`: an MCP client in an event loop. `fastrpc.Client` is this class and the way to the other one.
+"""`AsyncClient`: an MCP client in an event loop, the base class of `fastrpc.Client`.
 
-A call of a tool is encoded and its answer matched by compiled code (`fastrpc._core.client_stream`): it costs
-a future and a coroutine, and no task. Everything else goes through `fastrpc.client.session`.
+Compiled code encodes a tool call and matches its response (`fastrpc._core.client_stream`): a call costs a
+future and a coroutine, and no task. Everything else goes through `fastrpc.client.session`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from fastrpc.client.handlers import Elicited, Handler, OnNotification, Roots, Sampled
-    from fastrpc.client.options import TargetOptions
+    from fastrpc.client.options import RequestOptions, TargetOptions
     from fastrpc.client.targets import Target
     from fastrpc.client.transport import Transport
     from fastrpc.options import LogLevel
@@ -79,11 +79,11 @@ class AsyncClient:
         self._connecting: asyncio.Task[None] | None = None
         self._is_open = False
         self.exit_code: int | None = None
-        """That of a server that was started and has been closed; negative for a signal, else None."""
+        """The exit code of the server process after `close`; negative for a signal, None for no process."""
         self._is_wanted = False
-        """Whether a connection that has ended may be made again."""
+        """Whether a lost connection may be restored."""
 
-    # --- the life of the connection -------------------------------------------------------------------
+    # --- connecting and closing -------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
         await self.connect()
@@ -95,7 +95,7 @@ class AsyncClient:
         await self.close()
 
     async def connect(self) -> None:
-        """Connect to the server and agree on a version. Raises ClientError."""
+        """Connect to the server and negotiate the version. Raises ClientError."""
         self._is_wanted = True
         self._loop = asyncio.get_running_loop()
         self._stream = self._new_stream()
@@ -107,7 +107,7 @@ class AsyncClient:
             await session.begin(self._wanted_version, self._start_seconds, self._transport)
             if self._log_level is not None and (
                 session.version == MODERN or "logging" in self.server_capabilities
-            ):  # a server without it has no such method, and sends what it likes
+            ):  # a server without the capability has no such method
                 await session.set_log_level(self._log_level)
         except BaseException as error:
             await self._leave(ConnectionLost(str(error)))
@@ -131,12 +131,12 @@ class AsyncClient:
         )
 
     def _on_lost(self, error: ConnectionLost) -> None:
-        """The connection has ended by itself."""
+        """Handle a lost connection."""
         self._is_open = False
         self._session.on_lost(error)
 
     async def close(self) -> None:
-        """End the connection; a server that was started ends too. Pending requests fail."""
+        """Close the connection, and end the server if this client has started it. Pending requests fail."""
         self._is_wanted = False
         if (connecting := self._connecting) is not None:
             connecting.cancel()
@@ -144,7 +144,7 @@ class AsyncClient:
         await self._leave(ConnectionLost("the client is closed"))
 
     async def _leave(self, reason: ConnectionLost) -> None:
-        """End the connection, and fail what is pending for this reason."""
+        """Close the connection, and fail the pending requests with this error."""
         self._is_open = False
         session, transport = self._session_or_none, self._transport
         self._transport = None
@@ -158,7 +158,7 @@ class AsyncClient:
             self.exit_code = getattr(transport, "exit_code", None)
 
     async def _open_again(self) -> None:
-        """Connect again to a server that has ended, if that is wished. Raises ClientError."""
+        """Restore a lost connection, if `restart` allows it. Raises ClientError."""
         if self._session.lost is None:
             return
         if not self._restart or not self._is_wanted:
@@ -174,7 +174,7 @@ class AsyncClient:
     async def _reconnect(self) -> None:
         try:
             await self._session.drain()
-            await self._leave(ConnectionLost("the server has ended"))
+            await self._leave(ConnectionLost("the connection to the server is lost"))
             await self.connect()
         finally:
             self._connecting = None
@@ -206,16 +206,16 @@ class AsyncClient:
 
     @property
     def server_capabilities(self) -> dict[str, Any]:
-        """What the server offers (MCP: ServerCapabilities)."""
+        """The server's capabilities (MCP: ServerCapabilities)."""
         found = self.info.get("capabilities")
         return found if isinstance(found, dict) else {}
 
     @property
     def instructions(self) -> str | None:
-        """What the server says about how to use it."""
+        """The server's instructions for its use."""
         return self.info.get("instructions")
 
-    # --- any message ----------------------------------------------------------------------------------
+    # --- any request or notification --------------------------------------------------------------------
 
     async def request(
         self,
@@ -244,12 +244,12 @@ class AsyncClient:
         self._session.notify(method, params)
 
     async def flush(self) -> None:
-        """Wait until the notifications so far have been sent. Over HTTP each is a request."""
+        """Wait until all notifications have been sent. Over HTTP each is a request."""
         if self._transport is not None:
             await self._transport.flush()
 
     async def ping(self) -> None:
-        """Send a ping; in 2026-07-28, which has none, ask the server who it is. Raises ClientError."""
+        """Send a ping; in 2026-07-28, which has no ping, `server/discover`. Raises ClientError."""
         await self.request("server/discover" if self.version == MODERN else "ping")
 
     # --- tools ------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ class AsyncClient:
 
         A tool that fails returns a result with `is_error`. `as_type`: return the result's value as this type
         (a dataclass, a msgspec Struct, a pydantic model, ``list[int]`` …); raises ToolCallFailed for a tool
-        that fails, InvalidAnswer for a value that does not fit. `meta`: members of the request's ``_meta``.
+        that fails, InvalidAnswer for a value of another type. `meta`: members of the request's ``_meta``.
         Raises ClientError.
         """
         if on_progress is None and meta is None and self._is_open:
@@ -318,7 +318,7 @@ class AsyncClient:
         return self._value_of(name, result, as_type)
 
     def may_call_again(self, error: RemoteError | SessionExpired) -> bool:
-        """Whether a call that has failed was not processed, and is to be made again."""
+        """Whether the server has not processed a failed call, and the call is to be sent again."""
         if isinstance(error, SessionExpired):
             return self._restart
         return self._session.is_mismatch(error)
@@ -332,18 +332,23 @@ class AsyncClient:
         on_progress: OnNotification | None,
         meta: dict[str, Any] | None,
     ) -> CallResult:
-        """Make a call that wants progress or members of ``_meta``, or go on with one whose `result` asks for
-        input. Raises ClientError."""
+        """Make a call with progress or ``_meta``, or continue one whose `result` requests input. Raises
+        ClientError."""
         params: dict[str, Any] = {"name": name, "arguments": arguments or {}}
         if meta is not None:
             params["_meta"] = meta
         found: CallResult = await self._complete(
-            "tools/call", params, result, timeout_seconds, on_progress, is_call=True
+            "tools/call",
+            params,
+            result,
+            timeout_seconds=timeout_seconds,
+            on_progress=on_progress,
+            is_call=True,
         )
         return found
 
     def _value_of(self, name: str, result: CallResult, as_type: Any) -> Any:
-        """Return a result that conforms to its output schema, or its value. Raises ClientError."""
+        """Validate a result against its output schema; return it, or its value. Raises ClientError."""
         if name in self._output_schemas:
             self._output_schemas.check(name, result)
         if as_type is None:
@@ -353,18 +358,11 @@ class AsyncClient:
         return value_of(result, as_type)
 
     async def _complete(
-        self,
-        method: str,
-        params: dict[str, Any],
-        found: Any = None,
-        timeout_seconds: float | None = None,
-        on_progress: OnNotification | None = None,
-        is_call: bool = False,
+        self, method: str, params: dict[str, Any], found: Any = None, **options: Unpack[RequestOptions]
     ) -> Any:
-        """Return the complete result of a request that may ask for input. Raises ClientError."""
+        """Return the complete result of a request whose results may request input. Raises ClientError."""
         if not self._is_open:
             await self._open_again()
-        options = {"timeout_seconds": timeout_seconds, "on_progress": on_progress, "is_call": is_call}
         try:
             return await self._session.complete(method, params, found, **options)
         except SessionExpired:
@@ -376,8 +374,8 @@ class AsyncClient:
         return [entry async for entry in self.iter_tools()]
 
     async def iter_tools(self) -> AsyncIterator[Described]:
-        """Yield the descriptors of the tools, page by page. Results of calls are checked against the output
-        schemas of these tools from then on."""
+        """Yield the descriptors of the tools, page by page. From then on, results are validated against the
+        output schemas of these tools."""
         async for tool in self._entries("tools/list", "tools"):
             self._output_schemas.learn(tool)
             yield tool
@@ -402,7 +400,9 @@ class AsyncClient:
 
     async def read_resource(self, uri: str, *, timeout_seconds: float | None = None) -> ReadResult:
         """Read a resource. Raises ClientError, RemoteError if it does not exist."""
-        return ReadResult(await self._complete("resources/read", {"uri": uri}, None, timeout_seconds))
+        return ReadResult(
+            await self._complete("resources/read", {"uri": uri}, timeout_seconds=timeout_seconds)
+        )
 
     async def list_prompts(self) -> list[Described]:
         """Return the descriptors of all prompts, from all pages. Raises ClientError."""
@@ -424,7 +424,7 @@ class AsyncClient:
             for key, value in (arguments or {}).items()
         }
         params = {"name": name, "arguments": texts}
-        return PromptResult(await self._complete("prompts/get", params, None, timeout_seconds))
+        return PromptResult(await self._complete("prompts/get", params, timeout_seconds=timeout_seconds))
 
     async def complete(
         self,
@@ -491,7 +491,7 @@ class AsyncClient:
         return Listening(self._session, wanted)
 
     async def subscribe(self, uri: str) -> None:
-        """Subscribe to changes of a resource, of which `on_notification` hears. Raises ClientError."""
+        """Subscribe to changes of a resource; `on_notification` is called for them. Raises ClientError."""
         if self.version != MODERN:
             await self.request("resources/subscribe", {"uri": uri})
         elif uri not in self._subscribed:

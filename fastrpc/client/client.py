@@ -1,4 +1,4 @@
-"""`Client`: the public class, which leads to both forms of the client.
+"""`Client`: the public class, for use with and without an event loop.
 
     async with Client(["python", "server.py"]) as client:
         result = await client.call_tool("word_count", {"text": "two words"})
@@ -12,48 +12,82 @@ from __future__ import annotations
 
 from fastrpc.client.asynchronous import AsyncClient
 from fastrpc.client.sync import SyncClient
+from fastrpc.client.targets import SCHEMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
+    from typing import Any, Literal
+
     from typing_extensions import Unpack
 
     from fastrpc.client.options import ClientOptions
     from fastrpc.client.targets import Target
 
+    Names = Literal["prefix", "mcp"]
+    Config = os.PathLike[str] | dict[str, Any]
+    """A file with servers, or its content."""
+
 
 class Client(AsyncClient):
     """A client of one MCP server, in one event loop. Use it with ``async with``, or `connect` and `close`.
 
-    `target`: a command (a list of str) that is started and ended with the client; the http or https URL of a
-    server, whose transport is found out; or a `fastrpc.Server`, which is served in memory. Options of a
-    command: `cwd`; `env`, variables besides this process's own; `stderr`, False to keep what the server
-    writes there to itself. Options of a URL: `token`, the bearer token, a str or a function that returns one
+    `target`: a command (a list of str), which the client starts and ends; the http or https URL of a server,
+    whose transport is detected; a `fastrpc.Server`, which is called in memory; or the path of a configuration
+    file (``.mcp.json``), or a dict with ``mcpServers``: a single server there is connected directly, several
+    are combined, and their tools and prompts are named ``SERVER_NAME``, with ``names="mcp"``
+    ``mcp__SERVER__NAME`` (see docs/gateway.md). Options of a command: `cwd`; `env`, variables to add to this
+    process's environment; `stderr`, False to not forward the server's standard error. Options of a URL:
+    `token`, the bearer token, a str or a function that returns one
     for each request; `headers`, additional headers; `tls_ca`, a file of CA certificates to trust instead of
     the default ones.
 
-    `version` pins the protocol version; by default it is the latest that both sides speak. `timeout_seconds`
-    is the time limit of a request (0: none), which progress begins anew; `start_seconds` that of the
-    handshake. With `restart` a request to a server that has ended starts it again, and one for which the
-    server does not know the session any more is sent in a new one; what was in flight fails in any case.
+    `version` sets the protocol version; by default it is the latest that both sides support.
+    `timeout_seconds`: the time limit of a request (0: none), which each progress notification restarts;
+    `start_seconds`: that of the handshake. With `restart`, a request to a server that has exited starts it
+    again, and a request in an expired HTTP session is sent in a new one; requests in flight fail in any case.
 
     `on_elicit`, `on_sample` and `roots` answer the server's requests in any version: each is a value, or a
-    function of the request's params, synchronous or not. `on_elicit` returns the filled-in form as a dict,
-    True to accept a form without fields, False to decline, None to cancel; `on_sample` a text, a content
-    block or a whole CreateMessageResult; `roots` a list of URIs or of ``{"uri", "name"}``. An exception of a
-    handler is raised by the pending requests; a RemoteError is sent to the server as an error response.
-    `on_log`, `on_progress` and `on_notification` are called with the params of each log message, of each
-    progress notification, and with ``{"method", "params"}`` of every notification. `log_level` is the minimum
-    level of log messages. `capabilities` replaces the capabilities that follow from the handlers.
+    function of the request's params, synchronous or asynchronous. `on_elicit` returns the filled-in form as a
+    dict, True to accept a form without fields, False to decline, None to cancel; `on_sample` a text, a
+    content block or a whole CreateMessageResult; `roots` a list of URIs or of ``{"uri", "name"}``. The
+    pending requests raise the exception of a handler; a RemoteError is sent to the server as an error
+    response. `on_log`, `on_progress` and `on_notification` are called with the params of each log message, of
+    each progress notification, and with ``{"method", "params"}`` of every notification. `log_level` is the
+    minimum level of log messages. `capabilities` replaces the capabilities that the handlers provide.
 
     Methods raise ClientError: RemoteError for an error of the server, ConnectionLost, RequestTimeout,
-    InvalidAnswer.
+    InvalidAnswer. Raises TypeError and ValueError for what is no target, InvalidConfig (a ValueError) for a
+    file that cannot be read.
     """
 
+    def __init__(
+        self, target: Target | Config, *, names: Names = "prefix", **options: Unpack[ClientOptions]
+    ) -> None:
+        if _is_config(target):
+            from fastrpc.gateway.client_targets import resolved
+
+            target, options = resolved(target, options, names)
+        super().__init__(target, **options)  # type: ignore[arg-type]  # is no configuration any more
+
     @staticmethod
-    def sync(target: Target, **options: Unpack[ClientOptions]) -> SyncClient:
+    def sync(
+        target: Target | Config, *, names: Names = "prefix", **options: Unpack[ClientOptions]
+    ) -> SyncClient:
         """Return a client with the same methods that needs no event loop::
 
         with Client.sync(["python", "server.py"]) as client:
             print(client.call_tool("word_count", {"text": "two words"}).text)
         """
-        return SyncClient(target, **options)
+        if _is_config(target):
+            from fastrpc.gateway.client_targets import resolved
+
+            target, options = resolved(target, options, names)
+        return SyncClient(target, **options)  # type: ignore[arg-type]
+
+
+def _is_config(target: Any) -> bool:
+    """Whether a target is the path of a file with servers, or its content."""
+    if isinstance(target, str):
+        return target.endswith(".json") and not target.lower().startswith(SCHEMES)
+    return isinstance(target, dict) or hasattr(target, "__fspath__")

@@ -5,8 +5,8 @@
 
 The servers are members of ``mcpServers`` (most clients) or ``servers`` (VS Code); comments and trailing
 commas are allowed. ``${VAR}`` and ``${VAR:-default}`` stand for environment variables, as in Claude Code; an
-entry keeps them as written until `ServerEntry.expanded`, so that one entry whose variable is not set does not
-keep the others from being used. Reads one regular file; starts nothing.
+entry keeps them as written until `ServerEntry.expanded`, so that an entry whose variable is not set does not
+affect the others. Reads one regular file; starts no server.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 FILE_NAME = ".mcp.json"
 SECTIONS = ("mcpServers", "servers")
 LARGEST = 16 * 1024 * 1024
-"""Bytes of a file; Claude Code's own holds a history beside the servers."""
+"""Bytes of a file; that of Claude Code contains a history, too."""
 VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 """``${VAR}``, ``${VAR:-default}``, and ``${env:VAR}`` as VS Code writes it."""
 
 COMMANDS = ("command", "cmd")
 ENVIRONMENTS = ("env", "environment", "envs")
 ADDRESSES = ("url", "httpUrl", "serverUrl", "uri")
-"""The names that clients have for the same member."""
+"""The names of each member in the files of different clients."""
 
 
 class ServerEntry:
-    """How a server is reached: by a command with arguments and variables, or by a URL with headers.
+    """The configuration of a server: a command with arguments and variables, or a URL with headers.
 
     `command` is "" for a server with a `url`, and the other way round. `args`: list of str; `env`: variables
-    besides those of this process; `cwd`: the folder to start it in, None for the current one. `transport`:
-    ``stdio``, ``http`` or ``sse``. `enabled`: False where the file switches the server off.
+    to add to this process's environment; `cwd`: the working directory, None for the current one.
+    `transport`: ``stdio``, ``http`` or ``sse``. `enabled`: False where the file switches the server off.
     """
 
     __slots__ = ("args", "command", "cwd", "enabled", "env", "headers", "transport", "url")
@@ -66,7 +66,7 @@ class ServerEntry:
         self.enabled = enabled
 
     def __repr__(self) -> str:
-        """Show how the server is reached, without the variables and headers, which may be secret."""
+        """Show the command or URL, without the variables and headers, which may be secret."""
         return f"{type(self).__name__}({self.url or [self.command, *self.args]!r})"
 
     def expanded(self, environ: Mapping[str, str] | None = None) -> ServerEntry:
@@ -94,7 +94,7 @@ class ServerEntry:
 def _value(found: re.Match[str], known: Mapping[str, str]) -> str:
     value = known.get(found[1]) or found[2]
     if value is None and found[1] not in known:
-        raise InvalidConfig(f"{found[0]}: there is no environment variable {found[1]}")
+        raise InvalidConfig(f"{found[0]}: the environment variable {found[1]} is not set")
     return value or ""
 
 
@@ -114,26 +114,39 @@ def find_config(folder: str | None = None) -> str | None:
 
 def read_config(path: str) -> dict[str, ServerEntry]:
     """Return the servers of a file, by name, in the order of the file. Raises InvalidConfig."""
+    servers = read_servers(path)
+    try:
+        return entries_of(servers)
+    except InvalidConfig as error:
+        raise InvalidConfig(f"{path}: {error}") from None
+
+
+def read_servers(path: str) -> dict[str, Any]:
+    """Return the servers of a file as they are written there, by name. Raises InvalidConfig."""
     from fastrpc.json_text import parse
     from fastrpc.regular_files import read_regular
 
     try:
-        document = parse(read_regular(path, LARGEST).decode("utf-8-sig")).plain
+        return servers_in(parse(read_regular(path, LARGEST).decode("utf-8-sig")).plain)
     except OSError as error:
         raise InvalidConfig(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InvalidConfig(f"{path}: not UTF-8") from None
     except FastrpcError as error:
         raise InvalidConfig(f"{path}: {error}") from None
+
+
+def servers_in(document: Any) -> dict[str, Any]:
+    """Return the servers of a file's content, as they are written there, by name. Raises InvalidConfig."""
     if not isinstance(document, dict):
-        raise InvalidConfig(f"{path}: expected an object with {' or '.join(SECTIONS)}")
+        raise InvalidConfig(f"expected an object with {' or '.join(SECTIONS)}")
     section = next((name for name in SECTIONS if name in document), None)
     if section is None:
-        raise InvalidConfig(f"{path}: there is neither {' nor '.join(SECTIONS)}")
-    try:
-        return entries_of(document[section])
-    except InvalidConfig as error:
-        raise InvalidConfig(f"{path}: {section}: {error}") from None
+        raise InvalidConfig(f"there is neither {' nor '.join(SECTIONS)}")
+    servers = document[section]
+    if not isinstance(servers, dict):
+        raise InvalidConfig(f"{section}: expected an object, got {servers!r:.80}")
+    return servers
 
 
 def entries_of(servers: Any) -> dict[str, ServerEntry]:
@@ -174,7 +187,7 @@ def entry_of(raw: Any) -> ServerEntry:
 
 
 def _member(raw: dict[str, Any], names: tuple[str, ...]) -> Any:
-    """Return the value of the first of these members that is there, or None."""
+    """Return the value of the first of these members that is present, or None."""
     return next((raw[name] for name in names if raw.get(name) is not None), None)
 
 

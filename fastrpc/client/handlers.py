@@ -1,36 +1,35 @@
-"""Answers to the requests that a server sends its client: elicitation, sampling, roots; and who hears what.
+"""The handlers of a client: of the server's requests (elicitation, sampling, roots) and of notifications.
 
-A handler is a value, or a function of the request's params, synchronous or not. The same handlers serve every
-protocol version. No I/O here.
+A handler of requests is a value, or a function of the request's params, synchronous or asynchronous. The same
+handlers serve every protocol version. No I/O here.
 """
 
 from __future__ import annotations
 
-from fastrpc.errors import RemoteError
+from fastrpc.errors import MethodNotFound, RemoteError
 from fastrpc.protocol.versions import ELICITATION, MODERN, RICH_INPUT_REQUESTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from typing import Any, TypeAlias, TypeVar
 
     from fastrpc.options import Action, Root
 
     Given = TypeVar("Given")
     Handler: TypeAlias = Given | Callable[[dict[str, Any]], Given | Awaitable[Given]]
-    """An answer, or a function of the request's params that returns it, synchronous or not."""
+    """A result, or a function of the request's params that returns it, synchronous or asynchronous."""
     Elicited = dict[str, Any] | bool | Action | None
     Sampled = str | dict[str, Any] | list[dict[str, Any]]
     Roots = Sequence[str | Root]
     OnNotification = Callable[[dict[str, Any]], object]
-    """A function of a notification's params, synchronous or not."""
+    """A function of a notification's params, synchronous or asynchronous."""
 
-METHOD_NOT_FOUND = -32601
 ACTIONS = ("accept", "decline", "cancel")
 
 
 class Handlers:
-    """What a client answers and hears. `on_elicit`: None for a client that cannot be asked."""
+    """The handlers of one client. `on_elicit`: None for a client without the capability `elicitation`."""
 
     def __init__(
         self,
@@ -45,13 +44,11 @@ class Handlers:
         self.on_sample = on_sample
         self.roots = roots
         self.on_notification = on_notification
-        self._listeners: dict[str, list[OnNotification]] = {}
-        for method, handler in (("notifications/message", on_log), ("notifications/progress", on_progress)):
-            if handler is not None:
-                self._listeners[method] = [handler]
+        self.by_method = {"notifications/message": on_log, "notifications/progress": on_progress}
+        """The handler of each of these notifications, or None."""
 
     def capabilities(self, version: str) -> dict[str, Any]:
-        """Return the client capabilities that follow from the handlers, in the form of a version."""
+        """Return the client capabilities that the handlers provide, in the form of a version."""
         found: dict[str, Any] = {}
         if self.roots is not None:
             found["roots"] = {} if version == MODERN else {"listChanged": True}
@@ -61,12 +58,8 @@ class Handlers:
             found["elicitation"] = {"form": {}, "url": {}} if version in RICH_INPUT_REQUESTS else {}
         return found
 
-    def of_notification(self, method: str) -> Iterator[OnNotification]:
-        """Return the handlers of one kind of notification."""
-        return iter(self._listeners.get(method, ()))
-
     async def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the result for a request. Raises RemoteError, and whatever a handler raises."""
+        """Return the result of a request. Raises RemoteError, and the exceptions of handlers."""
         if method == "ping":
             return {}
         if method == "elicitation/create" and self.on_elicit is not None:
@@ -75,13 +68,11 @@ class Handlers:
             return sampled(await value_from(self.on_sample, params))
         if method == "roots/list" and self.roots is not None:
             return {"roots": [rooted(root) for root in await value_from(self.roots, params)]}
-        raise RemoteError(
-            {"code": METHOD_NOT_FOUND, "message": f"{method}: the client has no handler for it"}
-        )
+        raise RemoteError({"code": MethodNotFound.code, "message": f"{method}: the client has no handler"})
 
 
 async def value_from(handler: Any, params: dict[str, Any]) -> Any:
-    """Return a handler that is a value, or what a handler that is a function returns."""
+    """Return the handler itself if it is a value, else the value that the function returns."""
     if not callable(handler):
         return handler
     value = handler(params)
@@ -100,8 +91,7 @@ def elicited(value: Any) -> dict[str, Any]:
 
 
 def sampled(value: Any) -> dict[str, Any]:
-    """Return a CreateMessageResult: for a text, for content, or for a dict with a role, which is the whole
-    result."""
+    """Return a CreateMessageResult made of a text or of content; a dict with a role is the whole result."""
     if isinstance(value, dict) and "role" in value:
         return {"model": "unknown", **value}
     content = {"type": "text", "text": value} if isinstance(value, str) else value
@@ -109,5 +99,5 @@ def sampled(value: Any) -> dict[str, Any]:
 
 
 def rooted(root: Any) -> dict[str, Any]:
-    """Return a Root; a text is its URI."""
+    """Return a Root; a str is its URI."""
     return {"uri": root} if isinstance(root, str) else root

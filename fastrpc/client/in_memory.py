@@ -1,7 +1,7 @@
-"""Connects a client to a `Server` object in the same process: no descriptors, no pipes.
+"""Connects a client to a `Server` object in the same process, without descriptors or pipes.
 
-Messages are framed, parsed and encoded as over stdio. A request is handed to the server where it is made, so
-that an inline tool's answer is there when `call` returns.
+Messages are parsed and encoded as over stdio. The server handles a request before `call` returns; if the tool
+runs inline, its response has then been received.
 """
 
 from __future__ import annotations
@@ -16,20 +16,15 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from fastrpc._core.client_stream import ClientStream, PendingRequest
+    from fastrpc._core.connection import Connection
     from fastrpc.errors import ConnectionLost
-    from fastrpc.transports.interfaces import Dispatcher
+    from fastrpc.transports.interfaces import Dispatcher, Runtime
 
     class Watcher(Protocol):
-        """Sees every line in both directions, with its newline."""
+        """Receives every line of both directions, with its newline."""
 
         def sent(self, data: bytes) -> object: ...
         def received(self, data: bytes) -> object: ...
-
-    class Runtime(Protocol):
-        """What all connections of a server share."""
-
-        async def leave(self) -> None:
-            """Leave the lifespans of a server that nobody uses any more."""
 
     class Server(Protocol):
         """The part of `fastrpc.Server` that is needed here."""
@@ -37,15 +32,13 @@ if TYPE_CHECKING:
         name: str
 
         @property
-        def runtime(self) -> Any:
-            """A `Runtime`."""
-
-        def connect(self, main: Any = None) -> Any:
+        def runtime(self) -> Runtime: ...
+        def connect(self, main: Any = None) -> Dispatcher:
             """Return the dispatcher of a new connection."""
 
 
 class InMemory(Transport):
-    """The transport to a server in this process. `watcher` is for test suites."""
+    """The transport to a server in this process. `watcher`: for test suites."""
 
     def __init__(self, server: Server, watcher: Watcher | None = None) -> None:
         self.shown = server.name
@@ -61,13 +54,12 @@ class InMemory(Transport):
         await carrier.start(Connections(self._connect))
         stream.carry = self._carry
 
-    def _connect(self) -> Any:
-        dispatcher: Dispatcher = self._server.connect()
-        return dispatcher.connection
+    def _connect(self) -> Connection:
+        return self._server.connect().connection
 
     def _carry(self, request: PendingRequest | None, params: dict[str, Any] | None) -> None:
-        """Hand over what the stream holds. A server's answer to it may make the stream hold more: that goes
-        first."""
+        """Send the messages in the stream. A response may add messages to the stream; these are sent before
+        the rest."""
         assert self._carrier is not None
         for line in self._stream.take().splitlines():
             if self._watcher is not None:
@@ -83,5 +75,4 @@ class InMemory(Transport):
         self._stream.carry = None
         if self._carrier is not None:
             self._carrier.disconnect()
-        runtime: Runtime = self._server.runtime
-        await runtime.leave()
+        await self._server.runtime.leave()

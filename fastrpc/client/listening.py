@@ -1,9 +1,9 @@
 """Change notifications in every version: ``async with client.listen(tools=True) as changes``.
 
-From 2026-07-28 on a subscriptions/listen request stays open, and the server sends on it what was requested.
-Before, the server notifies of changed lists by itself, and of resources that were subscribed to. The code is
-the same. Over HTTP a stream that breaks is opened again with back-off; since changes may have been missed
-meanwhile, all that is listened to is then reported as changed.
+From 2026-07-28 on a subscriptions/listen request stays open, and the server sends the requested notifications
+on it. Earlier servers send list changes without a request, and changes of resources after
+resources/subscribe. Over HTTP a broken stream is reopened with back-off. Notifications may have been missed
+meanwhile, so everything subscribed to is then reported as changed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from fastrpc._core.client_stream import ClientStream, PendingRequest
 
     class Session(Protocol):
-        """What listening needs of a session."""
+        """The part of a session that `Listening` uses."""
 
         version: str
         stream: ClientStream
         listening: list[Listening]
         """The open `Listening` objects, which receive each notification (`Listening.take`)."""
         lost: ConnectionLost | None
-        """Why no request can be made any more."""
+        """Why the connection was lost; None while it is open."""
 
         def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> None:
             """Run a coroutine until it ends or the session does."""
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
             """Send a request and return its result. Raises ClientError."""
 
         def start(
-            self, method: str, params: dict[str, Any] | None = None, timeout_seconds: float | None = None
+            self, method: str, params: dict[str, Any] | None = None, *, timeout_seconds: float | None
         ) -> tuple[PendingRequest, asyncio.Future[Any]]:
-            """Send a request; return it, and a future of its result."""
+            """Send a request; return it, and the future of its result."""
 
         def withdraw(self, request: PendingRequest) -> None:
             """Cancel a request."""
@@ -52,25 +52,26 @@ LISTS = {
     "promptsListChanged": "notifications/prompts/list_changed",
     "resourcesListChanged": "notifications/resources/list_changed",
 }
+LISTEN = "subscriptions/listen"
 UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 SECONDS = 10.0
 PAUSES = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Back-off in seconds between attempts to open a stream that has broken; the last value repeats."""
+"""Back-off in seconds between attempts to reopen a broken stream; the last value repeats."""
 
 
 class Listening:
-    """Change notifications, from entering the block to leaving it.
+    """Receives change notifications inside an ``async with`` block.
 
-    `changes` are those received, each with its ``method`` and ``params``; `honoured` is what the server has
-    agreed to send.
+    `changes`: the notifications received, each with its ``method`` and ``params``; `honoured`: the
+    subscriptions that the server has accepted.
     """
 
     def __init__(self, session: Session, wanted: dict[str, Any]) -> None:
         self.changes: list[dict[str, Any]] = []
         self.honoured: dict[str, Any] = {}
         self.id: int | None = None
-        """The id of the open request, in 2026-07-28."""
+        """The id of the subscriptions/listen request (2026-07-28)."""
         self._session = session
         self._wanted = wanted
         self._uris: list[str] = wanted.get("resourceSubscriptions", [])
@@ -103,12 +104,11 @@ class Listening:
         return self
 
     async def _open(self) -> None:
-        """Send the request that stays open, and wait for its acknowledgement. Raises ClientError and
-        TimeoutError."""
+        """Send subscriptions/listen and wait for the acknowledgement. Raises ClientError and TimeoutError."""
         self._acknowledged = asyncio.get_running_loop().create_future()
-        self.id = self._session.stream.next_id  # a server in this process acknowledges at once
+        self.id = self._session.stream.next_id  # an in-memory server acknowledges before `start` returns
         self._request, self._end = self._session.start(
-            "subscriptions/listen", {"notifications": self._wanted}, 0
+            LISTEN, {"notifications": self._wanted}, timeout_seconds=0
         )
         waited: set[asyncio.Future[Any]] = {self._end, self._acknowledged}
         await asyncio.wait(waited, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -116,7 +116,7 @@ class Listening:
             self._end.result()
         if not self._acknowledged.done():
             self._session.withdraw(self._request)
-            raise TimeoutError("subscriptions/listen: no acknowledgement came")
+            raise TimeoutError(f"{LISTEN}: no acknowledgement within {SECONDS:g} s")
         self._end.add_done_callback(self._ended)
 
     def _ended(self, end: asyncio.Future[dict[str, Any]]) -> None:
@@ -128,10 +128,10 @@ class Listening:
         ):
             self._session.spawn(self.open_again())
         else:
-            self._queue.put_nowait(None)  # whoever waits for a change sees it
+            self._queue.put_nowait(None)  # wakes `next`, which raises EOFError
 
     async def open_again(self) -> None:
-        """Open the stream again, which has broken while the server is still there."""
+        """Reopen a broken stream, while the connection itself is open."""
         for attempt in count():
             await asyncio.sleep(PAUSES[min(attempt, len(PAUSES) - 1)])
             if self not in self._session.listening:
@@ -180,7 +180,7 @@ class Listening:
         self.add(message)
 
     def missed(self) -> None:
-        """Changes may have been missed: report all that there could be."""
+        """Report everything subscribed to as changed: notifications may have been missed."""
         changes: list[tuple[str, dict[str, Any]]] = [(method, {}) for method in sorted(self._methods)]
         changes += [(UPDATED, {"uri": uri}) for uri in self._uris]
         for method, params in changes:
@@ -192,16 +192,16 @@ class Listening:
         self._queue.put_nowait(message)
 
     def lost(self) -> None:
-        """The connection has ended."""
+        """Handle a lost connection."""
         self._queue.put_nowait(None)
 
     async def next(self, seconds: float = SECONDS) -> dict[str, Any]:
-        """Return the next notification; waits at most so many seconds. Raises TimeoutError, and EOFError when
-        the server has ended the stream."""
+        """Return the next notification, waiting up to `seconds`. Raises TimeoutError, and EOFError if the
+        server has ended the stream."""
         try:
             change = await asyncio.wait_for(self._queue.get(), seconds)
         except asyncio.TimeoutError:
-            raise TimeoutError(f"no change within {seconds:g} s") from None
+            raise TimeoutError(f"no notification within {seconds:g} s") from None
         if change is None:
             self._queue.put_nowait(None)
             raise EOFError("the server has ended the stream")

@@ -1,4 +1,4 @@
-"""The types of a client's options: of `fastrpc.Client`, which explains them, and of its targets. Types
+"""The types of options: of `fastrpc.Client`, which explains them, of its targets, and of one request. Types
 only."""
 
 from __future__ import annotations
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
         headers: Mapping[str, str] | None
         tls_ca: str | None
         token: str | Callable[[], str] | None
+
+    class RequestOptions(TypedDict, total=False):
+        """Options of one request of a `fastrpc.client.session.Session`."""
+
+        timeout_seconds: float | None
+        """The time limit; 0 for none, None for that of the session."""
+        on_progress: OnNotification | None
+        """Is called with the params of each progress notification."""
+        is_call: bool
+        """Whether a complete result is returned as a CallResult."""
 
     class ClientOptions(TargetOptions, total=False):
         """All options of a client."""

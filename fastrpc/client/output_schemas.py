@@ -1,8 +1,8 @@
-"""Checks the results of tools against the output schemas that a server has listed (MCP 2025-06-18, tools:
-output schema: clients should validate).
+"""Validates the results of tools against their output schemas (MCP 2025-06-18, tools: output schema: clients
+should validate).
 
-By jsonschema-rs, where it is installed (extra ``schema``); without, only that there is structured content. A
-schema is compiled with the first result. Imported with the first tool that has one.
+Uses jsonschema-rs where it is installed (extra ``schema``); without it, only the presence of structured
+content is checked. A schema is compiled with the first result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class OutputSchemas(dict[str, "Any"]):
-    """The output schemas of a server's tools, by the tools' names; a dict, since every call looks into it."""
+    """The output schemas of a server's tools, by name; a dict, because every call looks its tool up."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,13 +35,13 @@ class OutputSchemas(dict[str, "Any"]):
             self[name] = schema
 
     def check(self, name: str, result: CallResult) -> None:
-        """Raise InvalidAnswer for a result that does not conform. An error has no such value."""
+        """Raise InvalidAnswer if a result does not match its schema. Error results are not validated."""
         if result.is_error or name not in self:
             return
         value = result.structured
         if value is None:
             raise InvalidAnswer(
-                f"tools/call: {name:.80}: structuredContent: missing, but the schema wants it"
+                f"tools/call: {name:.80}: structuredContent: missing, but the tool has an output schema"
             )
         if name not in self._validators:
             self._validators[name] = _validator_of(name, self[name])
@@ -54,7 +54,7 @@ class OutputSchemas(dict[str, "Any"]):
 
 
 def _validator_of(name: str, schema: dict[str, Any]) -> Any:
-    """Return a compiled schema; None if it cannot be used, or without the library."""
+    """Return a compiled schema; None if it is invalid, or if the library is not installed."""
     try:
         import jsonschema_rs
     except ImportError:
@@ -62,11 +62,11 @@ def _validator_of(name: str, schema: dict[str, Any]) -> Any:
     try:
         return jsonschema_rs.validator_for(schema, retriever=_refuse, validate_formats=False)
     except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
-        shown = f"the output schema of the tool {name:.80} cannot be used: {error!s:.200}"
+        shown = f"the output schema of the tool {name:.80} is invalid: {error!s:.200}"
         diagnostics.write("warning", shown)
         return None
 
 
 def _refuse(uri: str) -> Any:
-    """Fetch no document that a schema refers to."""
+    """Refuse to fetch a document that a schema refers to."""
     raise ValueError(f"{uri:.200} is not fetched")

@@ -1,8 +1,8 @@
 """MCP over one stream: the handshake, requests with progress, the server's own requests, notifications.
 
-Versions are negotiated here (MCP 2026-07-28, versioning: backwards compatibility): a server that answers
-`server/discover` with 2026-07-28 gets stateless requests, every other one an `initialize`. What methods there
-are and what they return is left to `fastrpc.client.client`; bytes are the transport's.
+Negotiates the version (MCP 2026-07-28, versioning: backwards compatibility): a server that supports
+2026-07-28 according to `server/discover` receives stateless requests, any other server an `initialize`. The
+methods of MCP and their results are left to `fastrpc.client.asynchronous`, I/O to the transport.
 """
 
 from __future__ import annotations
@@ -10,8 +10,19 @@ from __future__ import annotations
 import asyncio
 
 from fastrpc import diagnostics
+from fastrpc._core.client_stream import LONGEST_LINE, OVER_LIMIT
+from fastrpc.client.listening import LISTEN
 from fastrpc.client.transport import Transport
-from fastrpc.errors import ClientError, HttpStatusError, InvalidAnswer, RemoteError, RequestTimeout
+from fastrpc.errors import (
+    ClientError,
+    HeaderMismatch,
+    HttpStatusError,
+    InternalError,
+    InvalidAnswer,
+    RemoteError,
+    RequestTimeout,
+    UnsupportedProtocolVersion,
+)
 from fastrpc.json_encoding import to_json
 from fastrpc.protocol.versions import (
     CAPABILITIES_KEY,
@@ -30,32 +41,34 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
+    from typing_extensions import Unpack
+
     from fastrpc._core.client_stream import ClientStream, PendingRequest
     from fastrpc.client.handlers import Handlers
     from fastrpc.client.listening import Listening
+    from fastrpc.client.options import RequestOptions
     from fastrpc.errors import ConnectionLost
 
 PROBE_SECONDS = 5.0
-"""Seconds that a server may take to answer `server/discover`; then it is asked to `initialize`."""
+"""Time limit of `server/discover`, in seconds, where the version is negotiated; after it, `initialize` is sent."""
 MOST_ROUNDS = 16
 """Rounds of input requests in one call before the client gives up (MCP 2026-07-28: InputRequiredResult)."""
 DRAIN_SECONDS = 1.0
 MOST_PAGES = 1000
 """Pages of one list; a server that sends more is treated as endless."""
 LONGEST_EXCERPT = 80
-
-INTERNAL_ERROR = -32603
-UNSUPPORTED_VERSION = -32022
-HEADER_MISMATCH = -32020
+MOST_INVALID_LOGGED = 5
+"""Invalid messages that are logged of one connection; a server may write any number of them."""
 
 NO_MCP_HERE = (400, 404, 405)
-"""Statuses of a refused `initialize` after which an older transport over HTTP is tried."""
+"""HTTP statuses of a refused `initialize` after which HTTP+SSE is tried."""
 
 
 class Session:
     """One session with a server.
 
-    `version` and `info` (the result of `initialize` or `server/discover`) are known after `begin`.
+    `version` and `info` (the result of `initialize` or `server/discover`) are known after `begin`. `peer`:
+    what log records and errors about invalid messages call the server.
     """
 
     def __init__(
@@ -66,6 +79,7 @@ class Session:
         client_info: dict[str, Any],
         capabilities: dict[str, Any] | None,
         timeout_seconds: float,
+        peer: str = "the server",
     ) -> None:
         self.stream = stream
         self.handlers = handlers
@@ -73,14 +87,16 @@ class Session:
         self.info: dict[str, Any] = {}
         self.log_level: str | None = None
         self.lost: ConnectionLost | None = None
-        """Why no request can be made any more."""
+        """Why the connection was lost; None while it is open."""
         self.timeout_seconds = timeout_seconds
         self._client_info = client_info
         self._capabilities = capabilities
+        self._peer = peer
+        self._invalid_messages = 0
         self._loop = asyncio.get_running_loop()
         self._transport = Transport()
         self.listening: list[Listening] = []
-        """Those that receive notifications of changes."""
+        """The open `Listening` objects, which receive change notifications."""
         self._progress: dict[int, Callable[[dict[str, Any]], object]] = {}
         self._answering: dict[str | int, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -90,25 +106,26 @@ class Session:
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """The client capabilities that are declared."""
+        """The client capabilities that this client declares."""
         if self._capabilities is not None:
             return self._capabilities
         return self.handlers.capabilities(self.version)
 
-    # --- beginning ------------------------------------------------------------------------------------
+    # --- the handshake --------------------------------------------------------------------------------
 
     async def begin(self, version: str | None, seconds: float, transport: Transport) -> None:
-        """Agree on a version, `version` if it is not None. Raises ClientError."""
+        """Run the handshake. `version`: the only version to accept; None to negotiate. Raises ClientError."""
         self._transport = transport
         transport.on_gap = self.on_gap
-        if version in (None, MODERN) and await self._discover(
-            min(seconds, PROBE_SECONDS), version is not None
-        ):
+        if version == MODERN:
+            await self._discover(seconds, must=True)
+            return
+        if version is None and await self._discover(min(seconds, PROBE_SECONDS), must=False):
             return
         await self._initialize(version or LATEST_LEGACY, seconds)
 
     async def _discover(self, seconds: float, must: bool) -> bool:
-        """Find out whether the server speaks 2026-07-28. Raises ClientError if it `must`, and does not."""
+        """Return whether the server supports 2026-07-28. `must`: raise ClientError if it does not."""
         self._be_stateless(MODERN)
         try:
             found = await self._ask_for_versions(seconds)
@@ -125,26 +142,25 @@ class Session:
             self.info = found
             return True
         if must:
-            raise ClientError(f"the server does not speak {MODERN}, but {supported!r:.80}")
+            raise ClientError(f"the server does not support {MODERN}; it supports {supported!r:.80}")
         self.version = LATEST_LEGACY
         self.stream.set_envelope(None)
         return False
 
     async def _ask_for_versions(self, seconds: float) -> dict[str, Any]:
-        """Return the result of `server/discover`. Raises ClientError, also for versions that are not known
-        here."""
+        """Return the result of `server/discover`. Raises ClientError, also if no version of the server is
+        supported here."""
         try:
             found: dict[str, Any] = await self.request("server/discover", timeout_seconds=seconds)
         except RemoteError as error:
             supported = _supported_by(error)
             if supported and not any(version in VERSIONS for version in supported):
                 shown = ", ".join(str(version)[:20] for version in supported[:8])
-                raise ClientError(f"the server speaks protocol {shown}, which is not known here") from None
+                raise ClientError(f"the server supports only unknown protocol versions: {shown}") from None
             if MODERN not in supported:
                 raise
-            found = await self.request(
-                "server/discover", timeout_seconds=seconds
-            )  # it had refused this very one
+            # The error lists the version that it refused: the server supports it after all.
+            found = await self.request("server/discover", timeout_seconds=seconds)
         return found
 
     def _be_stateless(self, version: str) -> None:
@@ -166,11 +182,11 @@ class Session:
         except RemoteError as error:
             if MODERN not in _supported_by(error):
                 raise
-            await self._discover(seconds, must=True)  # it was only slow to say so
+            await self._discover(seconds, must=True)  # the first `server/discover` had timed out
             return
         chosen = found.get("protocolVersion")
         if chosen not in LEGACY_VERSIONS:
-            raise ClientError(f"the server speaks protocol {chosen!r:.40}, which is not known here")
+            raise ClientError(f"the server chose an unknown protocol version: {chosen!r:.40}")
         self.version = chosen
         self.info = found
         self._transport.set_version(chosen)
@@ -180,8 +196,8 @@ class Session:
             await self.set_log_level(self.log_level)
 
     async def _send_initialize(self, params: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Return the result of `initialize`, over an older transport if there is one and need be. Raises
-        ClientError."""
+        """Send `initialize` and return its result; if it is refused over HTTP, send it over the older
+        transport. Raises ClientError."""
         try:
             found: dict[str, Any] = await self.request("initialize", params, timeout_seconds=seconds)
         except (HttpStatusError, RemoteError) as refusal:
@@ -212,35 +228,29 @@ class Session:
     # --- requests -------------------------------------------------------------------------------------
 
     async def request(
-        self,
-        method: str,
-        params: dict[str, Any] | None = None,
-        *,
-        timeout_seconds: float | None = None,
-        on_progress: Callable[[dict[str, Any]], object] | None = None,
-        is_call: bool = False,
+        self, method: str, params: dict[str, Any] | None = None, **options: Unpack[RequestOptions]
     ) -> Any:
         """Send a request and return its result, which may be an InputRequiredResult. Raises ClientError.
 
-        A result is a dict; with `is_call` a complete one is a CallResult. `on_progress` is called with the
-        params of each progress notification. Cancelling this cancels the request.
+        A result is a dict; with `is_call` a complete one is a CallResult. Cancelling this cancels the
+        request.
         """
         try:
-            return await self._request(method, params, timeout_seconds, on_progress, is_call)
+            return await self._request(method, params, **options)
         except RemoteError as error:
             if not self.is_mismatch(error) or method != "tools/call":
                 raise
         await self._learn_tools()
-        return await self._request(method, params, timeout_seconds, on_progress, is_call)
+        return await self._request(method, params, **options)
 
     def is_mismatch(self, error: RemoteError) -> bool:
-        """Whether a call was refused since its headers are not what the tool wants by now: it was not
-        processed, and may be made again once the tools have been listed (MCP 2026-07-28, transports: custom
+        """Whether a call was refused because its headers do not match the tool's current schema. The server
+        has not processed it; it may be sent again after `tools/list` (MCP 2026-07-28, transports: custom
         headers)."""
-        return error.code == HEADER_MISMATCH and self.version == MODERN
+        return error.code == HeaderMismatch.code and self.version == MODERN
 
     async def _learn_tools(self) -> None:
-        """List all tools: the transport learns which headers they want. Raises ClientError."""
+        """List all tools, so that the transport learns their headers. Raises ClientError."""
         params: dict[str, Any] = {}
         for _ in range(MOST_PAGES):
             found = await self._request("tools/list", params)
@@ -249,14 +259,9 @@ class Session:
             params = {"cursor": found["nextCursor"]}
 
     async def _request(
-        self,
-        method: str,
-        params: dict[str, Any] | None = None,
-        timeout_seconds: float | None = None,
-        on_progress: Callable[[dict[str, Any]], object] | None = None,
-        is_call: bool = False,
+        self, method: str, params: dict[str, Any] | None, **options: Unpack[RequestOptions]
     ) -> Any:
-        pending, future = self.start(method, params, timeout_seconds, on_progress, is_call)
+        pending, future = self.start(method, params, **options)
         try:
             return await future
         except asyncio.CancelledError:
@@ -266,26 +271,25 @@ class Session:
             self._progress.pop(pending.id, None)
 
     def start(
-        self,
-        method: str,
-        params: dict[str, Any] | None = None,
-        timeout_seconds: float | None = None,
-        on_progress: Callable[[dict[str, Any]], object] | None = None,
-        is_call: bool = False,
+        self, method: str, params: dict[str, Any] | None = None, **options: Unpack[RequestOptions]
     ) -> tuple[PendingRequest, asyncio.Future[Any]]:
         """Send a request; return it, and a future of its result. Raises ConnectionLost."""
         if self.lost is not None:
             raise self.lost_again()
-        limit = self.timeout_seconds if timeout_seconds is None else timeout_seconds
-        future: asyncio.Future[Any] = self._loop.create_future()
-        token = None if on_progress is None else self.stream.next_id
-        if on_progress is not None and token is not None:
+        limit = options.get("timeout_seconds")
+        if limit is None:
+            limit = self.timeout_seconds
+        token = None
+        if (on_progress := options.get("on_progress")) is not None:
+            token = self.stream.next_id
             self._progress[token] = on_progress
         params = self._with_meta(params, token)
+        future: asyncio.Future[Any] = self._loop.create_future()
+        is_call = options.get("is_call", False)
         return self.stream.request(method, params, future, limit, None, is_call), future
 
     def _with_meta(self, params: dict[str, Any] | None, token: int | None) -> dict[str, Any]:
-        """Return params with what the version and a wish for progress put into ``_meta``."""
+        """Return params with the ``_meta`` members of the version, and a progress token if there is one."""
         params = dict(params or {})
         meta = dict(params.get("_meta") or {})
         if token is not None:
@@ -297,19 +301,21 @@ class Session:
         return params
 
     def withdraw(self, request: PendingRequest) -> None:
-        """Cancel a request that nobody waits for any more. An `initialize` must not be (MCP,
+        """Cancel a request whose caller has stopped waiting. `initialize` must not be cancelled (MCP,
         cancellation)."""
         if self.stream.forget(request) and request.method != "initialize" and self.lost is None:
-            self.stream.cancel(request.id, "nobody waits for it any more")
+            self.stream.cancel(request.id, "the caller has stopped waiting")
 
     def lost_again(self) -> ConnectionLost:
-        """Return an error of its own for each request that finds the connection ended."""
+        """Return a new error for a request on a lost connection."""
         assert self.lost is not None
         return type(self.lost)(str(self.lost), exit_code=self.lost.exit_code, stderr=self.lost.stderr)
 
-    async def complete(self, method: str, params: dict[str, Any], found: Any = None, **options: Any) -> Any:
-        """Return a request's complete result: answer input requests and send it again as often as needed (MCP
-        2026-07-28, multi round-trip requests). `found`: its first result, if there is one. Raises
+    async def complete(
+        self, method: str, params: dict[str, Any], found: Any = None, **options: Unpack[RequestOptions]
+    ) -> Any:
+        """Send a request, answer the input requests in its results, and return the complete result (MCP
+        2026-07-28, multi round-trip requests). `found`: the first result, if it has been received. Raises
         ClientError.
         """
         if found is None:
@@ -325,7 +331,7 @@ class Session:
             if "requestState" in found:
                 again["requestState"] = found["requestState"]
             found = await self.request(method, again, **options)
-        raise ClientError(f"{method}: the server still asks after {MOST_ROUNDS} rounds")
+        raise ClientError(f"{method}: the server still requests input after {MOST_ROUNDS} rounds")
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Send a notification. Raises ConnectionLost."""
@@ -338,10 +344,7 @@ class Session:
     async def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the result for a request of the server. Raises RemoteError, and whatever a handler
         raises."""
-        params = request.get("params")
-        return await self.handlers.answer(
-            str(request.get("method")), params if isinstance(params, dict) else {}
-        )
+        return await self.handlers.answer(str(request.get("method")), params_of(request))
 
     def _on_request(self, request: dict[str, Any]) -> None:
         self.stream.needs_loop = True
@@ -361,7 +364,7 @@ class Session:
                 reply["error"]["data"] = error.data
         except Exception as error:
             failure = error
-            reply["error"] = {"code": INTERNAL_ERROR, "message": f"{type(error).__name__}: {error}"}
+            reply["error"] = {"code": InternalError.code, "message": f"{type(error).__name__}: {error}"}
             self.stream.fail_all(lambda request: failure)
         finally:
             self._answering.pop(id, None)
@@ -370,9 +373,7 @@ class Session:
 
     def _on_notification(self, message: dict[str, Any]) -> None:
         method: str = message["method"]
-        params = message.get("params")
-        if not isinstance(params, dict):
-            params = {}
+        params = params_of(message)
         if method == "notifications/progress":
             token = params.get("progressToken")
             on_progress = self._progress.get(token) if type(token) is int else None
@@ -384,20 +385,21 @@ class Session:
                 task.cancel()
         for listening in self.listening:
             listening.take(message, params)
-        for handler in self.handlers.of_notification(method):
+        handler = self.handlers.by_method.get(method)
+        if handler is not None:
             self._run(handler, params)
         if self.handlers.on_notification is not None:
             self._run(self.handlers.on_notification, message)
 
     def _run(self, handler: Callable[[dict[str, Any]], object], params: dict[str, Any]) -> None:
-        """Call a handler of notifications; what it raises concerns no request and is logged."""
+        """Call a handler of notifications. Its exceptions are logged: there is no request to fail."""
         try:
             awaited = handler(params)
             if hasattr(awaited, "__await__"):
                 self.stream.needs_loop = True
                 self._keep(self._loop.create_task(_awaited(awaited)))
         except Exception as error:
-            diagnostics.write("error", "a client's handler of notifications failed", error)
+            diagnostics.write("error", "a notification handler of the client raised an exception", error)
 
     def _keep(self, task: asyncio.Task[Any]) -> None:
         self._tasks.add(task)
@@ -413,15 +415,33 @@ class Session:
         self._keep(self._loop.create_task(coroutine))
 
     def _on_unreadable(self, line: bytes) -> None:
-        """A line that is no message is skipped (MCP, stdio transport: the server must not write it)."""
+        """Skip an invalid message (MCP, stdio transport: the server must not write one). The first ones are
+        logged.
+
+        A line over the limit may be the response to any pending request: all of them fail.
+        """
+        if line == OVER_LIMIT:
+            self._fail_all_over_limit()
+            return
+        self._invalid_messages += 1
+        if self._invalid_messages > MOST_INVALID_LOGGED:
+            return
         shown = repr(masked(line.decode(errors="replace"))[:LONGEST_EXCERPT])
-        self.stream.remark = f"; it has written what is no message of ours: {shown}"
-        diagnostics.write("warning", f"the server has written what is no message of ours: {shown}")
+        self.stream.remark = f"; it sent an invalid message: {shown}"
+        diagnostics.write("warning", f"{self._peer} sent an invalid message: {shown}")
+        if self._invalid_messages == MOST_INVALID_LOGGED:
+            diagnostics.write("warning", f"{self._peer}: further invalid messages are not logged")
+
+    def _fail_all_over_limit(self) -> None:
+        text = f"{self._peer} sent a line of more than {LONGEST_LINE} bytes"
+        for request in list(self.stream.pending.values()):
+            if request.method != LISTEN:  # its response only ends the stream
+                self.stream.fail(request, InvalidAnswer(f"{request.method}: {text}"))
 
     # --- the end --------------------------------------------------------------------------------------
 
     def on_lost(self, error: ConnectionLost) -> None:
-        """The connection has ended: fail what is in flight, unless it may still be answered."""
+        """Handle a lost connection: fail pending requests, unless they may still be answered."""
         if self.lost is None:
             self.lost = error
             if not self._transport.still_answers:
@@ -430,37 +450,43 @@ class Session:
                 listening.lost()
 
     def fail_pending(self) -> None:
-        """Fail what is in flight on a connection that has ended."""
+        """Fail the pending requests of a lost connection."""
         self.stream.detach()
         self.stream.fail_all(lambda request: self.lost_again())
 
     async def drain(self) -> None:
-        """Wait a moment for what is in flight on a connection that has ended, if it may still be answered."""
+        """After the connection is lost, wait briefly for responses that may still arrive."""
         deadline = self._loop.time() + DRAIN_SECONDS
         while self._transport.still_answers and self.stream.pending and self._loop.time() < deadline:
             await asyncio.sleep(0.01)
 
     def on_gap(self) -> None:
-        """Notifications may have been missed: whoever listens is to look."""
+        """Notifications may have been missed: subscribers must re-read."""
         for listening in self.listening:
             listening.missed()
 
     async def end(self) -> None:
-        """Stop answering the server."""
+        """Cancel the handlers that still run."""
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def params_of(message: dict[str, Any]) -> dict[str, Any]:
+    """Return the params of a message; an empty dict if they are missing or not an object."""
+    params = message.get("params")
+    return params if isinstance(params, dict) else {}
+
+
 def _supported_by(error: RemoteError) -> list[Any]:
-    """Return the versions that a server speaks, from the error that refuses another one; else nothing."""
+    """Return the supported versions that an UnsupportedProtocolVersion error lists; [] for other errors."""
     supported = error.data.get("supported") if isinstance(error.data, dict) else None
-    return supported if error.code == UNSUPPORTED_VERSION and isinstance(supported, list) else []
+    return supported if error.code == UnsupportedProtocolVersion.code and isinstance(supported, list) else []
 
 
 def _means_another_version(status: int) -> bool:
-    """Whether a server that refuses `server/discover` with this HTTP status may speak an older version."""
+    """Whether a server that refuses `server/discover` with this HTTP status may support an older version."""
     return status not in (401, 403, 429) and not 300 <= status < 400 and status < 500
 
 
@@ -468,4 +494,4 @@ async def _awaited(awaited: Any) -> None:
     try:
         await awaited
     except Exception as error:
-        diagnostics.write("error", "a client's handler of notifications failed", error)
+        diagnostics.write("error", "a notification handler of the client raised an exception", error)

@@ -1,8 +1,8 @@
-"""Runs a server as a child process and carries its messages over pipes (MCP, stdio transport).
+"""Runs a server as a child process and exchanges messages with it over pipes (MCP, stdio transport).
 
-The pipes are read and written by the compiled stream. The process runs below a reaper (`fastrpc.processes`):
-however this process ends, the server and its children end too. What the server writes to its standard error
-goes to ours, and its last lines into the error that tells of its end.
+The compiled stream reads and writes the pipes. The process runs below a reaper (`fastrpc.processes`): however
+this process ends, the server and its children end too. The server's standard error is forwarded to that of
+this process; its last lines are included in the error that reports the server's exit.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from fastrpc._core.client_stream import ClientStream
 
 LAST_WORDS = 4096
-"""Bytes of its standard error that an error shows, at most."""
+"""The most bytes of standard error that an error includes."""
 LAST_LINES = 10
-LAST_WORDS_BEGIN = "; the last that it wrote to its standard error:"
-"""Between an error's reason and these lines, in its message."""
+LAST_WORDS_BEGIN = "; its last output on standard error:"
+"""Separates the reason and these lines in the message of an error."""
 READ_SIZE = 16 * 1024
 
 
 class Stdio(Transport):
     """The transport to a server that is started with `command`.
 
-    `env`: variables besides those of this process, without fastrpc's own secrets. `stderr`: whether what the
-    server writes there goes to our standard error.
+    `env`: variables to add to this process's environment, from which fastrpc's own secrets are removed.
+    `stderr`: whether the server's standard error is forwarded to that of this process.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class Stdio(Transport):
 
     @property
     def exit_code(self) -> int | None:
-        """That of the server, once it has ended; negative for a signal."""
+        """The exit code of the server, after it has exited; negative for a signal."""
         return None if self._process is None else self._process.exit_code
 
     def environment(self) -> dict[str, str]:
-        """Return all variables of the process."""
+        """Return the environment of the server."""
         return environment(self._env)
 
     async def close(self) -> None:
@@ -82,8 +82,8 @@ class Stdio(Transport):
 
 
 class PipedProcess(ServerProcess):
-    """A server that is a child process, its pipes attached to a stream. `on_end` is called with the reason if
-    it ends by itself."""
+    """A server process whose pipes are attached to a stream. `on_end` is called with the reason if it exits
+    before `leave`."""
 
     def __init__(
         self,
@@ -96,8 +96,8 @@ class PipedProcess(ServerProcess):
         stderr: int = 2,
         errors: int = -1,
     ) -> None:
-        """Start it. Raises ProgramError. `stderr`: the descriptor that is its standard error; `errors`: our
-        end of that, if the loop reads it."""
+        """Start it. Raises ProgramError. `stderr`: the descriptor of its standard error; `errors`: the read
+        end of that pipe, if the event loop reads it."""
         super().__init__(command, cwd=cwd, env=env, stderr=stderr)
         self.on_end: Callable[[str], object] | None = on_end
         self._stream = stream
@@ -118,7 +118,7 @@ class PipedProcess(ServerProcess):
 
 
 class _Process(PipedProcess):
-    """The server, whose standard error is read here."""
+    """A server process whose standard error is read."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class _Process(PipedProcess):
         self._errors, theirs = os.pipe()
         os.set_blocking(self._errors, False)
         try:
-            super().__init__(command, cwd, env, stream, self._tell_of_end, stderr=theirs, errors=self._errors)
+            super().__init__(command, cwd, env, stream, self._report_exit, stderr=theirs, errors=self._errors)
         except BaseException:
             os.close(self._errors)
             raise
@@ -150,7 +150,7 @@ class _Process(PipedProcess):
         self._read_errors()
 
     def _read_errors(self) -> None:
-        """Read what the server has written to its standard error, keep the end of it, and pass it on."""
+        """Read standard error, forward it, and keep the last bytes."""
         while self._errors >= 0:
             try:
                 data = os.read(self._errors, READ_SIZE)
@@ -161,7 +161,7 @@ class _Process(PipedProcess):
                 return
             self._last_words = (self._last_words + data)[-LAST_WORDS:]
             if self._shows_stderr and not diagnostics.write_text(data.decode(errors="replace")):
-                self._shows_stderr = False  # nobody reads ours
+                self._shows_stderr = False  # the reader of ours is gone
 
     def _close_errors(self) -> None:
         if self._errors >= 0:
@@ -175,13 +175,13 @@ class _Process(PipedProcess):
         self._close_errors()
         super().ended(reason)
 
-    def _tell_of_end(self, reason: str) -> None:
+    def _report_exit(self, reason: str) -> None:
         lines = masked(self._last_words.decode(errors="replace")).splitlines()[-LAST_LINES:]
         shown = "".join(f"\n  {line}" for line in lines)
         words = f"{LAST_WORDS_BEGIN}{shown}" if shown else ""
         self._on_lost(
             ConnectionLost(
-                f"the server {self._name} is gone: {reason}{words}",
+                f"the connection to the server {self._name} is lost: {reason}{words}",
                 exit_code=self.exit_code,
                 stderr="\n".join(lines),
             )

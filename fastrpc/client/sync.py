@@ -70,7 +70,7 @@ class SyncClient:
         self.close()
 
     def connect(self) -> None:
-        """Connect to the server and agree on a version. Raises ClientError."""
+        """Connect to the server and negotiate the version. Raises ClientError."""
         with self._lock:
             self._loop = new_loop()
             try:
@@ -80,7 +80,7 @@ class SyncClient:
                 raise
 
     def close(self) -> None:
-        """End the connection; a server that was started ends too."""
+        """Close the connection, and end the server if this client has started it."""
         with self._lock:
             if self._loop is not None:
                 try:
@@ -108,8 +108,8 @@ class SyncClient:
                     self._ran_at = monotonic()
             if running is loop:
                 coroutine.close()
-                raise RuntimeError("a handler must not use the client that has called it")
-            # This thread has a loop of its own, as that of a notebook, in which no second one can run.
+                raise RuntimeError("a handler must not use the client that calls it")
+            # This thread runs another event loop (as in a notebook), and cannot run a second one.
             return _in_thread(loop, coroutine)
 
     # --- tools ------------------------------------------------------------------------------------------
@@ -192,11 +192,11 @@ class SyncClient:
         return pending.done
 
     async def _wait_in_loop(self, pending: PendingRequest) -> None:
-        """Wait for an answer that needs the loop: a handler has to run, or the server has ended."""
+        """Wait in the event loop: a handler has to run, or the connection is lost."""
         future = asyncio.get_running_loop().create_future()
         pending.follow(self._client._stream, future)
         await asyncio.wait({future})
-        future.exception()  # seen: result() raises it
+        future.exception()  # retrieved here, raised by result()
 
     def list_tools(self) -> list[Described]:
         """Return the descriptors of all tools, from all pages. Raises ClientError."""
@@ -284,7 +284,7 @@ class SyncClient:
         self._run(notify())
 
     def wait(self, seconds: float) -> None:
-        """Handle for so long what the server sends by itself: notifications, and requests to this client."""
+        """Handle notifications and requests of the server for this many seconds."""
         self._run(asyncio.sleep(seconds))
 
     def ping(self) -> None:
@@ -296,7 +296,7 @@ class SyncClient:
         self._run(self._client.set_log_level(level))
 
     def subscribe(self, uri: str) -> None:
-        """Subscribe to changes of a resource, of which `on_notification` hears. Raises ClientError."""
+        """Subscribe to changes of a resource; `on_notification` is called for them. Raises ClientError."""
         self._run(self._client.subscribe(uri))
 
     def unsubscribe(self, uri: str) -> None:
@@ -346,22 +346,22 @@ class SyncClient:
 
     @property
     def server_capabilities(self) -> dict[str, Any]:
-        """What the server offers (MCP: ServerCapabilities)."""
+        """The server's capabilities (MCP: ServerCapabilities)."""
         return self._client.server_capabilities
 
     @property
     def exit_code(self) -> int | None:
-        """That of a server that was started and has been closed; negative for a signal, else None."""
+        """The exit code of the server process after `close`; negative for a signal, None for no process."""
         return self._client.exit_code
 
     @property
     def instructions(self) -> str | None:
-        """What the server says about how to use it."""
+        """The server's instructions for its use."""
         return self._client.instructions
 
 
 class SyncListening:
-    """Change notifications, from entering the block to leaving it: `fastrpc.client.listening.Listening`."""
+    """Receives change notifications inside a ``with`` block: see `fastrpc.client.listening.Listening`."""
 
     def __init__(self, client: SyncClient, listening: Listening) -> None:
         self._client = client
@@ -378,7 +378,7 @@ class SyncListening:
 
     @property
     def honoured(self) -> dict[str, Any]:
-        """What the server has agreed to send."""
+        """The subscriptions that the server has accepted."""
         return self._listening.honoured
 
     @property
@@ -387,8 +387,8 @@ class SyncListening:
         return self._listening.changes
 
     def next(self, seconds: float = 10.0) -> dict[str, Any]:
-        """Return the next notification; waits at most so many seconds. Raises TimeoutError, and EOFError when
-        the server has ended the stream."""
+        """Return the next notification, waiting up to `seconds`. Raises TimeoutError, and EOFError if the
+        server has ended the stream."""
         return self._client._run(self._listening.next(seconds))
 
 
@@ -405,7 +405,7 @@ def _run_or_cancel(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, An
 
 
 def _in_thread(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine in a loop on a thread of its own, and wait for it."""
+    """Run a coroutine in `loop` on another thread, and wait for it."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as executor:

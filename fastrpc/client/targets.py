@@ -1,4 +1,4 @@
-"""What a client connects to: a command that is started, the URL of a server, or a `Server` in this process.
+"""The targets of a client: a command that starts a server, the URL of a server, or a `Server` object.
 
 `transport_of` checks the target and its options before anything is started.
 """
@@ -20,8 +20,8 @@ SCHEMES = ("http://", "https://")
 
 
 def transport_of(target: Any, options: dict[str, Any]) -> Callable[[], Transport]:
-    """Return what makes a new transport to a target. Raises TypeError, ValueError, and ImportError for a URL
-    without httptools."""
+    """Return a function that makes a new transport to the target. Raises TypeError, ValueError, and
+    ImportError for a URL without httptools."""
     if isinstance(target, str) and target.lower().startswith(SCHEMES):
         from fastrpc.client.http.address import Remote
         from fastrpc.client.http.transport import Http

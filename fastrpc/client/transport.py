@@ -1,8 +1,8 @@
-"""The contract of a client's transport: it carries the messages of one `ClientStream` to a server and back.
+"""The interface of a client's transports, which exchange the messages of one `ClientStream` with a server.
 
-There are `stdio` (a process), `in_memory` (a `Server` in this process) and `http`. Over HTTP the protocol
-version also decides how messages travel: `fastrpc.client.session`, which negotiates it, tells the transport.
-What the messages mean is left to it. No I/O here.
+The transports are `stdio` (a child process), `in_memory` (a `Server` in this process) and `http`. Over HTTP
+the form of requests depends on the protocol version: `fastrpc.client.session` negotiates it and calls
+`set_version`. The meaning of messages is left to the session. No I/O here.
 """
 
 from __future__ import annotations
@@ -16,26 +16,32 @@ if TYPE_CHECKING:
 
 
 class Transport:
-    """Carries the messages of one connection. Is opened and closed once, in the loop that runs then."""
+    """The transport of one connection. It is opened and closed once, in the running event loop."""
 
     shown: str
     """The server's name in messages."""
     answering: PendingRequest | None = None
-    """The request to which the message belongs that is being received, where the transport can tell."""
+    """While a message is received: the request on whose stream it arrived; None if it is unknown."""
     still_answers = False
     """Whether requests in flight may still be answered after the connection has been lost."""
     on_gap: Callable[[], object] | None = None
-    """Called when notifications may have been missed: a stream has broken, and another one has begun."""
+    """Called when notifications may have been missed, because a stream broke and was reopened."""
+
+    @property
+    def pid(self) -> int:
+        """The process id of the server, if the transport has started it and it runs; else 0."""
+        return 0
 
     async def open(self, stream: ClientStream, on_lost: Callable[[ConnectionLost], object]) -> None:
-        """Begin to carry what the stream holds. `on_lost` is called once, if the connection ends by itself.
+        """Connect, and send the messages in the stream from then on. `on_lost` is called once, if the
+        connection is lost before `close`.
 
         Raises ConnectionLost if the server cannot be reached or started.
         """
         raise NotImplementedError
 
     async def close(self) -> None:
-        """End the connection, within seconds. What the server still has to say is dropped."""
+        """Close the connection, within seconds. Messages that arrive meanwhile are dropped."""
         raise NotImplementedError
 
     def wait_shortly(self, request: PendingRequest) -> None:
@@ -45,16 +51,16 @@ class Transport:
     # --- where the version decides how messages travel ------------------------------------------------
 
     def set_version(self, version: str) -> None:
-        """Carry what follows as this version has it. Called before `server/discover`, before `initialize`,
+        """Use this version for the messages that follow. Called before `server/discover` and `initialize`,
         and with the version that the server has chosen."""
 
     async def fall_back(self) -> bool:
-        """The server has refused `initialize`: prepare another way to send it. Return False if there is none.
-        Raises ClientError."""
+        """Switch to an older transport after the server has refused `initialize`. Return False if there is
+        none. Raises ClientError."""
         return False
 
     async def settle(self) -> None:
-        """Wait until the server has received that the handshake is over. Raises ClientError."""
+        """Wait until the server has received `notifications/initialized`. Raises ClientError."""
 
     async def flush(self) -> None:
-        """Wait until the server has received the notifications so far."""
+        """Wait until the server has received all notifications sent so far."""

@@ -1,8 +1,8 @@
 """The value of a tool's result as a Python type: ``call_tool("price", …, as_type=Price)``.
 
-Types are msgspec's (dataclasses, Structs, TypedDicts, ``list[int]`` …) and pydantic models. The value is the
-structured content; without, the JSON that the text holds, or the text itself for `str`. Imported with the
-first call that wants one.
+Supports the types of msgspec (dataclasses, Structs, TypedDicts, ``list[int]`` …) and pydantic models. The
+value is the structured content; without it, the text parsed as JSON, or the text itself for `str`. Imported
+with the first call that needs it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fastrpc._core.call_result import CallResult
 
 WRAPPED = {"result"}
-"""The one member of structured content that wraps a value which is no object."""
+"""The only member of structured content that wraps a value other than an object."""
 
 
 def value_of(result: CallResult, wanted: Any) -> Any:
@@ -41,7 +41,7 @@ def value_of(result: CallResult, wanted: Any) -> Any:
 
 
 def _json_of(text: str) -> Any:
-    """Return the JSON value that a text holds, or the text."""
+    """Return a text parsed as JSON, or the text if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:
@@ -57,5 +57,5 @@ def _converted(value: Any, wanted: Any) -> Any:
     except (msgspec.ValidationError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise InvalidAnswer(
-            f"the result is no {getattr(wanted, '__name__', wanted)}: {reason:.200}"
+            f"the result is not of type {getattr(wanted, '__name__', wanted)}: {reason:.200}"
         ) from None

@@ -10,6 +10,8 @@ Names are imported when they are first used.
 
 from __future__ import annotations
 
+from fastrpc.lazy_names import load
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc.compat.context import AcceptedElicitation, CancelledElicitation, Context, DeclinedElicitation
@@ -129,12 +131,6 @@ _MODULE_ALTERNATIVES = {
 if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
 
     def __getattr__(name: str) -> object:
-        own = _ALIASES.get(name, name)
-        home = _HOME_OF.get(own)
-        if home is not None:
-            value = getattr(__import__(home, fromlist=[own]), own)
-            globals()[name] = value
-            return value
         if name in _MODULE_ALTERNATIVES:
             raise ImportError(f"fastrpc.compat has no {name}; {_MODULE_ALTERNATIVES[name]}")
-        raise AttributeError(f"fastrpc.compat has no {name}")
+        return load(globals(), _HOME_OF, name, _ALIASES.get(name))

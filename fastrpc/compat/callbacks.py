@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from fastrpc.compat.models import dumped, typed, typed_notification
-from fastrpc.errors import RemoteError
+from fastrpc.errors import InternalError, RemoteError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     Params = dict[str, Any]
-
-INTERNAL_ERROR = -32603
 
 
 async def awaited(value: Any) -> Any:
@@ -50,7 +48,7 @@ async def _called(function: Callable[..., Any], *arguments: Any) -> Any:
     except RemoteError:
         raise
     except Exception as error:
-        raise RemoteError({"code": INTERNAL_ERROR, "message": str(error)}) from error
+        raise RemoteError({"code": InternalError.code, "message": str(error)}) from error
 
 
 def sampling(callback: Callable[..., Any], session: Any) -> Callable[[Params], Any]:

@@ -176,20 +176,17 @@ def endpoint_of(where: Any, auth: Any = None) -> Endpoint:
 
 
 def _configured(config: dict[str, Any]) -> Endpoint:
-    """Return the endpoint for the servers of a configuration: one is reached directly, several are mounted in
-    one server, their names prefixed with ``name_``."""
+    """Return the endpoint for the servers of a configuration: one is reached directly, several are one server
+    (`fastrpc.gateway`), their names prefixed with ``name_``."""
     servers = config.get("mcpServers", config)
     if not isinstance(servers, dict) or not servers:
         raise ValueError("mcpServers: expected an object with at least one server")
     found = {name: _entry(name, entry) for name, entry in servers.items()}
     if len(found) == 1:
         return next(iter(found.values()))
-    from fastrpc.server import Server
+    from fastrpc.gateway import front_of
 
-    together = Server("mcpServers")
-    for name, endpoint in found.items():
-        together.mount(endpoint.proxy(), name)
-    return Endpoint(together)
+    return Endpoint(front_of({name: endpoint.proxy() for name, endpoint in found.items()}, "mcpServers"))
 
 
 def _entry(name: str, entry: Any) -> Endpoint:

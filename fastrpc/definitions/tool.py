@@ -63,6 +63,8 @@ class Tool(Handler):
     )
 
     kind = "tool"
+    forwarder: Any = None
+    """What sends its calls to an upstream server, a `CallForwarder`; None: its function is called."""
 
     def __init__(
         self,

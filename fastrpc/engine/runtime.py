@@ -110,7 +110,8 @@ class Runtime:
         self._caller_lists: CallerLists | None = None  # in the place of these, where there are filters
         self._thread_pool: ThreadPool | None = None
         self._quotas: Quotas | None = None
-        self._loading = False
+        self.loading = False
+        """Whether entries are being added that no client has been shown yet: none is notified."""
         for registry in self.registries:
             registry.watchers.append(self._changed)
 
@@ -121,7 +122,7 @@ class Runtime:
         what that one is making at this moment may know nothing of the change.
         """
         self._forget_everywhere(kind)
-        if not self._loading:
+        if not self.loading:
             for dispatcher in list(self.dispatchers):
                 dispatcher.list_changed(kind)
 
@@ -269,11 +270,11 @@ class Runtime:
         """Load the tools that were to be loaded late, if that has not been done."""
         if self._load is not None:
             load, self._load = self._load, None
-            self._loading = True
+            self.loading = True
             try:
                 load()
             finally:
-                self._loading = False
+                self.loading = False
 
     def process_state(self) -> tuple[str, str] | None:
         """Return the toolset, if there is one, whose tools keep something in their process, and what that is
@@ -376,10 +377,9 @@ class Runtime:
         found: dict[str, Any] = {"logging": {}, "tools": {"listChanged": True}}
         found["experimental"] = self.experimental
         found["extensions"] = self.extensions
-        registries = self.registries
         if self.has_resources:
             found["resources"] = {"subscribe": True, "listChanged": True}
-        if len(registries.prompts):
+        if self.has_prompts:
             found["prompts"] = {"listChanged": True}
         if self.has_completions:
             found["completions"] = {}
@@ -392,17 +392,24 @@ class Runtime:
     @property
     def has_resources(self) -> bool:
         registries = self.registries
-        return bool(len(registries.resources) or len(registries.templates) or len(registries.providers))
+        entries = len(registries.resources) or len(registries.templates) or len(registries.providers)
+        return bool(entries) or self._declares_everything
 
     @property
     def has_prompts(self) -> bool:
-        return bool(len(self.registries.prompts))
+        return bool(len(self.registries.prompts)) or self._declares_everything
 
     @property
     def has_completions(self) -> bool:
         """Whether anything completes: prompts and templates complete their enums by themselves."""
         registries = self.registries
-        return bool(len(registries.completions) or len(registries.prompts) or len(registries.templates))
+        entries = len(registries.completions) or len(registries.prompts) or len(registries.templates)
+        return bool(entries) or self._declares_everything
+
+    @property
+    def _declares_everything(self) -> bool:
+        """Whether what is declared does not follow from the registries: they are filled later."""
+        return self.upstream is not None and bool(self.upstream.declares_everything)
 
     @property
     def thread_pool(self) -> ThreadPool:
@@ -580,6 +587,8 @@ def plan_of(
         parameters = parameters_of(signature)
     # A time limit cannot be kept, nor a bound on running calls be needed, on the loop's own thread.
     adaptive = tool.run == "auto" and tool.timeout_seconds is None and not is_async
+    is_bounded = tool.timeout_seconds is not None or tool.max_running is not None
+    forwardable = direct and guard is None and around is None and not noted and not is_bounded
     return Plan(
         tool,
         tool.name,
@@ -601,6 +610,7 @@ def plan_of(
         recorder=recorder,
         encoder=encoder,
         noted=noted,
+        forwarder=tool.forwarder if forwardable else None,
     )
 
 

@@ -39,7 +39,7 @@ class ServerProcess:
         127. `stderr`: the descriptor that is its standard error."""
         self.loop = asyncio.get_running_loop()
         self.pid = 0
-        """The program's pid while it runs, if the kernel does not end it with its reaper; else 0."""
+        """The program's pid from the reaper's report of its start until it has ended; else 0."""
         self.exit_code: int | None = None
         self.gone: asyncio.Future[None] = self.loop.create_future()
         """Done when all processes have ended."""
@@ -47,7 +47,7 @@ class ServerProcess:
         self._began = time.monotonic()
         self._lost = False
         payload, counts = _payload([*SHELL, *command], cwd, env)
-        flags = reapers.HAS_STDIN | reapers.HAS_SCRIPT
+        flags = reapers.HAS_STDIN | reapers.HAS_SCRIPT | reapers.TELL_START
         self.output, theirs_out = os.pipe()
         theirs_in, self.input = os.pipe()
         try:

@@ -12,12 +12,22 @@ call reconnects. A call costs two more pipe transfers, or one HTTP request.
 from __future__ import annotations
 
 import asyncio
-from time import monotonic
+from time import monotonic, time
 
 from fastrpc import diagnostics
+from fastrpc._core.forwarding import UpstreamRoute
 from fastrpc.definitions.completion import key_of
 from fastrpc.definitions.prompt import Prompt
-from fastrpc.errors import DefinitionError, FastrpcError, InternalError, ToolError
+from fastrpc.errors import (
+    DefinitionError,
+    FastrpcError,
+    HeaderMismatch,
+    InternalError,
+    InvalidParams,
+    MethodNotFound,
+    MissingRequiredClientCapability,
+    ToolError,
+)
 from fastrpc.protocol.versions import MODERN
 from fastrpc.proxy.entries import (
     INPUT_REQUESTS,
@@ -29,8 +39,10 @@ from fastrpc.proxy.entries import (
     PassedTool,
     ask,
     contents_of,
+    tool_result_of,
 )
 from fastrpc.proxy.requests import RemoteError, SessionGone
+from fastrpc.proxy.upstream import translated
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
 
 TYPE_CHECKING = False
@@ -38,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, Protocol
 
+    from fastrpc._core.client_stream import PendingRequest
     from fastrpc.content import Contents
     from fastrpc.context import Context
     from fastrpc.definitions.registry import Registries, Registry
@@ -84,9 +97,6 @@ PASSED = ("elicitation", "sampling")
 """Client capabilities that the proxy declares to the upstream when its own client has declared them."""
 
 RESOURCE_NOT_FOUND = -32002
-INVALID_PARAMS = -32602
-HEADER_MISMATCH = -32020
-MISSING_CAPABILITY = -32021
 
 INPUT_REQUIRED = "input_required"
 MOST_ROUNDS = 64
@@ -116,7 +126,7 @@ def _is_not_found(error: RemoteError, uri: str) -> bool:
     """Whether an error means that the resource does not exist, in any protocol version."""
     data = error.data
     return error.code == RESOURCE_NOT_FOUND or (
-        error.code == INVALID_PARAMS and isinstance(data, dict) and data.get("uri") == uri
+        error.code == InvalidParams.code and isinstance(data, dict) and data.get("uri") == uri
     )
 
 
@@ -140,7 +150,7 @@ _CHANGES = {
 }
 
 
-class _DeferredRequest:
+class DeferredRequest:
     """A request that is deferred until the upstream's features are known. It stands in for the request's
     call."""
 
@@ -161,7 +171,7 @@ class _DeferredRequest:
 
 
 def proxy_of(make: Any, where: Iterable[str] | str, options: dict[str, Any]) -> tuple[Any, UpstreamServer]:
-    """Return the server that `Server.proxy` makes, and what is behind it. Raises DefinitionError."""
+    """Return the server that `Server.proxy` makes, and its upstream. Raises DefinitionError."""
     from fastrpc.proxy.targets import target_of
 
     start_seconds = options.pop("start_seconds", START_SECONDS)
@@ -190,11 +200,19 @@ class UpstreamServer:
         """Whether a connection has ever succeeded."""
         self.failure: str | None = None
         """Why the last attempt to connect failed; None if it succeeded."""
+        self.reason = ""
+        """The same, without the name of the server."""
+        self.last_end: str | None = None
+        """Why the last connection that has ended by itself has; None if none has."""
+        self.since = time()
+        """When it was last started, has failed to start, or has ended, as seconds of the epoch."""
+        self.starts = 0
+        """Connections that have succeeded."""
         self.shows_itself = False
         """Whether clients receive the upstream's `serverInfo` instead of the proxy's own."""
         self._listed = False
         self._failed_at = NEVER
-        self._deferred: list[_DeferredRequest] = []
+        self._deferred: list[DeferredRequest] = []
         self._client: UpstreamClient | None = None
         self._starting: asyncio.Task[UpstreamClient] | None = None
         self._capabilities: dict[str, Any] = {}  # capabilities of the proxy's first client
@@ -205,7 +223,39 @@ class UpstreamServer:
         self._watched: set[str] = set()  # resources that some client has subscribed to
         self._watched_quota = Quota(WATCHED_BYTES)
         self._watched_full = False
+        self.route = UpstreamRoute(tool_result_of, translated)
+        """Where the connection forwards calls of tools, while the upstream has a session over pipes."""
         self._can_subscribe = False  # whether the upstream accepts subscriptions
+
+    @property
+    def shown(self) -> str:
+        """The name of the upstream in messages."""
+        return self._target.shown
+
+    @shown.setter
+    def shown(self, name: str) -> None:
+        self._target.shown = name
+
+    declares_everything = False
+    """The capabilities that are declared are those of the upstream, which is known by then."""
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the upstream's features are in the registries, though it may have ended since."""
+        return self._listed
+
+    @property
+    def is_starting(self) -> bool:
+        return self._starting is not None
+
+    @property
+    def is_connected(self) -> bool:
+        return self._client is not None
+
+    @property
+    def pid(self) -> int:
+        """The process id of an upstream that was started and runs; else 0."""
+        return 0 if self._client is None else self._client.pid
 
     @property
     def known(self) -> bool:
@@ -238,7 +288,7 @@ class UpstreamServer:
             dispatcher.session.agree(request.params)
         if not self._deferred and self._starting is None:
             self._capabilities = request.client_capabilities
-        deferred = _DeferredRequest(dispatcher, request)
+        deferred = DeferredRequest(dispatcher, request)
         self._deferred.append(deferred)
         dispatcher.defer(request, deferred)
         if len(self._deferred) == 1:
@@ -277,12 +327,18 @@ class UpstreamServer:
             if found.get("resultType") != INPUT_REQUIRED:
                 return found
             sent = {**params, **await self._input_responses(number, found, context)}
-        raise ToolError(f"the server behind this one has asked {MOST_ROUNDS} times and still gives no result")
+        raise ToolError(f"the upstream server still requests input after {MOST_ROUNDS} rounds")
 
     async def _request(self, method: str, params: dict[str, Any], context: Context) -> dict[str, Any] | None:
         """Send a request to a session upstream. Return None if the upstream is stateless (2026-07-28)."""
         client = await self._running()
         return None if client.stateless else await self._try(client, method, params, context)
+
+    async def result_of(self, request: PendingRequest, context: Context) -> dict[str, Any]:
+        """Return the result of a request that has been sent for a call. Raises RemoteError and ToolError."""
+        if self._client is None:
+            raise ToolError("the connection to the upstream server is lost")
+        return await self._client.result_of(request, context)
 
     async def _try(
         self, client: UpstreamClient, method: str, params: dict[str, Any], context: Context
@@ -293,7 +349,7 @@ class UpstreamServer:
         except SessionGone:
             client = await self._running()
         except RemoteError as error:
-            if error.code != HEADER_MISMATCH or method != "tools/call":
+            if error.code != HeaderMismatch.code or method != "tools/call":
                 raise
             await self._list(client, "tools")  # the tool's schema has changed, and with it the headers
         return await client.request(method, params, context)
@@ -321,13 +377,13 @@ class UpstreamServer:
         except _Complete as end:
             return end.result
         except RemoteError as error:
-            if error.code == MISSING_CAPABILITY and context.protocol_version != MODERN:
+            if error.code == MissingRequiredClientCapability.code and context.protocol_version != MODERN:
                 raise ToolError(str(error)) from None  # our client's version has no such error code
             raise
 
     @staticmethod
     async def _input_responses(number: int, found: dict[str, Any], context: Context) -> dict[str, Any]:
-        """Put the upstream's input requests to the client of the call; return the params of the next round.
+        """Forward the upstream's input requests to the client of the call; return the next round's params.
 
         A later round may reuse a key, so the client receives a key that includes the round's number.
         """
@@ -335,7 +391,7 @@ class UpstreamServer:
         input_requests, names = {}, {}
         for key, request in requests.items():
             if request["method"] not in INPUT_REQUESTS:
-                raise ToolError(f"{request['method']}: the proxy does not know this question")
+                raise ToolError(f"{request['method']}: the proxy does not support this input request")
             name = key if number == 0 and key != "self" else f"{number}:{key}"
             input_requests[name] = PassedInputRequest(request["method"], request.get("params") or {})
             names[name] = key
@@ -371,7 +427,7 @@ class UpstreamServer:
             if not self._watched_full:
                 self._watched_full = True
                 diagnostics.write(
-                    "warning", f"changes of {uri:.200} and others will not be told: too many are watched"
+                    "warning", f"too many subscriptions: changes of {uri:.200} and others are not forwarded"
                 )
             return
         self._watched.add(uri)
@@ -380,11 +436,18 @@ class UpstreamServer:
 
     # --- connecting -----------------------------------------------------------------------------------
 
+    async def start(self, capabilities: dict[str, Any]) -> None:
+        """Connect if there is no connection, for a client with these capabilities. Raises ToolError; the
+        reason is in `failure`, too."""
+        if self._client is None and self._starting is None:
+            self._capabilities = capabilities
+        await self._running()
+
     async def _running(self) -> UpstreamClient:
         """Return the connection to the upstream, connecting if there is none. Raises ToolError."""
         loop = asyncio.get_running_loop()
         if self._client is not None and self._client.loop is not loop and self._client.loop.is_closed():
-            self._client = None  # belongs to a closed event loop
+            self._client = self.route.stream = None  # belongs to a closed event loop
         if self._client is not None:
             return self._client
         if self._starting is None:
@@ -398,20 +461,25 @@ class UpstreamServer:
             await asyncio.wait_for(self._initialize(client), self._start_seconds)
             if client.ended is not None:
                 raise ToolError(client.ended)
-        except Exception as error:  # a malformed answer may raise anything, and callers must not hang
+        except Exception as error:  # an invalid response may raise anything, and callers must not hang
             reason = self._failure_reason(client, error)
             shown = self._target.shown
             where = "" if shown in reason else f" ({shown})"
-            failure = f"the server behind this one{where} cannot be used: {reason}"
+            failure = f"the upstream server{where} cannot be used: {reason}"
             diagnostics.write("info" if self.failure == failure else "error", failure)
-            self.failure = failure
+            self.failure, self.reason = failure, reason
             self._failed_at = monotonic()
+            self.since = time()
             self._retry_in(RETRY_SECONDS)
             raise ToolError(failure) from None
         else:
             self.failure = None
+            self.starts += 1
+            self.since = time()
             self._listed = self.reached = True
             self._client = client
+            if self._target.forwards:
+                self.route.stream, self.route.version = client.stream, client.version
             return client
         finally:
             self._starting = None
@@ -436,12 +504,12 @@ class UpstreamServer:
             self._retrying = False
 
     def _failure_reason(self, client: UpstreamClient | None, error: Exception) -> str:
-        if isinstance(error, asyncio.TimeoutError):  # then `ended` is only the result of our own close
+        if isinstance(error, asyncio.TimeoutError):  # `ended` then only says that the proxy has closed it
             return f"it did not start within {self._start_seconds:g} s"
         if client is not None and client.ended is not None:
             return client.ended
         if not isinstance(error, FastrpcError | ValueError):
-            return f"its answer is not what it should be: {error!r:.200}"
+            return f"invalid response: {error!r:.200}"
         return str(error) or type(error).__name__
 
     def _initialize_params(self) -> dict[str, Any]:
@@ -480,7 +548,7 @@ class UpstreamServer:
             try:
                 result = await client.request(method, params)
             except RemoteError as error:
-                if error.code == -32601:
+                if error.code == MethodNotFound.code:
                     break  # for example resources without templates
                 raise
             listed.update((raw[key], raw) for raw in result[member])
@@ -515,13 +583,13 @@ class UpstreamServer:
                     new.append(make(raw))
                 except (FastrpcError, KeyError, TypeError, ValueError) as error:
                     what = f"{registry.kind} {key!r:.80}"
-                    diagnostics.write("warning", f"the server behind: {what} is left out: {error}")
+                    diagnostics.write("warning", f"the upstream server: invalid {what} ignored: {error}")
         self._raw[name] = listed
         if gone or new:
             try:
                 registry.replace(gone, new)
             except DefinitionError as error:
-                diagnostics.write("error", f"the server behind: where it is mounted, {error}")
+                diagnostics.write("error", f"the upstream server: its features cannot be mounted: {error}")
 
     # --- notifications --------------------------------------------------------------------------------
 
@@ -532,7 +600,7 @@ class UpstreamServer:
                 try:
                     context.log(params["data"], params.get("level", "info"), params.get("logger"))
                 except ValueError as error:
-                    diagnostics.write("warning", f"the server behind sent a broken log message: {error}")
+                    diagnostics.write("warning", f"the upstream server sent an invalid log message: {error}")
         elif method == "notifications/resources/updated":
             self._server.resource_updated(str(params.get("uri")))
         else:
@@ -540,13 +608,13 @@ class UpstreamServer:
                 self._list_again(name)
 
     def relist(self) -> None:
-        """List everything again: changes may have been missed while the stream was broken."""
+        """List everything again: notifications may have been missed while the stream was broken."""
         for name in _LISTS:
             if self._raw[name]:
                 self._list_again(name)
 
     async def ask(self, context: Context, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Put an elicitation or sampling request to the client of the call."""
+        """Forward an elicitation or sampling request to the client of the call."""
         return await ask(context, method, params)
 
     def _list_again(self, name: str) -> None:
@@ -557,7 +625,7 @@ class UpstreamServer:
             self._spawn(self._follow(self._client, name))
 
     async def _follow(self, client: UpstreamClient, name: str) -> None:
-        """List a registry again after a change, and once more if it has changed meanwhile."""
+        """Update a registry after a change notification, and again if another one arrives meanwhile."""
         try:
             while True:
                 self._listing[name] = False
@@ -567,7 +635,7 @@ class UpstreamServer:
             if self._raw["completions"] or name in ("prompts", "templates"):
                 self._complete(bool(self._raw["completions"]))
         except (FastrpcError, KeyError, TypeError, ValueError) as error:
-            diagnostics.write("warning", f"the server behind: its {name} cannot be listed: {error}")
+            diagnostics.write("warning", f"the upstream server: its {name} cannot be listed: {error}")
         finally:
             del self._listing[name]
 
@@ -579,16 +647,17 @@ class UpstreamServer:
     def on_end(self, client: UpstreamClient, reason: str) -> None:
         """Handle the end of the connection."""
         if self._client is client:
-            self._client = None
-            diagnostics.write(
-                "warning", f"the server behind this one ({self._target.shown}) is gone: {reason}"
-            )
+            self._client = self.route.stream = None
+            self.last_end, self.since = reason, time()
+            shown = self._target.shown
+            diagnostics.write("warning", f"the connection to the upstream server ({shown}) is lost: {reason}")
             self._spawn(client.leave())
             self._retry_in(0.0)
 
     async def leave(self) -> None:
         """Close the connection, within a second; the next request reconnects."""
         client, self._client = self._client, None
+        self.route.stream = None
         tasks = [task for task in (*self._tasks, self._starting) if task is not None]
         for task in tasks:
             task.cancel()

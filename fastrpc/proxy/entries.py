@@ -8,6 +8,8 @@ Each entry's function forwards the arguments, and converts the result into what 
 
 from __future__ import annotations
 
+from fastrpc._core.client_stream import PendingRequest
+from fastrpc._core.forwarding import ToolForwarder
 from fastrpc.client_requests.base import InputRequest, InvalidClientResult
 from fastrpc.content import KINDS_OF_CONTENT, Block, Contents, ToolResult
 from fastrpc.definitions.completion import Completion, Completions, key_of
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any, Protocol
 
+    from fastrpc._core.forwarding import UpstreamRoute
     from fastrpc.context import Context
 
     Through = Callable[..., Awaitable[Any]]
@@ -33,8 +36,13 @@ if TYPE_CHECKING:
     class Upstream(Protocol):
         """The upstream server, as its entries use it."""
 
+        route: UpstreamRoute
+
         async def request(self, method: str, params: dict[str, Any], context: Context) -> dict[str, Any]:
             """Send a request for a call, and return the result. Raises ToolError and ProtocolError."""
+
+        async def result_of(self, request: PendingRequest, context: Context) -> dict[str, Any]:
+            """Return the result of a request that has been sent for a call. Raises as `request` does."""
 
         async def read(self, uri: str, context: Context) -> list[Contents] | None:
             """Read a resource; None if it does not exist. Raises as `request` does."""
@@ -85,31 +93,38 @@ def _block(raw: Any) -> Block:
     """Return a content block of a result. Raises ToolError for a block that no client could read."""
     kind = raw.get("type") if isinstance(raw, dict) else None
     if kind not in KINDS_OF_CONTENT:
-        raise ToolError(f"the server behind this one answered with content of no known type ({kind!r:.100})")
+        raise ToolError(f"the upstream server returned content of an unknown type: {kind!r:.100}")
     return Block(raw)
+
+
+def tool_result_of(result: dict[str, Any]) -> ToolResult:
+    """Return what a tool returns for a result of the upstream server. Raises ToolError."""
+    passed = ToolResult(
+        [_block(block) for block in result.get("content", ())],
+        structured=result.get("structuredContent"),
+        is_error=bool(result.get("isError")),
+    )
+    passed.meta = result.get("_meta")  # its keys are not validated here
+    return passed
 
 
 class PassedTool(Tool):
     """A tool of the upstream server."""
 
-    __slots__ = ("raw",)
+    __slots__ = ("forwarder", "raw")
 
     def __init__(self, upstream: Upstream, raw: dict[str, Any]) -> None:
         there = raw["name"]
 
-        async def call(arguments: dict[str, Any], context: Context) -> ToolResult:
+        async def call(arguments: dict[str, Any] | PendingRequest, context: Context) -> ToolResult:
+            if isinstance(arguments, PendingRequest):  # the connection has forwarded the call already
+                return tool_result_of(await upstream.result_of(arguments, context))
             params = {"name": there, "arguments": arguments}
-            result = await upstream.request("tools/call", params, context)
-            passed = ToolResult(
-                [_block(block) for block in result.get("content", ())],
-                structured=result.get("structuredContent"),
-                is_error=bool(result.get("isError")),
-            )
-            passed.meta = result.get("_meta")  # its keys are not validated here
-            return passed
+            return tool_result_of(await upstream.request("tools/call", params, context))
 
         _adopt(self, call, there, raw)
         self.raw = raw
+        self.forwarder = ToolForwarder(upstream.route, there)
         self.effect = None
         self.annotations = raw["annotations"] if raw.get("annotations") else {}
         self._input_schema, self._documents, self._structured = raw["inputSchema"], None, False
@@ -256,7 +271,7 @@ async def ask(context: Context, method: str, params: dict[str, Any]) -> dict[str
     Raises ToolError and ProtocolError.
     """
     if method not in INPUT_REQUESTS:
-        raise ToolError(f"{method}: the proxy does not know this question")
+        raise ToolError(f"{method}: the proxy does not support this input request")
     found: dict[str, Any] = (await context.ask(**{"": PassedInputRequest(method, params)}))[""]
     return found
 

@@ -1,13 +1,13 @@
-"""A call's request to the upstream server, and the errors that may end it.
+"""The state of a call's upstream request, and the errors that may end it. Shared by connections and entries.
 
-Connections and entries share these; nothing here sends or waits.
+No I/O.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-from fastrpc.errors import ProtocolError, ToolError
+from fastrpc.errors import InternalError, ProtocolError, ToolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from fastrpc.context import Context
 
-REFUSED = -32603
+REFUSED = InternalError.code
 """The code for an error that has none (JSON-RPC 2.0, 5.1: internal error)."""
 
 
@@ -24,20 +24,20 @@ class RemoteError(ProtocolError):
     """An error response of the upstream server, forwarded unchanged."""
 
     def __init__(self, code: object, message: object, data: Any) -> None:
-        super().__init__(str(message or "the server behind gave no reason"), data)
+        super().__init__(str(message or "the upstream server gave no reason"), data)
         self.code = code if type(code) is int else REFUSED
 
 
 class SessionGone(ToolError):
-    """The server does not know our session. It has not processed the request, which may be sent again."""
+    """The session has expired. The upstream server has not processed the request, which may be sent again."""
 
 
 ASKED: dict[str, Any] = {}
-"""In place of a result: the server asks something first."""
+"""In place of a result: the server has sent requests, which must be answered first."""
 
 
 class Call:
-    """The call to which a pending request belongs: its context, or None, and what the server asks meanwhile.
+    """The call to which a pending request belongs: its context, or None, and the server's requests meanwhile.
 
     `future` gets the result, the error, or `ASKED` when there are `questions`.
     """
@@ -50,7 +50,7 @@ class Call:
         self.questions: deque[dict[str, Any]] = deque()
 
     def ask(self, question: dict[str, Any]) -> None:
-        """Hand over a request of the server."""
+        """Add a request of the server."""
         self.questions.append(question)
         if not self.future.done():
             self.future.set_result(ASKED)

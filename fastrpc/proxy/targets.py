@@ -1,4 +1,4 @@
-"""Where the upstream server is: a command that starts it, or a URL.
+"""The address of an upstream server: a command that starts it, or a URL.
 
 `target_of` validates the arguments of `Server.proxy` before anything is started or sent. A target creates the
 connection when it is needed; the modules for HTTP are imported then.
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
     from fastrpc.proxy.upstream import Owner
 
     class Target(Protocol):
-        """Where an upstream server is."""
+        """The address of an upstream server: a command or a URL."""
 
         name: str
         """The proxy's name by default: that of the command, or the host."""
         shown: str
         """Its name in messages."""
+        forwards: bool
+        """Whether the connection may forward calls as bytes: a session over pipes, in one version."""
         comes_back: bool
-        """Whether it may become available again without being started by us."""
+        """Whether it may become available again without being started by the proxy."""
 
         def connect(self, owner: Owner, initialize_params: dict[str, Any]) -> UpstreamClient:
             """Return a new connection, which is not open yet."""
@@ -68,9 +70,11 @@ def _taken(names: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
 
 
 class Command:
-    """A server that is started as a child process. `env` is its complete environment, by default our own."""
+    """A server that is started as a child process. `env`: its complete environment, by default that of this
+    process."""
 
     comes_back = False
+    forwards = True
     OPTIONS = ("cwd", "env")
 
     def __init__(
@@ -91,7 +95,7 @@ class Command:
 
 
 class Child(Transport):
-    """The transport to a child process, which shares our standard error."""
+    """The transport to a child process, which shares the standard error of this process."""
 
     def __init__(self, command: list[str], cwd: str | None, env: dict[str, str] | None) -> None:
         self.shown = command[0]
@@ -102,15 +106,20 @@ class Child(Transport):
         """Start the process. Raises ProgramError."""
         self._process = PipedProcess(*self._given, stream, lambda reason: on_lost(ConnectionLost(reason)))
 
+    @property
+    def pid(self) -> int:
+        return 0 if self._process is None else self._process.pid
+
     async def close(self) -> None:
         if self._process is not None:
             await self._process.leave()
 
 
 class Url:
-    """A server at a URL, which somebody else runs."""
+    """A server at a URL, which is not started by the proxy."""
 
     comes_back = True
+    forwards = False
 
     def __init__(self, remote: Remote, version: str | None) -> None:
         self.name = remote.host

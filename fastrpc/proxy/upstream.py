@@ -1,8 +1,8 @@
 """The connection to an upstream server: a client whose requests belong to calls.
 
-It stands on `fastrpc.client`: that encodes requests and matches answers, negotiates versions, and carries
-messages over pipes or HTTP. Progress, log messages and the server's own requests are routed to the call that
-they belong to. What to request, and when, is decided by `fastrpc.proxy`.
+Uses `fastrpc.client` to encode requests, match responses, negotiate versions, and exchange messages over
+pipes or HTTP. Routes progress, log messages and the server's own requests to the call that they belong to.
+`fastrpc.proxy` decides what to request, and when.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 
 from fastrpc import diagnostics
-from fastrpc._core.client_stream import LONGEST_LINE, ClientStream
+from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.handlers import Handlers
 from fastrpc.client.listening import Listening
-from fastrpc.client.session import Session
+from fastrpc.client.session import Session, params_of
 from fastrpc.errors import (
     ClientError,
     ConnectionLost,
     FastrpcError,
+    MethodNotFound,
     ProtocolError,
     SessionExpired,
     ToolError,
@@ -32,11 +33,14 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from fastrpc._core.client_stream import PendingRequest
+    from fastrpc._core.forwarding import UpstreamRoute
     from fastrpc.client.transport import Transport
     from fastrpc.context import Context
 
     class Owner(Protocol):
         """Receives the events of a connection."""
+
+        route: UpstreamRoute
 
         def on_notification(self, method: str, params: dict[str, Any], context: Context | None) -> object:
             """Handle a notification. `context` is that of the call to which it most probably belongs."""
@@ -48,24 +52,21 @@ if TYPE_CHECKING:
             """List everything again: the server may have changed without a notification."""
 
         async def ask(self, context: Context, method: str, params: dict[str, Any]) -> dict[str, Any]:
-            """Put a request of the server to the client of a call, and return the client's result.
+            """Forward a request of the server to the client of a call, and return the client's result.
 
             Raises ToolError and ProtocolError.
             """
 
 
-METHOD_NOT_FOUND = -32601
 HANDSHAKE_SECONDS = 3600.0
-"""Bound of the handshake here; `fastrpc.proxy` has a shorter one over all that a start takes."""
+"""Time limit of the handshake; `fastrpc.proxy` has a shorter one for the whole start."""
 FROM_CLIENT = ("elicitation", "sampling", "roots")
 LISTS = ("tools", "prompts", "resources")
-OVER_LIMIT = b"(a line over the limit)"
-"""What the stream hands over in place of a line that is too long."""
 
 
 class UpstreamClient:
-    """A connection to an MCP server over `transport`. `version`: that to use; by default the latest that the
-    server speaks."""
+    """A connection to an MCP server over `transport`. `version`: the protocol version to use; by default the
+    latest that the server supports."""
 
     def __init__(
         self,
@@ -87,19 +88,34 @@ class UpstreamClient:
             client_info=initialize_params["clientInfo"],
             capabilities=initialize_params["capabilities"],
             timeout_seconds=0,
+            peer="the upstream server",
         )
         stream.on_request = self._on_request
         stream.on_notification = self._on_notification
-        stream.on_unreadable = self._on_unreadable
         self._watched: set[str] = set()
         self._filter: dict[str, Any] = {}
         self._changes: Listening | None = None
 
     @property
+    def stream(self) -> ClientStream:
+        """The stream that calls may be forwarded on."""
+        return self._stream
+
+    @property
+    def version(self) -> str:
+        """The protocol version of the session."""
+        return self._session.version
+
+    @property
     def stateless(self) -> bool:
-        """Whether the server speaks the stateless protocol (2026-07-28), which returns input requests in
+        """Whether the server uses the stateless protocol (2026-07-28), which returns input requests in
         results."""
         return self._session.version == MODERN
+
+    @property
+    def pid(self) -> int:
+        """The process id of a server that was started; else 0."""
+        return self._transport.pid
 
     # --- connecting -----------------------------------------------------------------------------------
 
@@ -111,17 +127,17 @@ class UpstreamClient:
             self._stream.attach(self.loop)
             await self._session.begin(self._version, HANDSHAKE_SECONDS, self._transport)
         except ClientError as error:
-            raise _translated(error) from None
+            raise translated(error) from None
         self._transport.on_gap = self.owner.relist
         found = self._session.info
         if self.stateless:
             found["serverInfo"] = (found.get("_meta") or {}).get(SERVER_KEY)
             await self._begin_listening(found["capabilities"])
-        elif "logging" in found["capabilities"]:  # levels are filtered for each client here
+        elif "logging" in found["capabilities"]:  # the proxy filters levels for each client
             try:
                 await self.request("logging/setLevel", {"level": "debug"})
             except RemoteError as error:
-                diagnostics.write("warning", f"the server behind will not tell all that it logs: {error}")
+                diagnostics.write("warning", f"the upstream server refused logging/setLevel: {error}")
         return found
 
     # --- requests -------------------------------------------------------------------------------------
@@ -129,26 +145,36 @@ class UpstreamClient:
     async def request(
         self, method: str, params: dict[str, Any] | None = None, context: Context | None = None
     ) -> dict[str, Any]:
-        """Send a request and return its result. `context` is that of the call that needs it.
+        """Send a request and return its result. `context`: that of the call to which the request belongs.
 
         Progress and the server's own requests go to that call's client. Raises RemoteError, and ToolError if
-        the connection ends first. Cancelling the caller cancels the request.
+        the connection is lost. Cancelling the caller cancels the request.
         """
         if self.ended is not None:
-            raise ToolError(f"the server behind this one is gone: {self.ended}")
+            raise ToolError(f"the connection to the upstream server is lost: {self.ended}")
         params = dict(params or {})
         meta = self._meta(context)
         if meta:
             params["_meta"] = {**params.get("_meta", {}), **meta}
         call = Call(context, self.loop.create_future())
         pending = self._stream.request(method, params, call.future, 0, call)
+        return await self._finish(pending, call)
+
+    async def result_of(self, pending: PendingRequest, context: Context) -> dict[str, Any]:
+        """Return the result of a request that has been sent already, for the call of this context. Raises as
+        `request` does."""
+        call = pending.context = Call(context, self.loop.create_future())
+        pending.follow(self._stream, call.future)
+        return await self._finish(pending, call)
+
+    async def _finish(self, pending: PendingRequest, call: Call) -> dict[str, Any]:
         try:
             return self._plain(await self._result_of(pending, call))
         except ClientError as error:
-            raise _translated(error) from None
+            raise translated(error) from None
         finally:
             if self._stream.forget(pending):
-                self._stream.cancel(pending.id, "nobody waits for it any more")
+                self._stream.cancel(pending.id, "the caller has stopped waiting")
 
     def _meta(self, context: Context | None) -> dict[str, Any]:
         """Return the ``_meta`` of the next request."""
@@ -161,13 +187,13 @@ class UpstreamClient:
                 if "roots" in capabilities:
                     capabilities["roots"] = {}
                 meta[CAPABILITIES_KEY] = capabilities
-                meta[LOG_KEY] = "debug"  # levels are filtered for each client here
+                meta[LOG_KEY] = "debug"  # the proxy filters levels for each client
         if context is not None and context.wants_progress:
             meta["progressToken"] = self._stream.next_id
         return meta
 
     def _plain(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Return a result without the `serverInfo` in its `_meta`: our own results name this server."""
+        """Remove `serverInfo` from the `_meta` of a result: the proxy's own results name the proxy."""
         meta = result.get("_meta")
         if self.stateless and isinstance(meta, dict) and SERVER_KEY in meta:
             del meta[SERVER_KEY]
@@ -177,7 +203,7 @@ class UpstreamClient:
 
     async def _result_of(self, pending: PendingRequest, call: Call) -> dict[str, Any]:
         """Wait for the result. Requests that the server sends meanwhile are answered in the task of the call,
-        which InputRequired may leave (MCP 2026-07-28)."""
+        because InputRequired may be raised there (MCP 2026-07-28)."""
         while (found := await call.future) is ASKED:
             while call.questions:
                 await self._answer(call, call.questions.popleft())
@@ -186,7 +212,7 @@ class UpstreamClient:
         return found
 
     async def _answer(self, call: Call, question: dict[str, Any]) -> None:
-        """Put a request of the server to the call's client, and send the answer back."""
+        """Forward a request of the server to the call's client, and the response to the server."""
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": question["id"]}
         try:
             assert call.context is not None
@@ -210,11 +236,11 @@ class UpstreamClient:
                 await self.request("resources/subscribe", {"uri": uri})
             except FastrpcError as error:
                 diagnostics.write(
-                    "warning", f"the server behind will not tell of changes of {uri:.200}: {error}"
+                    "warning", f"the upstream server refused a subscription to {uri:.200}: {error}"
                 )
 
     async def _begin_listening(self, capabilities: dict[str, Any]) -> None:
-        """Subscribe to list changes that the server declares, before the lists are read."""
+        """Subscribe to the list changes that the server supports, before the lists are read."""
         for name in LISTS:
             if (capabilities.get(name) or {}).get("listChanged"):
                 self._filter[f"{name}ListChanged"] = True
@@ -222,83 +248,77 @@ class UpstreamClient:
             await self._listen()
 
     async def _listen(self) -> None:
-        """Open a stream with the current filter, and close the previous one once it is acknowledged."""
+        """Open a stream with the current filter; close the previous one after the acknowledgement."""
         before, self._changes = self._changes, _Changes(self._session, dict(self._filter), self.owner)
         try:
             await self._changes.__aenter__()
         except (ConnectionLost, TimeoutError) as error:
             diagnostics.write(
-                "warning", f"the server behind has not agreed to tell of its changes yet: {error}"
+                "warning", f"the upstream server has not acknowledged subscriptions, trying again: {error}"
             )
             self._session.listening.append(self._changes)
             self._session.spawn(self._changes.open_again())
         except ClientError as error:
-            diagnostics.write("info", f"the server behind tells of no changes: {error}")
+            diagnostics.write("info", f"the upstream server refused the subscriptions: {error}")
         if before is not None:
             await before.__aexit__(None, None, None)
 
     # --- incoming messages ----------------------------------------------------------------------------
 
-    def _on_unreadable(self, line: bytes) -> None:
-        """What is no message is skipped (MCP, stdio transport: the server must not write it).
-
-        A line that is too long may have been an answer, and whose is not known: nobody is to wait for it for
-        ever.
-        """
-        if line == OVER_LIMIT:
-            text = f"the server behind this one has written a line of more than {LONGEST_LINE} bytes"
-            self._stream.fail_all(lambda request: ConnectionLost(text))
-            return
-        diagnostics.write(
-            "warning", f"the server behind sent no message: {line.decode(errors='replace')!r:.100}"
-        )
-
     def _on_request(self, message: dict[str, Any]) -> None:
-        """Handle a request of the server: it goes to the call it names, or else to the latest call."""
+        """Forward a request of the server to the call on whose stream it arrived, else to the latest call."""
         if message["method"] == "ping":
             self._stream.send(to_json({"jsonrpc": "2.0", "id": message["id"], "result": {}}))
             return
         of = self._transport.answering
-        for pending in reversed(self._stream.pending.values()) if of is None else (of,):
-            call: Call | None = pending.context
-            if call is not None and call.context is not None:
-                call.ask(message)
-                return
-        error = {"code": METHOD_NOT_FOUND, "message": "no call is in flight: there is no client to ask"}
+        call = self._latest_call() if of is None else self._call_of(of)
+        if call is not None:
+            call.ask(message)
+            return
+        error = {"code": MethodNotFound.code, "message": "no call is in flight: there is no client to ask"}
         self._stream.send(to_json({"jsonrpc": "2.0", "id": message["id"], "error": error}))
 
     def _on_notification(self, message: dict[str, Any]) -> None:
         method: str = message["method"]
-        params = message.get("params")
-        if not isinstance(params, dict):
-            params = {}
+        params = params_of(message)
         if method == "notifications/progress":
             token = params.get("progressToken")
             pending = self._stream.pending.get(token) if type(token) is int else None
-            if pending is not None and (context := _context_of(pending)) is not None:
-                self._progress(context, params)
+            call = None if pending is None or pending.is_forwarded else pending.context
+            if call is not None and call.context is not None:
+                self._progress(call.context, params)
             return
         for listening in self._session.listening:
             listening.take(message, params)
-        of = self._transport.answering
-        context = None if of is None else _context_of(of)
-        if context is None:
-            found = map(_context_of, reversed(self._stream.pending.values()))
-            context = next((each for each in found if each is not None), None)
-        self.owner.on_notification(method, params, context)
+        call = None
+        if method == "notifications/message":
+            of = self._transport.answering
+            call = (None if of is None else self._call_of(of)) or self._latest_call()
+        self.owner.on_notification(method, params, None if call is None else call.context)
+
+    def _latest_call(self) -> Call | None:
+        """Return the latest call that has a Context, to which a message most probably belongs."""
+        found = map(self._call_of, reversed(list(self._stream.pending.values())))
+        return next((call for call in found if call is not None), None)
+
+    def _call_of(self, pending: PendingRequest) -> Call | None:
+        """Return the call that a request was sent for, if it has a Context; a forwarded one gets it now."""
+        if pending.is_forwarded:
+            self.owner.route.promote(pending)
+        call: Call | None = pending.context
+        return None if call is None or call.context is None else call
 
     @staticmethod
     def _progress(context: Context, params: dict[str, Any]) -> None:
         try:
             context.progress(params["progress"], params.get("total"), params.get("message"))
         except (KeyError, TypeError, ValueError) as error:
-            diagnostics.write("warning", f"the server behind sent a broken progress report: {error!r}")
+            diagnostics.write("warning", f"the upstream server sent an invalid progress report: {error!r}")
 
     # --- closing --------------------------------------------------------------------------------------
 
     def _on_lost(self, error: ConnectionLost) -> None:
-        """The connection has ended: refuse new requests, and fail those that will not be answered any
-        more."""
+        """Handle a lost connection: refuse new requests, and fail those that can no longer be answered."""
         if self.ended is None:
             self.ended = str(error)
             self._session.lost = error
@@ -307,43 +327,37 @@ class UpstreamClient:
                 self._fail_all(self.ended)
 
     def _fail_all(self, reason: str) -> None:
-        text = f"the server behind this one is gone: {reason}; the next call starts it again"
+        text = f"the connection to the upstream server is lost: {reason}; the next call reconnects"
         self._stream.fail_all(lambda request: ConnectionLost(text))
 
     async def leave(self) -> None:
         """Close the connection, within seconds."""
         if self.ended is not None:
             await self._session.drain()  # let pending requests finish with their own errors
-        self._fail_all(self.ended or "it is left")
+        self._fail_all(self.ended or "closed by the proxy")
         await self._session.end()
         await self._transport.close()
         self._stream.detach()
 
 
 class _Changes(Listening):
-    """The stream of the server's changes. What comes on it goes the way of every notification, and is not
-    kept."""
+    """The stream of the server's change notifications, which are handled as all others, and not stored."""
 
     def __init__(self, session: Session, wanted: dict[str, Any], owner: Owner) -> None:
         super().__init__(session, wanted)
         self._owner = owner
 
     def add(self, message: dict[str, Any]) -> None:
-        """Does nothing: the connection hands the notification over."""
+        """Does nothing: `UpstreamClient` handles the notification."""
 
     def missed(self) -> None:
         self._owner.relist()
 
 
-def _context_of(pending: PendingRequest) -> Context | None:
-    call: Call | None = pending.context
-    return None if call is None else call.context
-
-
-def _translated(error: ClientError) -> FastrpcError:
-    """Return the error of a call for an error of its request to the upstream server."""
+def translated(error: ClientError) -> FastrpcError:
+    """Return the error of a call for the error of its upstream request."""
     if isinstance(error, ErrorResponse):
         return RemoteError(error.code, error.message, error.data)
     if isinstance(error, SessionExpired):
-        return SessionGone(f"the server behind this one: {error}")
+        return SessionGone(f"the upstream server: {error}")
     return ToolError(str(error))

@@ -110,6 +110,12 @@ def test_a_call_of_the_client_is_guarded_beside_the_load_client(name: str) -> No
     assert guard.options_for(ROW, guard.Options(rounds=5)).rounds == 5
 
 
+def test_a_call_through_the_proxy_is_guarded_beside_the_direct_one() -> None:
+    (row,) = (row for row in guard.ROWS if row.name == "W14")
+    assert row.name in guard.GUARDED
+    assert (row.base, row.cores, row.bar) == (guard.roster.PLAIN, 1, 3.0)
+
+
 @pytest.mark.skipif(not BUILT, reason="the load client is not built: python benchmarks/build.py")
 @pytest.mark.parametrize("row", ["W2", "W11-cpu", "W12-context", "W12-coroutine", "W12-guard", "W13-sync"])
 def test_a_planted_slowdown_makes_the_guard_fail(row: str) -> None:

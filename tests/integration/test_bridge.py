@@ -261,7 +261,7 @@ def test_the_token_is_in_no_command_line_and_no_message(shared_remote: Remote, t
     with bridge(shared_remote.url, token=None) as server:
         server.initialize()
         message = server.request("tools/list")["error"]["message"]
-        assert "wants a token, and none is given" in message
+        assert "requires a token, none is given" in message
 
 
 def test_the_token_may_stand_in_a_file_or_another_header(shared_remote: Remote, tmp_path: Any) -> None:
@@ -282,7 +282,7 @@ def test_the_token_may_stand_in_a_file_or_another_header(shared_remote: Remote, 
     [
         ([], "URL"),
         (["ftp://host/"], "expected an http or https URL"),
-        (["http://name:secret-word@host/"], "a name or a password"),
+        (["http://name:secret-word@host/"], "a user name or a password"),
         (["http://host/", "more"], "one argument too many"),
         (["http://host/", "--tokens", "x"], "--token-file"),
         (["http://host/", "--token-file", "/no/such"], "--token-file /no/such: No such file"),

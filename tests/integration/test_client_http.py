@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 from support.remote_server import TOKEN, Remote
+from support.waiting import until
 
 from fastrpc.client import Client
 from fastrpc.errors import ConnectionLost, HttpStatusError, RemoteError, RequestTimeout
@@ -33,11 +34,6 @@ def client_of(remote: Remote, spoken: str | None = None, **options: Any) -> Clie
 
 def run(conversation: Awaitable[Any]) -> Any:
     return asyncio.run(asyncio.wait_for(conversation, SECONDS))
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    while not condition():
-        await asyncio.sleep(0.01)
 
 
 # --- what passes ----------------------------------------------------------------------------------------
@@ -246,7 +242,7 @@ def test_calls_in_flight_fail_when_the_client_is_closed(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"token": None}, "wants a token, and none is given (status 401"),
+        ({"token": None}, "requires a token, none is given (status 401"),
         ({"token": "tok-of-somebody-else"}, "refuses the token (status 401"),
         ({"token": None, "headers": {"Authorization": "Bearer tok-of-somebody-else"}}, "refuses the token"),
     ],
@@ -286,9 +282,9 @@ def test_a_token_may_come_from_a_function_that_is_asked_each_time(shared_remote:
     [
         ("ftp://host/", {}, TypeError, "expected a command"),
         ("http://", {}, ValueError, "with a host"),
-        ("http://name:secret-word@host/", {}, ValueError, "a name or a password"),
+        ("http://name:secret-word@host/", {}, ValueError, "a user name or a password"),
         ("http://host/", {"token": "two secret-words"}, ValueError, "without spaces"),
-        ("http://host/", {"headers": {"Mcp-Session-Id": "z"}}, ValueError, "belongs to the protocol"),
+        ("http://host/", {"headers": {"Mcp-Session-Id": "z"}}, ValueError, "is set by the protocol"),
         ("http://host/", {"headers": {"X": "secret-word\r\n"}}, ValueError, "printable ASCII"),
         ("http://host/", {"tls_ca": "/no/such/file"}, ValueError, "No such file"),
         ("http://host/", {"cwd": "/"}, TypeError, "those of a URL are headers, tls_ca, token"),

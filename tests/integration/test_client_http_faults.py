@@ -6,18 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.scripted_client import (
-    CHANGED,
-    SAID,
-    Play,
-    Sessions,
-    Stateless,
-    call_one,
-    calls,
-    until,
-    with_script,
-)
+from support import scripted_plays as plays
+from support.scripted_client import call_one, calls, with_script
+from support.scripted_plays import CHANGED, SAID, Play, Sessions, Stateless
 from support.scripted_server import Asked, Saying, Scripted
+from support.waiting import until
 
 from fastrpc.client import Client, listening
 from fastrpc.client.http import session as session_carrier
@@ -98,51 +91,6 @@ def test_a_version_that_is_pinned_is_not_negotiated() -> None:
     assert "POST server/discover" not in server.methods()
 
 
-async def _only_2030(asked: Asked, say: Saying) -> None:
-    await say.error(asked, 400, -32022, "Unsupported protocol version", {"supported": ["2030-01-01"]})
-
-
-async def _html(asked: Asked, say: Saying) -> None:
-    await say.answer(200, b"<html>hello</html>", content_type="text/html")
-
-
-async def _broken(asked: Asked, say: Saying) -> None:
-    await say.answer(200, b'{"jsonrpc":', content_type="application/json")
-
-
-async def _something(asked: Asked, say: Saying) -> None:
-    await say.answer(200, {"detail": "hello"})
-
-
-async def _cut(asked: Asked, say: Saying) -> None:
-    await say.head(200, content_type="application/json", content_length="100")
-    say.drop()
-
-
-async def _unavailable(asked: Asked, say: Saying) -> None:
-    await say.answer(503)
-
-
-async def _strange(asked: Asked, say: Saying) -> None:
-    await say.result(asked, {"protocolVersion": "1999-01-01", "capabilities": {}})
-
-
-async def _nowhere(asked: Asked, say: Saying) -> None:
-    await say.answer(404, {"detail": "Not Found"})
-
-
-async def _round_and_round(asked: Asked, say: Saying) -> None:
-    await say.answer(307, location=asked.path)
-
-
-async def _elsewhere(asked: Asked, say: Saying) -> None:
-    if asked.method == "GET":
-        await say.stream()
-        await say.send(b"event: endpoint\ndata: http://[/messages\n\n")
-    else:
-        await say.answer(405)
-
-
 async def _no_initialized(asked: Asked, say: Saying) -> None:
     if asked.rpc.startswith("notifications/"):
         await say.answer(500)
@@ -153,16 +101,20 @@ async def _no_initialized(asked: Asked, say: Saying) -> None:
 @pytest.mark.parametrize(
     ("play", "error", "reason"),
     [
-        (_only_2030, ClientError, "speaks protocol 2030-01-01, which is not known here"),
-        (_html, HttpStatusError, "sent text/html where application/json or text/event-stream was expected"),
-        (_broken, InvalidAnswer, "its answer is no JSON"),
-        (_something, InvalidAnswer, "the server sent no answer to the request"),
-        (_cut, ConnectionLost, "the connection to http://localhost"),
-        (_unavailable, HttpStatusError, "status 503"),
-        (_strange, ClientError, "speaks protocol '1999-01-01'"),
-        (_nowhere, HttpStatusError, "status 404"),
-        (_round_and_round, HttpStatusError, "redirects without end"),
-        (_elsewhere, InvalidAnswer, "its stream cannot be read"),
+        (plays.only_2030, ClientError, "supports only unknown protocol versions: 2030-01-01"),
+        (
+            plays.html,
+            HttpStatusError,
+            "sent text/html where application/json or text/event-stream was expected",
+        ),
+        (plays.broken, InvalidAnswer, "the response body is not JSON"),
+        (plays.something, InvalidAnswer, "the response body does not answer the request"),
+        (plays.cut, ConnectionLost, "the connection to http://localhost"),
+        (plays.unavailable, HttpStatusError, "status 503"),
+        (plays.strange, ClientError, "chose an unknown protocol version: '1999-01-01'"),
+        (plays.nowhere, HttpStatusError, "status 404"),
+        (plays.round_and_round, HttpStatusError, "too many redirects"),
+        (plays.elsewhere, InvalidAnswer, "the server's stream is invalid"),
         (_no_initialized, HttpStatusError, "status 500"),
     ],
 )
@@ -238,7 +190,7 @@ def test_a_session_that_is_gone_ends_the_connection_otherwise() -> None:
 
     async def conversation(client: Client, server: Scripted) -> None:
         play.known = "another"
-        with pytest.raises(SessionExpired, match="does not know our session any more"):
+        with pytest.raises(SessionExpired, match="the session has expired"):
             await client.call_tool("one")
         with pytest.raises(ConnectionLost) as later:
             await client.call_tool("one")
@@ -334,7 +286,7 @@ def test_an_answer_that_never_comes_is_given_up_after_some_attempts(monkeypatch:
         await (say.stream() if "last-event-id" in asked.headers else say.answer(405))
 
     async def conversation(client: Client, server: Scripted) -> None:
-        with pytest.raises(ConnectionLost, match="ended before the answer came"):
+        with pytest.raises(ConnectionLost, match="is lost before the response"):
             await client.call_tool("one")
         assert 3 <= sum("last-event-id" in asked.headers for asked in server.requests) <= 10
 
@@ -356,7 +308,7 @@ def test_an_answer_that_breaks_off_fails_its_call_which_is_not_sent_twice(
         say.drop()
 
     async def conversation(client: Client, server: Scripted) -> None:
-        with pytest.raises(ConnectionLost, match=f"the connection to {server.url} broke"):
+        with pytest.raises(ConnectionLost, match=f"the connection to {server.url} is lost"):
             await client.call_tool("one")
         assert calls(server) == 1
         assert (await client.call_tool("one", {"well": True})).text == "said"

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.scripted_client import SAID, Play, Sessions, Stateless, until
+from support.scripted_plays import SAID, Play, Sessions, Stateless
 from support.scripted_server import Asked, Saying, Scripted
+from support.waiting import until
 
 from fastrpc.client import Client, sync
 from fastrpc.client.sync import SyncClient
@@ -109,7 +110,8 @@ def test_what_the_client_imports_is_its_own() -> None:
     code = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
-from support.scripted_client import Stateless, call_one, with_script
+from support.scripted_client import call_one, with_script
+from support.scripted_plays import Stateless
 with_script(Stateless(), call_one)
 print(sorted({"httpx", "httpcore", "anyio", "h11", "certifi", "urllib.request"} & set(sys.modules)))
 """

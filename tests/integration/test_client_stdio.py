@@ -211,6 +211,15 @@ def test_the_latest_version_is_chosen_by_itself(command: list[str]) -> None:
         assert client.version == MODERN
 
 
+def test_a_server_that_must_speak_the_latest_version_has_all_the_time_that_it_has_to_start(
+    command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastrpc.client.session.PROBE_SECONDS", 0.001)  # no process starts within that
+    with Client.sync(command, version=MODERN) as client:
+        assert client.version == MODERN
+        assert client.call_tool("lines", {"count": 1}).text
+
+
 def test_values_have_the_type_that_is_wanted(command: list[str]) -> None:
     with Client.sync(command) as client:
         assert client.call_tool("price", {"name": "abc"}, as_type=Price) == Price(3, "EUR")

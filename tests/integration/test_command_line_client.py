@@ -184,7 +184,7 @@ def test_what_cannot_be_a_target_is_one_line_and_exit_code_2(place: Any, shop: s
         (["list", "githbu"], "did you mean 'github'?"),
         (
             ["list", "github"],
-            "github: ${NO_SUCH_VARIABLE}: there is no environment variable NO_SUCH_VARIABLE",
+            "github: ${NO_SUCH_VARIABLE}: the environment variable NO_SUCH_VARIABLE is not set",
         ),
         (["list", "gitlab", "--config", ".mcp.json"], "has no server 'gitlab'; did you mean 'github'?"),
         (["list", "--config", "missing.json", "x"], "missing.json: No such file"),
@@ -207,7 +207,7 @@ def test_a_command_that_cannot_start_or_dies_is_named_with_its_last_words(place:
     dying = [sys.executable, "-c", "import sys; sys.exit('no licence')"]
     done = run(place, "list", "--", *dying)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "is gone: it ended with exit code 1" in done.stderr
+    assert "is lost: it ended with exit code 1" in done.stderr
     assert done.stderr.count("no licence") == 1
     done = run(place, "call", "x", "--", *dying)
     assert done.returncode == 1
@@ -217,9 +217,8 @@ def test_a_command_that_cannot_start_or_dies_is_named_with_its_last_words(place:
     assert "/no/such/program" in done.stderr
     done = run(place, "call", shop, "die")
     assert done.returncode == 1
-    assert (
-        done.stderr == "something is wrong\nfastrpc: the server shop.py is gone: it ended with exit code 9\n"
-    )
+    lost = "fastrpc: the connection to the server shop.py is lost: it ended with exit code 9\n"
+    assert done.stderr == f"something is wrong\n{lost}"
 
 
 # --- what is called -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from html.parser import HTMLParser
 from typing import Any
 
@@ -115,6 +116,11 @@ def test_inspect_html_is_one_page_that_needs_nothing_else_and_runs_nothing(place
         assert said in page.text
     assert "default-src 'none'" in text
     assert run(place, "inspect", shop, "--html", "-").stdout == text
+    assert "1 prompt<" in text
+    assert "Also speaks" not in text  # it was asked for one version
+    # What an argument of a prompt does not have takes no column.
+    prompt = text.partition('<section id="prompts">')[2]
+    assert re.findall(r'<th class="(\w+)">(.*?)</th>', prompt)[:2] == [("name", "Argument"), ("need", "")]
 
 
 def test_inspect_says_what_is_wrong_with_its_options(place: Any, shop: str) -> None:

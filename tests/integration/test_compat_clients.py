@@ -7,13 +7,13 @@ import asyncio
 import datetime
 import os
 import sys
-from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.compat_shop import SHOP, in_memory
+from support.compat_shop import in_memory, run, script_in
 from support.remote_server import TOKEN, Remote
+from support.waiting import until
 
 from fastrpc import compat
 from fastrpc.errors import ToolError
@@ -22,18 +22,7 @@ from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    path = tmp_path / "shop.py"
-    path.write_text(SHOP)
-    return path
-
-
-def run(conversation: Awaitable[Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(conversation, 60))
-
-
-async def until(condition: Any) -> None:
-    while not condition():
-        await asyncio.sleep(0.01)
+    return script_in(tmp_path)
 
 
 # --- FastMCP's client ------------------------------------------------------------------------------------

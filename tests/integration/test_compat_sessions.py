@@ -9,13 +9,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.compat_shop import SHOP
+from support.compat_shop import run, script_in
 
 from fastrpc import compat
 from fastrpc.compat.models import Model
@@ -127,18 +126,7 @@ asyncio.run(main(sys.argv[1]))
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    path = tmp_path / "shop.py"
-    path.write_text(SHOP)
-    return path
-
-
-def run(conversation: Awaitable[Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(conversation, 60))
-
-
-async def until(condition: Any) -> None:
-    while not condition():
-        await asyncio.sleep(0.01)
+    return script_in(tmp_path)
 
 
 def said_by(imports: str, folder: Path, script: Path) -> Any:

@@ -7,10 +7,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from support import scripted_plays as plays
 from support.in_memory import with_client
 from support.remote_server import TOKEN, Remote
+from support.scripted_plays import SAID, Play, Sessions, Stateless
 from support.scripted_server import Asked, Saying, Scripted
 from support.upstream import every_feature_passes
+from support.waiting import until
 
 from fastrpc import Server
 from fastrpc.client.http import session as session_transport
@@ -20,7 +23,7 @@ from fastrpc.testing import Client, RemoteError
 pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
 
 UPSTREAM = [None, "2025-11-25", "2025-06-18", "2025-03-26", "sse"]
-"""What is spoken with the server behind: the latest, a version of Streamable HTTP, or HTTP+SSE."""
+"""The version used with the upstream server: the latest, a version of Streamable HTTP, or HTTP+SSE."""
 
 
 def proxy_of(remote: Remote, upstream: str | None, **options: Any) -> Server:
@@ -28,15 +31,6 @@ def proxy_of(remote: Remote, upstream: str | None, **options: Any) -> Server:
     if upstream == "sse":
         url, upstream = url.replace("/mcp", "/sse"), None
     return Server.proxy(url, token=TOKEN, protocol_version=upstream, **options)
-
-
-async def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
-    """Wait for something that comes by itself."""
-    deadline = asyncio.get_running_loop().time() + seconds
-    while not (found := condition()):
-        assert asyncio.get_running_loop().time() < deadline, "it did not come"
-        await asyncio.sleep(0.01)
-    return found
 
 
 # --- what passes --------------------------------------------------------------------------------------
@@ -75,7 +69,7 @@ def test_questions_go_to_the_client_and_its_answers_back(
 
 @pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
 def test_what_a_call_did_once_is_not_done_again_for_its_questions(own_remote: Remote, version: str) -> None:
-    """The server behind keeps its notes in the request state: it has to come back to it in each round."""
+    """The upstream server keeps its state in requestState, which must come back to it in each round."""
 
     async def conversation(client: Client) -> None:
         assert (await client.call("buy")).text == "bill 1 of 1: yes yes"
@@ -138,7 +132,7 @@ def test_changes_behind_are_told_and_listed(own_remote: Remote, upstream: str | 
 
 
 def test_arguments_that_a_tool_wants_in_headers_stand_there(shared_remote: Remote) -> None:
-    """The server behind refuses a call whose headers do not say what its arguments say."""
+    """The upstream server refuses a call whose headers differ from its arguments."""
 
     async def conversation(client: Client) -> None:
         for region in ("eu", " eu", "München", "=?base64?eu?=", "", "a\nb"):
@@ -271,45 +265,9 @@ def test_one_that_is_not_there_is_told_and_found_when_it_comes(
 
 # --- scripted servers ---------------------------------------------------------------------------------
 
-TOOLS = {"tools": [{"name": "one", "inputSchema": {"type": "object"}}]}
-SAID = {"content": [{"type": "text", "text": "said"}]}
-
-
-class Legacy:
-    """A server of 2025-11-25 and nothing else; a test says what is different."""
-
-    def __init__(self) -> None:
-        self.sessions = 0
-        self.known = ""
-        self.on_call: Callable[[Asked, Saying], Awaitable[None]] | None = None
-        self.on_get: Callable[[Asked, Saying], Awaitable[None]] | None = None
-
-    async def __call__(self, asked: Asked, say: Saying) -> None:
-        if asked.method == "GET":
-            await (self.on_get(asked, say) if self.on_get else say.answer(405))
-        elif asked.method == "DELETE":
-            await say.answer(200)
-        elif asked.rpc == "initialize":
-            self.sessions += 1
-            self.known = f"session-{self.sessions}"
-            result = {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "old", "version": "1"},
-            }
-            await say.result(asked, result, mcp_session_id=self.known)
-        elif asked.headers.get("mcp-session-id", "") != self.known:
-            await say.answer(404 if "mcp-session-id" in asked.headers else 400)
-        elif asked.rpc == "tools/list":
-            await say.result(asked, TOOLS)
-        elif asked.rpc == "tools/call":
-            await (self.on_call(asked, say) if self.on_call else say.result(asked, SAID))
-        else:
-            await say.answer(202)
-
 
 def with_script(
-    play: Callable[[Asked, Saying], Awaitable[None]],
+    play: Play,
     conversation: Callable[[Client, Scripted], Awaitable[Any]],
     version: str = LATEST_LEGACY,
     tls: Any = None,
@@ -330,7 +288,7 @@ async def call_one(client: Client, server: Scripted) -> None:
 
 
 def test_a_server_of_2025_is_found_out_and_spoken_to_in_its_session() -> None:
-    server = with_script(Legacy(), call_one)
+    server = with_script(Sessions(), call_one)
     assert server.methods() == [
         "POST server/discover",
         "POST initialize",
@@ -346,19 +304,19 @@ def test_a_server_of_2025_is_found_out_and_spoken_to_in_its_session() -> None:
 
 
 def test_a_session_that_is_gone_is_begun_anew_and_the_call_is_made() -> None:
-    play = Legacy()
+    play = Sessions()
 
     async def conversation(client: Client, server: Scripted) -> None:
         await call_one(client, server)
         play.known = "another"
         await call_one(client, server)
-        assert play.sessions == 2
+        assert play.begun == 2
 
     with_script(play, conversation)
 
 
 def test_a_broken_stream_is_resumed_behind_its_last_event_after_the_time_that_it_names() -> None:
-    play = Legacy()
+    play = Sessions()
     times = []
 
     async def on_call(asked: Asked, say: Saying) -> None:
@@ -395,7 +353,7 @@ def test_a_broken_stream_is_resumed_behind_its_last_event_after_the_time_that_it
 
 @pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
 def test_an_answer_that_breaks_off_fails_its_call_which_is_not_sent_twice(kind: str) -> None:
-    play = Legacy()
+    play = Sessions()
 
     async def on_call(asked: Asked, say: Saying) -> None:
         await say.head(200, content_type=kind, content_length="1000")
@@ -405,7 +363,7 @@ def test_an_answer_that_breaks_off_fails_its_call_which_is_not_sent_twice(kind: 
     async def conversation(client: Client, server: Scripted) -> None:
         result = await client.call("one")
         assert result.is_error
-        assert f"the connection to {server.url} broke" in result.text
+        assert f"the connection to {server.url} is lost" in result.text
         assert sum(asked.rpc == "tools/call" for asked in server.requests) == 1
 
     play.on_call = on_call
@@ -415,7 +373,7 @@ def test_an_answer_that_breaks_off_fails_its_call_which_is_not_sent_twice(kind: 
 def test_only_what_a_lost_session_has_not_seen_is_asked_again() -> None:
     """Of two calls in flight one is being worked on when the server forgets the session: it is not
     repeated."""
-    play = Legacy()
+    play = Sessions()
     begun = asyncio.Event()
     calls = []
 
@@ -441,7 +399,7 @@ def test_only_what_a_lost_session_has_not_seen_is_asked_again() -> None:
         assert (await client.call("one", name="second")).text == "said"
         result = await first
         assert result.is_error
-        assert "does not know our session" in result.text
+        assert "the session has expired" in result.text
         assert calls == ["first", "second"]
 
     play.on_call, play.on_get = on_call, on_get
@@ -450,7 +408,7 @@ def test_only_what_a_lost_session_has_not_seen_is_asked_again() -> None:
 
 def test_an_answer_that_never_comes_is_given_up_after_some_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_transport, "PAUSES", (0.01,))
-    play = Legacy()
+    play = Sessions()
 
     async def on_call(asked: Asked, say: Saying) -> None:
         await say.stream()
@@ -462,7 +420,7 @@ def test_an_answer_that_never_comes_is_given_up_after_some_attempts(monkeypatch:
     async def conversation(client: Client, server: Scripted) -> None:
         result = await client.call("one")
         assert result.is_error
-        assert "ended before the answer came" in result.text
+        assert "is lost before the response" in result.text
         assert 3 <= sum("last-event-id" in asked.headers for asked in server.requests) <= 10
 
     play.on_call, play.on_get = on_call, on_get
@@ -470,7 +428,7 @@ def test_an_answer_that_never_comes_is_given_up_after_some_attempts(monkeypatch:
 
 
 def test_what_comes_unasked_is_heard_on_the_stream_of_its_own() -> None:
-    play = Legacy()
+    play = Sessions()
     opened: list[str | None] = []
 
     async def on_get(asked: Asked, say: Saying) -> None:
@@ -493,28 +451,8 @@ def test_what_comes_unasked_is_heard_on_the_stream_of_its_own() -> None:
     with_script(play, conversation)
 
 
-class Modern:
-    """A server of 2026-07-28 and nothing else."""
-
-    def __init__(self, result: dict[str, Any] | None = None) -> None:
-        self.result = result or {**SAID, "resultType": "complete"}
-
-    async def __call__(self, asked: Asked, say: Saying) -> None:
-        if asked.method != "POST":
-            await say.answer(405)
-        elif asked.rpc == "server/discover":
-            result = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "resultType": "complete"}
-            await say.result(asked, result)
-        elif asked.rpc == "tools/list":
-            await say.result(asked, {**TOOLS, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
-        elif asked.rpc == "tools/call":
-            await say.result(asked, self.result)
-        else:
-            await say.error(asked, 404, -32601, "no such method")
-
-
 def test_a_server_of_2026_gets_its_envelope_and_headers_and_nothing_else() -> None:
-    server = with_script(Modern(), call_one)
+    server = with_script(Stateless(), call_one)
     assert server.methods() == ["POST server/discover", "POST tools/list", "POST tools/call"]
     for asked in server.requests:
         assert asked.headers["mcp-protocol-version"] == MODERN
@@ -527,20 +465,21 @@ def test_a_server_of_2026_gets_its_envelope_and_headers_and_nothing_else() -> No
 
 
 def test_one_that_asks_without_end_is_stopped() -> None:
-    endless = {"resultType": "input_required", "requestState": "again"}
+    async def endless(asked: Asked, say: Saying) -> None:
+        await say.result(asked, {"resultType": "input_required", "requestState": "again"})
 
     async def conversation(client: Client, server: Scripted) -> None:
         result = await client.call("one")
         assert result.is_error
-        assert "64 times" in result.text
+        assert "64 rounds" in result.text
 
-    with_script(Modern(endless), conversation)
+    with_script(Stateless(endless), conversation)
 
 
 def test_a_tool_whose_headers_have_changed_is_listed_anew_and_called_again() -> None:
     marked = {"name": "one", "inputSchema": {"type": "object", "properties": {}}}
 
-    class Changing(Modern):
+    class Changing(Stateless):
         async def __call__(self, asked: Asked, say: Saying) -> None:
             properties = marked["inputSchema"]["properties"]  # type: ignore[index]
             if asked.rpc == "tools/list":
@@ -566,35 +505,9 @@ def test_one_that_thinks_better_of_its_version_is_taken_by_its_word() -> None:
             refused.append(asked)
             await say.error(asked, 400, -32022, "Unsupported protocol version", {"supported": [MODERN]})
         else:
-            await Modern()(asked, say)
+            await Stateless()(asked, say)
 
     with_script(play, call_one)
-
-
-async def _only_2030(asked: Asked, say: Saying) -> None:
-    data = {"supported": ["2030-01-01"], "requested": MODERN}
-    await say.error(asked, 400, -32022, "Unsupported protocol version", data)
-
-
-async def _html(asked: Asked, say: Saying) -> None:
-    await say.answer(200, b"<html>hello</html>", content_type="text/html")
-
-
-async def _broken(asked: Asked, say: Saying) -> None:
-    await say.answer(200, b'{"jsonrpc":', content_type="application/json")
-
-
-async def _cut(asked: Asked, say: Saying) -> None:
-    await say.head(200, content_type="application/json", content_length="100")
-    say.drop()
-
-
-async def _teapot(asked: Asked, say: Saying) -> None:
-    await say.answer(503)
-
-
-async def _strange(asked: Asked, say: Saying) -> None:
-    await say.result(asked, {"protocolVersion": "1999-01-01", "capabilities": {}})
 
 
 async def _shapeless(asked: Asked, say: Saying) -> None:
@@ -608,36 +521,20 @@ async def _silent(asked: Asked, say: Saying) -> None:
     await asyncio.sleep(20)
 
 
-async def _nowhere(asked: Asked, say: Saying) -> None:
-    await say.answer(404)
-
-
-async def _round_and_round(asked: Asked, say: Saying) -> None:
-    await say.answer(307, location=asked.path)
-
-
-async def _elsewhere(asked: Asked, say: Saying) -> None:
-    if asked.method == "GET":
-        await say.stream()
-        await say.send(b"event: endpoint\ndata: http://[/messages\n\n")
-    else:
-        await say.answer(405)
-
-
 @pytest.mark.parametrize(
     ("play", "reason"),
     [
-        (_only_2030, "speaks protocol 2030-01-01, which is not known here"),
-        (_html, "sent text/html where application/json or text/event-stream was expected"),
-        (_broken, "its answer is no JSON"),
-        (_cut, "broke"),
-        (_teapot, "status 503"),
-        (_strange, "speaks protocol '1999-01-01'"),
-        (_shapeless, "not what it should be"),
+        (plays.only_2030, "supports only unknown protocol versions: 2030-01-01"),
+        (plays.html, "sent text/html where application/json or text/event-stream was expected"),
+        (plays.broken, "the response body is not JSON"),
+        (plays.cut, "is lost"),
+        (plays.unavailable, "status 503"),
+        (plays.strange, "chose an unknown protocol version: '1999-01-01'"),
+        (_shapeless, "invalid response"),
         (_silent, "did not start within 0.8 s"),
-        (_nowhere, "status 404"),
-        (_round_and_round, "redirects without end"),
-        (_elsewhere, "its stream cannot be read"),
+        (plays.nowhere, "status 404"),
+        (plays.round_and_round, "too many redirects"),
+        (plays.elsewhere, "the server's stream is invalid"),
     ],
 )
 def test_one_that_speaks_no_mcp_is_told_in_a_sentence(play: Any, reason: str) -> None:

@@ -3,40 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.remote_server import OFFICIAL, Remote
+from support.official_http import MODES, all_but, mode_of, started_in
+from support.remote_server import Remote
+from support.waiting import until
 
 from fastrpc import Server
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 from fastrpc.testing import Client
 
-for needed in ("mcp", "httpx", "uvicorn"):
-    pytest.importorskip(needed, reason="the official server over HTTP is not installed: pip install mcp")
-if importlib.util.find_spec("mcp.server.mcpserver") is None:
-    pytest.skip("the official SDK is older than 2.0", allow_module_level=True)
-
-MODES = ["session", "json", "stateless", "sse"]
-started: dict[str, str] = {}
-"""How each server was started, by its address."""
-
-
-def all_but(*modes: tuple[str, str | None]) -> Any:
-    """All ways to start it, each with the latest version and the latest with sessions, but for some."""
-    pairs = [(mode, version) for mode in MODES for version in (None, LATEST_LEGACY)]
-    kept = [pair for pair in pairs if pair not in modes]
-    return pytest.mark.parametrize(("official", "upstream"), kept, indirect=["official"])
-
 
 @pytest.fixture(scope="module")
 def official(request: pytest.FixtureRequest) -> Iterator[Remote]:
-    path = "/sse" if request.param == "sse" else "/mcp"
-    source = OFFICIAL.replace("MODE", repr(request.param))
-    with Remote(source, token=None, path=path) as remote:
-        started[remote.url] = request.param
+    with started_in(request.param) as remote:
         yield remote
 
 
@@ -56,7 +38,7 @@ def test_its_features_pass(official: Remote, upstream: str | None, version: str)
             assert got["messages"][0]["content"]["text"] == "review C"
             params = {"name": "work", "arguments": {}, "_meta": {"progressToken": "mine"}}
             assert (await client.request("tools/call", params))["content"][0]["text"] == "done"
-            if started[official.url] != "json":
+            if mode_of(official) != "json":
                 assert [report["progress"] for report in client.progress] == [1]
                 assert [entry["data"] for entry in client.logs] == ["careful"]
 
@@ -73,13 +55,9 @@ def test_its_questions_are_answered(official: Remote) -> None:
     asyncio.run(asyncio.wait_for(conversation(), 30))
 
 
-@all_but(("stateless", LATEST_LEGACY), ("json", None))  # there it does not know that a call is cancelled
+@all_but("upstream", ("stateless", LATEST_LEGACY), ("json", None))  # they see no cancellation
 def test_cancellation_reaches_it(official: Remote, upstream: str | None, tmp_path: Any) -> None:
     path, begun = tmp_path / "note", tmp_path / "note.begun"
-
-    async def until(condition: Any) -> None:
-        while not condition():
-            await asyncio.sleep(0.01)
 
     async def conversation() -> None:
         async with Client(Server.proxy(official.url, protocol_version=upstream)) as client:
@@ -91,7 +69,7 @@ def test_cancellation_reaches_it(official: Remote, upstream: str | None, tmp_pat
     asyncio.run(asyncio.wait_for(conversation(), 30))
 
 
-@all_but(("json", LATEST_LEGACY), ("stateless", LATEST_LEGACY))  # there it has no way to tell
+@all_but("upstream", ("json", LATEST_LEGACY), ("stateless", LATEST_LEGACY))  # there it has no way to tell
 def test_its_changes_are_told(official: Remote, upstream: str | None) -> None:
     async def conversation() -> None:
         async with Client(Server.proxy(official.url, protocol_version=upstream)) as client:

@@ -12,6 +12,7 @@ import pytest
 from support import certificates
 from support.remote_server import TOKEN
 from support.remote_server import Remote as Process
+from support.scripted_plays import Stateless
 from support.scripted_server import Asked, Saying, Scripted
 
 from fastrpc import DefinitionError, Server
@@ -23,14 +24,7 @@ from fastrpc.testing import Client, RemoteError
 pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
 
 
-async def modern(asked: Asked, say: Saying) -> None:
-    """A server of 2026-07-28 with one tool, which echoes the whole head of its request."""
-    if asked.rpc == "server/discover":
-        await say.result(asked, {"supportedVersions": [MODERN], "capabilities": {"tools": {}}})
-    elif asked.rpc == "tools/list":
-        await say.result(asked, {"tools": [{"name": "one", "inputSchema": {"type": "object"}}]})
-    else:
-        await say.result(asked, {"content": [{"type": "text", "text": "said"}], "resultType": "complete"})
+modern = Stateless()
 
 
 def run(coroutine: Awaitable[Any]) -> Any:
@@ -38,7 +32,7 @@ def run(coroutine: Awaitable[Any]) -> Any:
 
 
 async def failure_of(app: Server) -> str:
-    """Why a server behind cannot be used; the client must hear of it, and nothing else."""
+    """Return why an upstream server cannot be used, as the client is told; the proxy itself must go on."""
     async with Client(app) as client:
         with pytest.raises(RemoteError) as failure:
             await client.tools()
@@ -52,7 +46,7 @@ async def failure_of(app: Server) -> str:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "wants a token, and none is given (status 401 Unauthorized)"),
+        ({}, "requires a token, none is given (status 401 Unauthorized)"),
         ({"token": "tok-of-somebody-else"}, "refuses the token (status 401 Unauthorized)"),
         ({"headers": {"Authorization": "Bearer tok-of-somebody-else"}}, "refuses the token"),
     ],
@@ -96,7 +90,7 @@ def test_what_the_server_says_of_the_token_is_masked() -> None:
     async def conversation() -> None:
         async with Scripted(play) as server:
             message = await failure_of(Server.proxy(server.url, token=TOKEN))
-            assert "forbids it (status 403 Said): no such token" in message
+            assert "forbids the request (status 403 Said): no such token" in message
             assert TOKEN not in message
 
     run(conversation())
@@ -133,7 +127,7 @@ def test_a_token_in_the_clear_is_warned_of(caplog: pytest.LogCaptureFixture) -> 
             caplog.clear()
             app = Server.proxy("http://mcp.invalid/mcp", token=token, start_seconds=5)
             assert "cannot be reached" in await failure_of(app)
-            assert ("in the clear" in caplog.text) is warned
+            assert ("unencrypted" in caplog.text) is warned
             assert TOKEN not in caplog.text
 
     run(conversation())
@@ -145,19 +139,19 @@ def test_a_token_in_the_clear_is_warned_of(caplog: pytest.LogCaptureFixture) -> 
         ("ftp://host/", {}, "http URL"),
         ("behind.py", {}, "http URL"),
         ("http://", {}, "with a host"),
-        ("http://host:99999/", {}, "none"),
-        ("http://name:secret-word@host/", {}, "a name or a password"),
+        ("http://host:99999/", {}, "invalid"),
+        ("http://name:secret-word@host/", {}, "a user name or a password"),
         ("http://host/a b", {}, "characters"),
         ("http://host/", {"token": "two secret-words"}, "printable ASCII without spaces"),
         ("http://host/", {"token": "secret-word\r\nX: y"}, "printable ASCII"),
-        ("http://host/", {"token": 5}, "expected a text"),
-        ("http://host/", {"headers": {"X Y": "z"}}, "no name of a header"),
+        ("http://host/", {"token": 5}, "expected a str"),
+        ("http://host/", {"headers": {"X Y": "z"}}, "not a valid header name"),
         ("http://host/", {"headers": {"X": "secret-word\r\n"}}, "printable ASCII"),
-        ("http://host/", {"headers": {"Mcp-Session-Id": "z"}}, "belongs to the protocol"),
-        ("http://host/", {"headers": {"Content-Type": "z"}}, "belongs to the protocol"),
+        ("http://host/", {"headers": {"Mcp-Session-Id": "z"}}, "is set by the protocol"),
+        ("http://host/", {"headers": {"Content-Type": "z"}}, "is set by the protocol"),
         ("http://host/", {"headers": {"authorization": "z"}, "token": "t"}, "exclude each other"),
         ("http://host/", {"tls_ca": "/no/such/file"}, "/no/such/file': No such file"),
-        ("http://host/", {"tls_ca": __file__}, "holds no certificate"),
+        ("http://host/", {"tls_ca": __file__}, "contains no certificate"),
         ("http://host/", {"protocol_version": "2020-01-01"}, "expected one of 2024-11-05"),
     ],
 )

@@ -19,6 +19,7 @@ from fastrpc.testing import Client, RemoteError
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+FAULTY = os.path.join(REPOSITORY, "tests", "support", "faulty_server.py")
 BEHIND = (
     UPSTREAM
     + """
@@ -141,7 +142,7 @@ def test_what_is_watched_behind_is_bounded(caplog: pytest.LogCaptureFixture) -> 
     for number in range(3000):
         source.watch(f"docs://{'x' * 1000}{number}")
     assert 500 < len(source._watched) < 1100
-    assert caplog.text.count("will not be told") == 1
+    assert caplog.text.count("are not forwarded") == 1
 
 
 def test_a_proxy_is_mounted_like_any_server(command: list[str]) -> None:
@@ -197,6 +198,16 @@ def test_calls_in_flight_fail_when_it_dies_and_the_next_one_starts_it_again(
         assert again.text != first
 
     with_client(Server.proxy(command), conversation)
+
+
+def test_a_line_over_the_limit_fails_the_calls_that_wait_at_once() -> None:
+    async def conversation(client: Client) -> None:
+        failed = await client.call("bad")
+        assert failed.is_error
+        assert "the upstream server sent a line of more than 67108864 bytes" in failed.text
+        assert (await client.call("priced", isError=True)).text == "?"
+
+    with_client(Server.proxy([sys.executable, FAULTY, "huge"]), conversation)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from fastrpc.errors import ConnectionLost, InvalidAnswer, RemoteError, RequestTi
 
 SHAPES = ("text", "error-text", "blocks", "structured", "error", "rubbish", "empty")
 
+NOTIFICATION = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":1}}'
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("call"), st.text(max_size=8)),
@@ -108,7 +109,7 @@ def test_each_request_ends_once_as_the_first_thing_that_happened_to_it_says(step
                     model.is_late.add(request.id)
             elif kind == "answer":
                 line, expected = answer(value, step[2], step[3])
-                stream.receive(line.encode() + b"\n")
+                stream.receive_message(line.encode())
                 model.end(value, expected)
             elif kind == "cancel":
                 if value in requests:
@@ -120,12 +121,12 @@ def test_each_request_ends_once_as_the_first_thing_that_happened_to_it_says(step
                 for id in model.is_late:
                     model.end(id, RequestTimeout)
             elif kind == "strange":
-                stream.receive(f'{{"jsonrpc":"2.0","id":{value},"result":{{}}}}\n'.encode())
+                stream.receive_message(f'{{"jsonrpc":"2.0","id":{value},"result":{{}}}}'.encode())
             elif kind == "noise":
-                stream.receive(f"{value}\n".encode())
+                stream.receive_message(value.encode())
             elif kind == "notification":
                 notifications += 1
-                stream.receive(b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":1}}\n')
+                stream.receive_message(NOTIFICATION)
             else:
                 stream.fail_all(lambda request: ConnectionLost("gone"))
                 for id in model.is_call:
@@ -192,7 +193,7 @@ def test_results_are_the_same_whether_a_line_is_like_an_earlier_one_or_not(
             ensure_ascii=is_error,
             separators=(",", ":"),
         )
-        stream.receive(line.encode("utf-8", "surrogatepass") + b"\n")
+        stream.receive_message(line.encode("utf-8", "surrogatepass"))
         found = request.result()
         assert found.raw == result
         assert (found.text, found.is_error) == (text, result.get("isError", False))

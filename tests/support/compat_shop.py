@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from collections.abc import Awaitable
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from fastrpc.compat import FastMCP
 
@@ -108,6 +112,17 @@ async def complete(ref, argument, context):
 if __name__ == "__main__":
     mcp.run()
 '''
+
+
+def script_in(folder: Path) -> Path:
+    """Write the server into a folder, and return its path."""
+    path = folder / "shop.py"
+    path.write_text(SHOP)
+    return path
+
+
+def run(conversation: Awaitable[Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(conversation, 60))
 
 
 def in_memory() -> FastMCP:

@@ -92,12 +92,14 @@ def main(fault: str) -> None:
         if method == "initialize":
             version = message["params"]["protocolVersion"]
             info = {"name": fault, "version": "1"}
-            send({"id": id, "result": {"protocolVersion": version, "capabilities": {}, "serverInfo": info}})
+            begun = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
+            send({"id": id, "result": begun})
             if fault == "never-reads":
                 time.sleep(60)
         elif method == "tools/list":
-            tool = {"name": "priced", "inputSchema": {"type": "object"}, "outputSchema": PRICE}
-            send({"id": id, "result": {"tools": [tool]}})
+            bad = {"name": "bad", "inputSchema": {"type": "object"}}
+            priced = {"name": "priced", "inputSchema": {"type": "object"}, "outputSchema": PRICE}
+            send({"id": id, "result": {"tools": [bad, priced]}})
         elif method == "tools/call" and message["params"]["name"] == "good":
             send({"id": id, "result": text(message["params"]["arguments"]["text"])})
         elif method == "tools/call" and message["params"]["name"] == "priced":

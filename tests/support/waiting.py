@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,4 +16,13 @@ def eventually(is_so: Callable[[], Any], seconds: float = SECONDS) -> Any:
     while not (found := is_so()):
         assert time.monotonic() < deadline, "it did not come to that in time"
         time.sleep(0.01)
+    return found
+
+
+async def until(is_so: Callable[[], Any], seconds: float = SECONDS) -> Any:
+    """`eventually`, while the event loop runs."""
+    deadline = time.monotonic() + seconds
+    while not (found := is_so()):
+        assert time.monotonic() < deadline, "it did not come to that in time"
+        await asyncio.sleep(0.01)
     return found

@@ -102,7 +102,7 @@ def test_a_variable_that_is_not_set_is_named_when_its_entry_is_used(tmp_path: An
     servers = {"a": {"command": "a", "env": {"K": "${NO_SUCH_VARIABLE}"}}, "b": {"command": "b"}}
     found = read_config(written(tmp_path, {"mcpServers": servers}))
     assert found["b"].expanded({}).command == "b"
-    with pytest.raises(InvalidConfig, match="no environment variable NO_SUCH_VARIABLE"):
+    with pytest.raises(InvalidConfig, match="environment variable NO_SUCH_VARIABLE is not set"):
         found["a"].expanded({})
 
 

@@ -339,7 +339,7 @@ def test_this_machine_is_reached_directly(host: str, monkeypatch: pytest.MonkeyP
             b"HTTP/1.1 407 Proxy Auth\r\n\r\n",
             "refuses it (status 407 Proxy Auth)",
         ),
-        ("http://u:secret@127.0.0.1:{}", b"", "the other end has closed it"),
+        ("http://u:secret@127.0.0.1:{}", b"", "closed by the server"),
         ("http://u:secret@127.0.0.1:{}", b"HTTP/1.1 200 OK\r\n\r\nearly", "something before the server does"),
         ("http://u:secret@127.0.0.1:{}", b"SSH-2.0\r\n", "is no HTTP"),
         ("http://u:secret@127.0.0.1:1", b"", "the proxy 127.0.0.1:1: connection refused"),

@@ -135,12 +135,12 @@ def _output(path: str) -> OutputFile:
 
 USERS: dict[str, Callable[[str], str]] = {
     "--token-file of serve": refusal(UsageError)(TokenFile),
-    "--token-file of connect": refusal(UsageError)(bridge._token),
+    "--token-file of connect": refusal(UsageError)(bridge.token_of),
     "--tls-cert": refusal(UsageError)(_tls),
     "--tls-ca": refusal(ValueError)(lambda path: Remote("https://127.0.0.1/", tls_ca=path)),
     "--trace": refusal(UsageError)(Trace),
     "--trace and --log-file, before": refusal(UsageError)(
-        lambda path: serve._check_appendable("--trace", path)
+        lambda path: serve.check_appendable("--trace", path)
     ),
     "a client's configuration": _client_file,
     "Image.from_file": refusal(OSError)(lambda path: Image.from_file(path, "image/png")),

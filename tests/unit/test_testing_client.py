@@ -303,7 +303,7 @@ def test_a_call_that_never_stops_asking_is_given_up() -> None:
             await ctx.elicit("Again?", bool, key=f"{asked}")
 
     async def conversation(client: Client) -> None:
-        with pytest.raises(FastrpcError, match="still asks"):
+        with pytest.raises(FastrpcError, match="still requests input"):
             await client.call("endless")
 
     with_client(conversation, app, version=MODERN, on_elicit={"value": True})

@@ -25,7 +25,7 @@ OURS = (
     "last-event-id",
     "transfer-encoding",
 )
-"""Headers that the protocol reserves, besides those that begin with ``mcp-``."""
+"""Headers that the protocol reserves, in addition to those that begin with ``mcp-``."""
 
 TOKEN_CHARACTERS = "!#$%&'*+-.^_`|~"
 
@@ -136,7 +136,7 @@ class Remote:
         return secret and not self.is_local and self.url.lower().startswith("http:")
 
     def credentials(self) -> dict[str, str]:
-        """Return the headers that authenticate us. Raises ValueError for an invalid token."""
+        """Return the headers with the credentials. Raises ValueError for an invalid token."""
         if self._token is None:
             return self.headers
         token = self._token() if callable(self._token) else self._token
@@ -169,13 +169,13 @@ def _checked(url: str) -> tuple[str, str]:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise ValueError(f"the URL is none: {error}") from None
+        raise ValueError(f"the URL is invalid: {error}") from None
     if parts.scheme.lower() not in ("http", "https") or not host:
         raise ValueError(f"expected an http or https URL with a host, got {shown(url)!r:.200}")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("the URL holds a name or a password; give token= or headers= instead")
+        raise ValueError("the URL contains a user name or a password; use token= or headers= instead")
     if not url.isascii() or not url.isprintable() or " " in url:
-        raise ValueError("the URL holds characters that no URL has")
+        raise ValueError("the URL contains invalid characters")
     return host, shown(url)
 
 
@@ -188,7 +188,7 @@ def _trusting(path: str) -> SSLContext:
         check_regular(path)
         return create_default_context(cafile=path)
     except SSLError:
-        raise ValueError(f"tls_ca={path!r:.200}: the file holds no certificate") from None
+        raise ValueError(f"tls_ca={path!r:.200}: the file contains no certificate") from None
     except OSError as error:
         raise ValueError(f"tls_ca={path!r:.200}: {error.strerror}") from None
 
@@ -200,11 +200,11 @@ def is_header_name(text: str) -> bool:
 
 def _check_header(name: str, value: str) -> None:
     if not isinstance(name, str) or not isinstance(value, str):
-        raise ValueError("headers: expected texts by name")
+        raise ValueError("headers: expected a dict of str to str")
     if not is_header_name(name):
-        raise ValueError(f"headers: {name!r:.80} is no name of a header")
+        raise ValueError(f"headers: {name!r:.80} is not a valid header name")
     if name.lower() in OURS or name.lower().startswith("mcp-"):
-        raise ValueError(f"headers: {name} belongs to the protocol")
+        raise ValueError(f"headers: {name} is set by the protocol")
     if not value.isascii() or not value.isprintable():
         raise ValueError(f"headers: the value of {name} must be printable ASCII")
 
@@ -212,6 +212,6 @@ def _check_header(name: str, value: str) -> None:
 def _check_token(token: object) -> None:
     """Raise ValueError for a token that cannot be a header value. The message does not contain it."""
     if not isinstance(token, str):
-        raise ValueError(f"token: expected a text, got {type(token).__name__}")
+        raise ValueError(f"token: expected a str, got {type(token).__name__}")
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise ValueError("token: expected printable ASCII without spaces")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fastrpc.client.http.wire import Wire
 
     class Link(Protocol):
-        """The connection whose messages a carrier carries."""
+        """The connection of a carrier."""
 
         stream: ClientStream
         lost: bool
@@ -37,15 +37,14 @@ if TYPE_CHECKING:
             """Start a task that is cancelled when the connection is closed."""
 
         def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
-            """Hand a message to the stream. `of`: the request to which it belongs, if any."""
+            """Pass a message to the stream. `of`: the request to which it belongs, if any."""
 
         def lose(self, error: ConnectionLost, *, still_answers: bool = False) -> None:
-            """The connection has ended by itself. `still_answers`: requests in flight may still be
-            answered."""
+            """Report a lost connection. `still_answers`: pending requests may still be answered."""
 
 
 SILENT_SECONDS = 300.0
-"""Seconds without a byte, comments included, after which a stream of notifications is opened again."""
+"""Seconds without a byte, comments included, after which a notification stream is reopened."""
 STEADY_SECONDS = 5.0
 """Seconds that a stream must last to reset the back-off."""
 PAUSES = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -55,10 +54,10 @@ CANCELLED = "notifications/cancelled"
 
 
 class Carrier:
-    """Carries the messages of one connection. Subclasses say how each kind is sent."""
+    """Sends and receives the messages of one connection. Subclasses define how each kind is sent."""
 
     has_handshake = True
-    """Whether its versions have `initialize`."""
+    """Whether its protocol versions have `initialize`."""
 
     def __init__(self, link: Link, wire: Wire) -> None:
         self.link = link
@@ -66,15 +65,15 @@ class Carrier:
         self._requests: dict[int, asyncio.Task[None] | Response] = {}
         """What is cancelled with each request: its task, or the response that it waits for."""
         self._posts: set[asyncio.Task[None]] = set()
-        """Notifications that are on their way."""
+        """Notifications that are being sent."""
         self._asked: dict[str | int, PendingRequest] = {}
-        """The requests of the server that are not answered yet, each with ours during which it was sent."""
+        """The server's requests without a response, each with the request of ours on whose stream it came."""
 
     def set_version(self, version: str) -> None:
-        """Store the protocol version that is spoken."""
+        """Store the negotiated protocol version."""
 
     async def settle(self) -> None:
-        """Wait until the server has been told that the handshake is over. Raises ClientError."""
+        """Wait until the server has received `notifications/initialized`. Raises ClientError."""
 
     async def leave(self) -> None:
         """End the session, if there is one. Raises ClientError."""
@@ -163,7 +162,7 @@ class Carrier:
         self.post_soon(line)
 
     def post_soon(self, line: bytes) -> None:
-        """Send what nobody waits for, in the background."""
+        """Send a message in the background; failures are logged."""
         task = self.link.spawn(self._post_quietly(line))
         self._posts.add(task)
         task.add_done_callback(self._posts.discard)
@@ -200,24 +199,24 @@ class Carrier:
         try:
             await self.post(line)
         except ClientError as error:
-            diagnostics.write("info", f"the server was not told: {error}")
+            diagnostics.write("info", f"a notification could not be sent: {error}")
 
     async def _respond(self, id: str | int, line: bytes) -> None:
-        """Answer a request of the server. If that fails, so does the request during which it was sent: the
-        server would wait for ever."""
+        """Send the response to a request of the server. If that fails, the request of ours during which
+        it was sent fails, since the server would never answer it."""
         request = self._asked.pop(id, None)
         try:
             await self.post(line)
         except ClientError as error:
             if request is None:
-                diagnostics.write("info", f"the server was not answered: {error}")
+                diagnostics.write("info", f"a response could not be sent: {error}")
             else:
                 self.link.stream.fail(request, error)
 
     # --- incoming -------------------------------------------------------------------------------------
 
     def on_request(self, id: str | int, of: PendingRequest) -> None:
-        """The server has sent a request of its own on the stream of a request of ours."""
+        """Store a request that the server has sent on the stream of a request of ours."""
         self._asked[id] = of
 
     def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
@@ -225,7 +224,7 @@ class Carrier:
         self.link.receive(text, of)
 
     async def receive_body(self, answer: Answer, request: PendingRequest) -> None:
-        """Receive a body that is to hold the answer. Raises ClientError if it does not."""
+        """Receive a body with the response. Raises ClientError if it contains none."""
         body = await answer.body()
         if answer.status < 400:
             self.receive(body, request)

@@ -36,7 +36,7 @@ LARGEST_JOINED = 64 * 1024
 JSON = "application/json"
 SPECIAL = (b"content-encoding", b"set-cookie")
 
-CLOSED = "the other end has closed it"
+CLOSED = "closed by the server"
 
 
 class BrokenConnection(Exception):
@@ -347,7 +347,7 @@ class Connection(asyncio.Protocol):
         if left > 0:
             self._silence = self._loop.call_later(left, self._listen)
         elif self._response is not None:
-            self._fail(BrokenConnection("nothing came for too long"))
+            self._fail(BrokenConnection("no data for too long"))
 
     # --- asyncio's side -------------------------------------------------------------------------------
 

@@ -289,4 +289,4 @@ def _why(error: Exception) -> str:
         return f"its certificate is not trusted ({error.verify_message})"
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
-    return str(error)[:200] or "the other end has closed it"
+    return str(error)[:200] or "closed by the server"

@@ -1,8 +1,8 @@
 """Streamable HTTP up to 2025-11-25: a session, a POST for each message, and a GET stream for server messages.
 
-The answer to a POST is a JSON body or an event stream. A broken stream is resumed after the last event id.
-Without event ids a request whose answer is lost fails, because sending it again could execute it twice. When
-the server no longer knows the session, the connection ends.
+The response to a POST is a JSON body or an event stream. A broken stream is resumed after the last event id.
+Without event ids a request whose response is lost fails, because sending it again could execute it twice.
+When the session has expired, the connection is lost.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class SessionCarrier(Carrier):
         attempts = 0
         while not request.done:
             if events.last_id is None or attempts == MOST_ATTEMPTS:
-                raise ConnectionLost("the connection to the server ended before the answer came")
+                raise ConnectionLost("the connection to the server is lost before the response")
             last_id = events.last_id
             await asyncio.sleep(self._pause(events, attempts))
             try:
@@ -125,7 +125,7 @@ class SessionCarrier(Carrier):
             except ConnectionLost as error:
                 if self.link.lost:
                     raise
-                diagnostics.write("info", f"an answer is still on its way: {error}")
+                diagnostics.write("info", f"resuming a response stream failed, trying again: {error}")
             attempts = 0 if events.last_id != last_id else attempts + 1
 
     @staticmethod
@@ -136,15 +136,15 @@ class SessionCarrier(Carrier):
         return max(PAUSES[min(attempts, len(PAUSES) - 1)], min(events.retry_seconds or 0.0, LONGEST_PAUSE))
 
     def _check_session(self, answer: Answer, refused: PendingRequest | None = None) -> None:
-        """Raise ConnectionLost if the session has ended (MCP 2025-11-25, session management), and the
-        connection with it.
+        """Raise ConnectionLost if the session has expired (MCP 2025-11-25, session management), and end the
+        connection.
 
-        `refused` is the request that this answers. The server has not processed it: it fails with
-        SessionExpired. What became of others is not known.
+        `refused`: the request that this response refuses. The server has not processed it: it fails with
+        SessionExpired. Whether it has processed other requests is unknown.
         """
         if answer.status != 404 or self._session is None:
             return
-        reason = f"{self.wire.remote.shown} does not know our session any more"
+        reason = f"{self.wire.remote.shown}: the session has expired"
         if refused is not None:
             self.link.stream.fail(refused, SessionExpired(reason))
         self.link.lose(ConnectionLost(reason), still_answers=True)
@@ -193,7 +193,7 @@ class SessionCarrier(Carrier):
                             return  # the server offers no stream
                         events = Events(LONGEST_BODY)
             except ClientError as error:
-                diagnostics.write("info", f"the stream of what comes unasked broke: {error}")
+                diagnostics.write("info", f"the GET stream broke, opening it again: {error}")
             if loop.time() - began > STEADY_SECONDS:
                 attempts = 0
             await asyncio.sleep(self._pause(events, attempts))

@@ -1,7 +1,7 @@
-"""HTTP+SSE, the transport of 2024-11-05: a GET stream carries the server's messages, POST carries ours.
+"""HTTP+SSE, the transport of 2024-11-05: the server's messages arrive on a GET stream, ours are sent by POST.
 
 The first event of the stream names the URL for POST, which must have the same origin. When the stream ends,
-the connection ends. Messages are posted one at a time, in order.
+the connection is lost. Messages are posted one at a time, in order.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class SseCarrier(Carrier):
         self._in_order = asyncio.Lock()
 
     async def open(self) -> bool:
-        """Open the stream. Return False if the server does not offer this transport. Raises InvalidAnswer for
-        a stream that cannot be read."""
+        """Open the stream. Return False if the server does not support this transport. Raises InvalidAnswer
+        for an invalid stream."""
         self.link.spawn(self._read_stream())
         try:
             return await asyncio.wait_for(asyncio.shield(self._endpoint), ENDPOINT_SECONDS) is not None
@@ -46,7 +46,7 @@ class SseCarrier(Carrier):
             return False
 
     async def _read_stream(self) -> None:
-        """Receive the messages of the stream; its end is that of the connection."""
+        """Receive the messages of the stream. When it ends, the connection is lost."""
         try:
             async with self.wire.send("GET", {"accept": STREAM}) as answer:
                 if not answer.is_stream:
@@ -63,9 +63,9 @@ class SseCarrier(Carrier):
             error: ClientError = ConnectionLost("the server's stream has ended")
         except ClientError as broken:
             error = broken
-        except Exception as unexpected:  # whoever waits must not hang
-            diagnostics.write("error", "the server's stream cannot be read", unexpected)
-            error = InvalidAnswer(f"its stream cannot be read: {unexpected!r:.200}")
+        except Exception as unexpected:  # pending requests must not hang
+            diagnostics.write("error", "reading the server's stream failed", unexpected)
+            error = InvalidAnswer(f"the server's stream is invalid: {unexpected!r:.200}")
         if not self._endpoint.done():
             if isinstance(error, InvalidAnswer):
                 self._endpoint.set_exception(error)

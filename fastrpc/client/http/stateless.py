@@ -1,7 +1,7 @@
 """MCP 2026-07-28 over HTTP: each request is a self-contained POST, answered by a body or a stream.
 
-Headers repeat the values that a router needs; which arguments of a tool these are is learned from the lists
-of tools that pass. Closing the stream cancels the request. A client sends no notifications and no responses.
+Headers repeat values of the body for routers; the results of tools/list say which arguments of a tool are
+repeated. Closing the stream cancels the request. A client sends no notifications and no responses.
 """
 
 from __future__ import annotations
@@ -90,12 +90,12 @@ class StatelessCarrier(Carrier):
                     if request.done:
                         break
         if not request.done:
-            raise ConnectionLost("the server ended its answer before the result")
+            raise ConnectionLost("the server closed the stream before the response")
 
     def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
         super().receive(text, of)
         if of is not None and of.method == "tools/list" and of.done:
-            self._learn(of)  # before whoever waits for it goes on
+            self._learn(of)  # before its caller continues
 
     async def post(self, line: bytes) -> None:
         """Does nothing: the version has no such messages."""
@@ -122,8 +122,8 @@ class StatelessCarrier(Carrier):
         return headers
 
     def _learn(self, request: PendingRequest) -> None:
-        """Learn from a page of tools which headers they want, and leave out of it those that want what is not
-        allowed: a client must (MCP 2026-07-28, transports: custom headers from tool parameters)."""
+        """Learn the headers of the tools in a page of tools/list, and remove tools with an invalid
+        ``x-mcp-header`` (MCP 2026-07-28, transports: custom headers from tool parameters)."""
         try:
             result = request.result()
         except ClientError:
@@ -138,14 +138,14 @@ class StatelessCarrier(Carrier):
                     self._learn_tool(tool["name"], tool.get("inputSchema"))
                 except ValueError as error:
                     diagnostics.write(
-                        "warning", f"the server's tool {tool['name']!r:.80} is left out: {error}"
+                        "warning", f"the server's tool {tool['name']!r:.80} is invalid and ignored: {error}"
                     )
                     continue
             kept.append(tool)
         tools[:] = kept
 
     def _learn_tool(self, name: str, schema: Any) -> None:
-        """Learn the headers of one tool. Raises ValueError if it must be left out."""
+        """Learn the headers of one tool. Raises ValueError if the tool must be ignored."""
         self._parameters.pop(name, None)
         check_marks(schema)
         found = parameter_headers(schema) if isinstance(schema, dict) else []
@@ -156,7 +156,7 @@ class StatelessCarrier(Carrier):
 def check_marks(schema: Any) -> None:
     """Raise ValueError for an input schema with an invalid ``x-mcp-header`` (MCP 2026-07-28).
 
-    A client must leave out a tool with such a schema.
+    A client must ignore a tool with such a schema.
     """
     seen: set[str] = set()
     waiting: list[tuple[Any, bool]] = [(schema, False)]  # each with: can it be an argument
@@ -180,13 +180,13 @@ def check_marks(schema: Any) -> None:
 def _check_mark(node: dict[str, Any], reached: bool, seen: set[str]) -> None:
     mark, kinds = node[MARK], node.get("type")
     if not isinstance(mark, str) or not is_header_name(mark):
-        raise ValueError(f"{MARK}: {mark!r:.80} is no name of a header")
+        raise ValueError(f"{MARK}: {mark!r:.80} is not a valid header name")
     kinds = kinds if isinstance(kinds, list) else [kinds]
     kinds = [kind for kind in kinds if kind != "null"]
     if not reached or not kinds or not all(kind in PLAIN for kind in kinds):
-        raise ValueError(f"{MARK}: {mark:.80} stands at what is no plain argument")
+        raise ValueError(f"{MARK}: {mark:.80}: expected a string, integer or boolean argument")
     if mark.lower() in seen:
-        raise ValueError(f"{MARK}: {mark:.80} stands there twice")
+        raise ValueError(f"{MARK}: {mark:.80} is used twice")
     seen.add(mark.lower())
 
 

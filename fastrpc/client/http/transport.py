@@ -1,9 +1,9 @@
-"""A connection to a server at a URL: finds out which transport over HTTP it supports.
+"""A connection to a server at a URL: detects which HTTP transport the server supports.
 
-The order is that of MCP 2026-07-28 (versioning: backwards compatibility), as `fastrpc.client.session`
-negotiates: a server that answers `server/discover` is spoken to without a session; every other one by
-`initialize`. If that is refused with status 400, 404 or 405, a GET is tried: an `endpoint` event selects
-HTTP+SSE. Each of the three is a module of its own.
+`fastrpc.client.session` negotiates the version (MCP 2026-07-28, versioning: backwards compatibility). A
+server that supports 2026-07-28 receives stateless requests; any other server receives `initialize`. If that
+is refused with status 400, 404 or 405, a GET is tried: an `endpoint` event selects HTTP+SSE. Each of the
+three transports is a module.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Http(Transport):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self, stream: ClientStream, on_lost: Callable[[ConnectionLost], object]) -> None:
-        """Begin to carry what the stream holds. Nothing is sent before that."""
+        """Send the messages in the stream from now on. No request is sent here."""
         self.stream = stream
         self._on_lost = on_lost
         self._on_request = stream.on_request
@@ -53,9 +53,7 @@ class Http(Transport):
         self._loop = asyncio.get_running_loop()
         self._is_open = True
         if self._remote.is_open_to_listeners:
-            diagnostics.write(
-                "warning", f"{self.shown}: what opens it goes over the network in the clear: use https"
-            )
+            diagnostics.write("warning", f"{self.shown}: credentials are sent unencrypted; use https")
 
     # --- which transport ------------------------------------------------------------------------------
 
@@ -106,7 +104,7 @@ class Http(Transport):
             self.answering = None
 
     def _without_secrets(self, text: bytes) -> bytes:
-        """Return a message whose error does not quote the credentials."""
+        """Return a message with the credentials removed from its error."""
         try:
             message = json.loads(text)
         except (ValueError, RecursionError):
@@ -118,7 +116,7 @@ class Http(Transport):
         return to_json(message)
 
     def _note_request(self, request: dict[str, Any]) -> None:
-        """Remember during which request of ours the server asks something, and pass it on."""
+        """Store the request on whose stream a request of the server arrived, and handle the latter."""
         if self.answering is not None and self._carrier is not None:
             self._carrier.on_request(request["id"], self.answering)
         self._on_request(request)

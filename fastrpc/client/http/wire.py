@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 MOST_REDIRECTS = 5
 LONGEST_BODY = 64 * 1024 * 1024
-"""Bytes of one answer, or of one event."""
+"""Bytes of one response body, or of one event."""
 LAST_WORDS = 64 * 1024
-"""Bytes of a body that only describes an error."""
+"""Bytes of an error body."""
 
 MOST_STARTS = 16
 """Beginnings of heads that are kept."""
@@ -75,8 +75,8 @@ class Answer:
         return self.status == 200 and self.kind == STREAM
 
     async def body(self) -> bytes:
-        """Read a JSON body: one message or a batch. Raises HttpStatusError if it is none or the credentials
-        are refused, InvalidAnswer if it is too long, ConnectionLost if it breaks off."""
+        """Read a JSON body: one message or a batch. Raises HttpStatusError for another content type or
+        refused credentials, InvalidAnswer for a body over the limit, ConnectionLost for an incomplete one."""
         if self.kind != JSON:
             raise self.refusal()
         limit = LONGEST_BODY if self.status < 400 else LAST_WORDS
@@ -84,7 +84,7 @@ class Answer:
         async for piece in self._pieces():
             body += piece
             if len(body) > limit:
-                raise InvalidAnswer(f"its answer is longer than {limit} bytes")
+                raise InvalidAnswer(f"the response body is longer than {limit} bytes")
         if self.status in (401, 403):
             raise self.refusal(_json_of(body))
         return bytes(body)
@@ -96,7 +96,7 @@ class Answer:
         return isinstance(message, dict) and message.get("id") == id
 
     def failure(self, body: bytes) -> ClientError:
-        """Return the error for a body that does not hold the response that it should.
+        """Return the error for a body that does not contain the response.
 
         An error without an id says that the request could not be read (JSON-RPC 2.0, section 5).
         """
@@ -108,8 +108,8 @@ class Answer:
         if self.status >= 400:
             return self.refusal(message)
         if message is None:
-            return InvalidAnswer("its answer is no JSON")
-        return InvalidAnswer("the server sent no answer to the request")
+            return InvalidAnswer("the response body is not JSON")
+        return InvalidAnswer("the response body does not answer the request")
 
     async def events(self, events: Events) -> AsyncIterator[Event]:
         """Yield the events of a stream until it ends. Raises ConnectionLost and InvalidAnswer."""
@@ -146,9 +146,9 @@ class Answer:
         place = self._wire.place(self.url)
         status = f"{self.status} {self._response.reason.decode('latin-1')}".strip()
         if self.status == 401:
-            why = "refuses the token" if self._wire.remote.has_token else "wants a token, and none is given"
+            why = "refuses the token" if self._wire.remote.has_token else "requires a token, none is given"
         elif self.status == 403:
-            why = "forbids it"
+            why = "forbids the request"
         elif self.status < 300:
             why = f"sent {self.kind[:80] or 'nothing'} where {JSON} or {STREAM} was expected"
         else:
@@ -222,7 +222,7 @@ class Wire:
         waits: bool = False,
         begun: Response | None = None,
     ) -> AsyncIterator[Answer]:
-        """Send a request and yield its answer, whose body can be read inside the block.
+        """Send a request and yield the response, whose body can be read inside the block.
 
         `silent_seconds`: how long the connection may be silent before it is closed. `waits`: the request may
         wait for a connection where there are many. `begun`: the response to this request, if that has been
@@ -251,7 +251,7 @@ class Wire:
             if url is None:
                 self._url = following
             place = following
-        raise HttpStatusError(f"{self.place(place)} redirects without end", response.status)
+        raise HttpStatusError(f"{self.place(place)}: too many redirects", response.status)
 
     async def _request(
         self,
@@ -315,17 +315,17 @@ class Wire:
             is_here = origin_of(place) == origin_of(here)
         except ValueError:
             raise HttpStatusError(
-                f"{self.place(here)} redirects to what is no address", response.status
+                f"{self.place(here)} redirects to an invalid URL", response.status
             ) from None
         if not is_here:
             raise HttpStatusError(
                 f"{self.place(here)} redirects to {self.place(place)}, which is another origin: "
-                "not followed; give that address if it is the right one",
+                "not followed; use that URL if it is the right one",
                 response.status,
             )
         if response.status not in SAME_METHOD and method != "GET":
             raise HttpStatusError(
-                f"{self.place(here)} redirects with status {response.status}, which loses the body",
+                f"{self.place(here)} redirects with status {response.status}, which drops the body",
                 response.status,
             )
         return place
@@ -339,7 +339,7 @@ class Wire:
     def broken(self, url: str, error: Exception) -> ConnectionLost:
         """Return the error for a connection that has broken."""
         why = self.remote.hide(str(error)[:200]) or CLOSED
-        return ConnectionLost(f"the connection to {self.place(url)} broke: {why}")
+        return ConnectionLost(f"the connection to {self.place(url)} is lost: {why}")
 
     async def close(self) -> None:
         pool, self._pool = self._pool, None

@@ -14,6 +14,7 @@ from fastrpc._core.encoder import dumps
 from fastrpc._core.message import Message
 from fastrpc.errors import (
     BatchTooLarge,
+    HeaderMismatch,
     InternalError,
     InvalidParams,
     InvalidRequest,
@@ -28,7 +29,6 @@ from fastrpc.transports.http.exchange import ANSWER, ENDS, PAUSED, SILENT, STOPP
 from fastrpc.transports.http.guard import Guard, Refused, preflight_headers
 from fastrpc.transports.http.headers import (
     NAMED,
-    HeaderMismatch,
     check_headers,
     check_parameters,
     parameter_headers,

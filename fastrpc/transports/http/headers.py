@@ -6,7 +6,7 @@ Intermediaries (a router, a rate limit) read the headers, the server reads the b
 
 from __future__ import annotations
 
-from fastrpc.errors import ProtocolError, excerpt
+from fastrpc.errors import HeaderMismatch, excerpt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,12 +16,6 @@ NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The parameter that the header ``Mcp-Name`` repeats, by method."""
 
 _OPEN, _CLOSE = "=?base64?", "?="
-
-
-class HeaderMismatch(ProtocolError):
-    """A header is missing, or differs from the body."""
-
-    code = -32020
 
 
 def check_headers(headers: dict[bytes, list[bytes]], method: str, name: Any, version: str) -> None:

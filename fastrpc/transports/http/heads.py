@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from time import monotonic
 
+from fastrpc.errors import HeaderMismatch
 from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
 from fastrpc.transports.http.guard import AuthenticationPending, Refused
-from fastrpc.transports.http.headers import HeaderMismatch, decoded, parameter_headers
+from fastrpc.transports.http.headers import decoded, parameter_headers
 from fastrpc.transports.http.request import Request
 
 TYPE_CHECKING = False

@@ -1,0 +1,183 @@
+"""Forwards tool calls to an upstream server as bytes, without making Python objects of arguments or result.
+
+The arguments are copied from the client's line into the upstream request. A result of one text, in an answer
+like an earlier one, is copied into the answer; any other result is parsed and encoded again. The client gets
+its own id and the form of its own version. What the upstream server sends besides the result (a request, a
+log message) needs a Context: `promote()` makes an ordinary call of the forwarded one. Costs about 1 µs a call
+besides the four system calls. Connecting and listing tools are left to `fastrpc.proxy`.
+"""
+
+from fastrpc._core.answer cimport Answer, ToolResult
+from fastrpc._core.call_result cimport AnswerTail, CallResult
+from fastrpc._core.client_stream cimport AnswerSink, ClientStream, PendingRequest
+from fastrpc._core.connection cimport FORM_ERROR, FORMS, Connection, Steps, ticks
+from fastrpc._core.encoder cimport FORM_TEXT
+from fastrpc._core.message cimport Message, Slice
+from fastrpc._core.pending cimport InFlightCall
+from fastrpc._core.plan cimport CallForwarder, Plan
+
+from fastrpc import forks
+
+cdef enum:
+    FORM_RAW = -1
+
+
+cdef class ForwardedCall(InFlightCall):
+    """A call whose answer comes from the upstream server."""
+
+    cdef UpstreamRoute route
+    cdef PendingRequest request
+    cdef bytes line              # the client's request
+
+    cdef bint leave(self) except -1:
+        if not InFlightCall.leave(self):
+            return False
+        self.connection.calls.count -= 1
+        self.connection.forwarded -= 1
+        self.request = None  # whose context this is: a cycle
+        return True
+
+    def cancel(self):
+        """The client has cancelled, or is gone: cancel the upstream request and answer nothing."""
+        cdef ClientStream stream = self.route.stream
+        cdef PendingRequest request = self.request
+        self.drop()
+        if stream is not None and request is not None and stream.forget(request):
+            stream.cancel(request.id, "the client has cancelled the call")
+
+
+cdef class UpstreamRoute(AnswerSink):
+    """Where calls of one upstream server are sent: `stream`, None while it is not connected. `version` is
+    that of its session: results are forwarded as they are to clients that speak it, too.
+
+    `result_of` makes the value that a tool returns from a result, a dict; `error_of` the exception that a
+    tool raises from a ClientError.
+    """
+
+    cdef public ClientStream stream
+    cdef public str version
+    cdef object result_of
+    cdef object error_of
+    cdef Connection unsent       # has answers that have not been sent
+
+    def __init__(self, result_of, error_of):
+        self.result_of = result_of
+        self.error_of = error_of
+
+    cdef int take_text(self, PendingRequest request, Answer* answer, AnswerTail tail) except -1:
+        return self.answer(
+            request.context, FORM_ERROR if tail.is_error else FORM_TEXT,
+            answer.text.text, answer.text.size, tail.is_error,
+        )
+
+    cdef int answer(
+        self, ForwardedCall call, int form, const char* text, Py_ssize_t size, bint is_error
+    ) except -1:
+        """Answer with a text that is escaped already, or (FORM_RAW) with a whole result."""
+        cdef Connection connection = call.connection
+        cdef long long before = connection.output.written()
+        cdef Steps steps
+        if not call.leave():
+            return 0
+        call.fill(&steps)
+        if form == FORM_RAW:
+            connection.output.put_answer(steps.id, steps.id_size, text, size)
+        else:
+            form += FORMS * call.modern
+            connection.output.put_json_text(
+                steps.id, steps.id_size, text, size, connection.tails[form], connection.tail_sizes[form]
+            )
+        connection.outcome = "tool_error" if is_error else "ok"
+        if call.plan.recorder is not None:
+            connection.record(call.plan, &steps, ticks(), connection.output.written() - before)
+        self.written(connection)
+        connection.dispatcher.pending_over()
+        return 0
+
+    cdef int written(self, Connection connection) except -1:
+        """Have an answer sent, once for all answers to a connection that come together."""
+        if self.unsent is not connection:
+            self.lines_end()
+            self.unsent = connection
+        return 0
+
+    cdef int lines_end(self) except -1:
+        cdef Connection connection = self.unsent
+        self.unsent = None
+        if connection is not None and not connection.pumping:
+            if connection.send is None:
+                connection.wrote()
+            else:
+                connection.send()
+        return 0
+
+    cdef bint take_raw(self, PendingRequest request, ToolResult* result) except -1:
+        cdef ForwardedCall call = request.context
+        cdef Connection connection = call.connection
+        if call.modern or connection.dispatcher.session.version != self.version:
+            return False
+        self.answer(call, FORM_RAW, result.text, result.size, result.is_error)
+        return True
+
+    cdef int take(self, PendingRequest request, object value, object error) except -1:
+        cdef ForwardedCall call = request.context
+        cdef object result = None
+        if error is not None:
+            error = self.error_of(error)
+        else:
+            try:
+                result = self.result_of(value.raw if type(value) is CallResult else value)
+            except Exception as wrong:
+                error = wrong
+        return call.end(result, error)
+
+    def promote(self, PendingRequest request):
+        """Go on with a forwarded call as an ordinary one, which has a Context. Its function is called with
+        the upstream request in the place of the arguments."""
+        cdef ForwardedCall call = request.context
+        message = Message()
+        message.read(call.line)
+        request.sink = request.context = None
+        request.is_call = False  # its result is wanted as a dict
+        call.leave()
+        call.connection.dispatcher.call_bound(message, call.plan, [request], call.modern, call.began)
+
+
+cdef class ToolForwarder(CallForwarder):
+    """Forwards calls of one tool, which the upstream server knows as `name`."""
+
+    cdef UpstreamRoute route
+    cdef str name
+
+    def __init__(self, UpstreamRoute route, str name):
+        self.route = route
+        self.name = name
+
+    cdef bint forward(self, object served, Plan plan, bint modern) except -1:
+        cdef Connection connection = served
+        cdef ClientStream stream = self.route.stream
+        cdef Message message = connection.message
+        cdef ForwardedCall call
+        cdef Slice arguments
+        cdef Steps steps
+        if stream is None or stream.loop is not connection.loop or stream.is_congested():
+            return False
+        if connection.generation is not None and connection.generation != forks.generation:
+            return False
+        call = ForwardedCall.__new__(ForwardedCall)
+        call.route = self.route
+        call.line = message.line.data[: message.line.size]
+        steps.id = message.id.data
+        steps.id_size = message.id.size
+        steps.modern = modern
+        steps.frame = NULL
+        steps.began = steps.bound = steps.allowed = ticks()
+        call.enter(connection, plan, &steps)
+        connection.forwarded += 1
+        arguments = message.arguments_text()
+        call.request = stream.forward(self.name, arguments.data, arguments.size, self.route, call)
+        return True
+
+    cdef bint poll(self) except -1:
+        cdef ClientStream stream = self.route.stream
+        return stream is not None and stream.read_now()

@@ -1,0 +1,67 @@
+"""Headers and tokens for servers at URLs, as command lines give them.
+
+A value may be secret, and a command line is no secret: other users of the machine can read it. So a token
+comes from a file, and a header, where its value is secret, from an environment variable. No error shows a
+value.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fastrpc.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.command_line import CommandParser
+
+TOKEN_FILE_LIMIT = 64 * 1024
+
+
+def add_options(options: CommandParser) -> None:
+    """Add ``--header`` and ``--token-file``."""
+    options.add_argument(
+        "--header",
+        metavar="HEADER",
+        action="append",
+        default=[],
+        help="send 'Name: value' to a URL, or NAME=VARIABLE, of the environment; may be repeated",
+    )
+    options.add_argument("--token-file", metavar="FILE", help="take the token from the first line of FILE")
+
+
+def headers_of(given: list[str]) -> dict[str, str]:
+    """Return the headers of ``Name: value`` and ``NAME=VARIABLE``. Raises UsageError."""
+    headers: dict[str, str] = {}
+    for text in given:
+        name, colon, value = text.partition(":")
+        if colon and "=" not in name:
+            name, value = name.strip(), value.strip()
+            if not name or not value:
+                raise UsageError(f"--header {name}: expected a name and a value: 'Name: value'")
+        else:
+            name, equals, variable = text.partition("=")
+            if not name or not equals or not variable:
+                raise UsageError("--header: expected 'Name: value' or NAME=VARIABLE")
+            if variable not in os.environ:
+                raise UsageError(f"--header {name}: there is no environment variable {variable!r:.80}")
+            value = os.environ[variable]
+        if any(name.lower() == known.lower() for known in headers):
+            raise UsageError(f"--header {name}: it is given twice")
+        headers[name] = value
+    return headers
+
+
+def token_in(path: str) -> str:
+    """Return the first line of a file. Raises UsageError."""
+    from fastrpc.regular_files import open_regular
+
+    try:
+        with open(open_regular(path), encoding="ascii") as file:
+            token = file.read(TOKEN_FILE_LIMIT).partition("\n")[0].strip()
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "expected ASCII"
+        raise UsageError(f"--token-file {path}: {reason}") from None
+    if not token:
+        raise UsageError(f"--token-file {path}: its first line is empty")
+    return token

@@ -1,0 +1,118 @@
+"""``fastrpc gateway status``: how the servers behind the running gateways are, as a table or as JSON.
+
+Gateways of this user on this machine are found by their sockets. One at a URL is asked for a resource; its
+token comes from where `fastrpc bridge` takes it from.
+"""
+
+from __future__ import annotations
+
+from time import localtime, strftime
+
+from fastrpc.cli import configuration
+from fastrpc.command_line import CommandParser
+from fastrpc.diagnostics import write_line
+from fastrpc.errors import ClientError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COLUMNS = ("server", "state", "pid", "tools", "calls", "errors", "starts", "since", "reason")
+TO_THE_RIGHT = ("pid", "tools", "calls", "errors", "starts")
+EXAMPLES = """\
+  fastrpc gateway status
+  fastrpc gateway status mcp.json --json
+  fastrpc gateway status --http https://mcp.example.com/mcp --token-file token
+"""
+
+
+def show(arguments: list[str]) -> int:
+    """Print the status of the gateways, those of one file if one is named. Return 0, or 1 if none runs.
+    Raises UsageError."""
+    from fastrpc.gateway.status import NoAnswer, running
+
+    options = CommandParser("gateway status", "[OPTION…] [FILE]", "Show how the servers are.", EXAMPLES)
+    options.add_argument("file", metavar="FILE", nargs="?", help="the gateways of this file only")
+    options.add_argument("--json", action="store_true", help="print everything as JSON")
+    options.add_argument("--http", metavar="URL", help="the gateway at this address")
+    options.add_argument("--token-file", metavar="FILE", help="its token is the first line of FILE")
+    chosen = options.parse(arguments)
+    if chosen.http is not None and chosen.file is not None:
+        raise UsageError("gateway status: give a file or --http, not both")
+    if chosen.http is None and chosen.token_file is not None:
+        raise UsageError("gateway status: --token-file is for --http")
+    try:
+        if chosen.http is not None:
+            found = [_at_url(chosen.http, chosen.token_file)]
+        else:
+            found = running(configuration()["FASTRPC_STATE_DIR"], chosen.file)
+    except (ClientError, NoAnswer, OSError) as error:
+        write_line(f"fastrpc: {error}")
+        return 1
+    if chosen.json:
+        import json
+
+        print(json.dumps(found, indent=2))
+    elif found:
+        print("\n\n".join(_text(gateway) for gateway in found))
+    if not found:
+        write_line("fastrpc: no gateway runs" + (f" for {chosen.file}" if chosen.file else ""))
+    return 0 if found else 1
+
+
+def _at_url(url: str, token_file: str | None) -> dict[str, Any]:
+    """Return what the gateway at a URL tells. Raises UsageError, ClientError and NoAnswer."""
+    import json
+
+    from fastrpc.cli.bridge import token_of
+    from fastrpc.client.client import Client
+    from fastrpc.gateway.status import STATUS_URI, NoAnswer
+
+    if not url.lower().startswith(("http://", "https://")):
+        raise UsageError(f"--http: expected an http or https URL, got {url!r:.80}")
+    try:
+        client = Client.sync(url, token=token_of(token_file))
+    except (TypeError, ValueError, ImportError) as error:
+        raise UsageError(f"--http: {error}") from None
+    with client:
+        text = client.read_resource(STATUS_URI).text
+    try:
+        found: dict[str, Any] = json.loads(text)
+    except ValueError:
+        raise NoAnswer(f"{url}: this is no gateway") from None
+    return found
+
+
+def _text(gateway: dict[str, Any]) -> str:
+    begin = f"{gateway['config']} (process {gateway['pid']}, {gateway['served']}, since {_time(gateway)})"
+    rows = [COLUMNS, *(_cells(server) for server in gateway["servers"])]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [begin]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if name in TO_THE_RIGHT else cell.ljust(width)
+            for name, cell, width in zip(COLUMNS, row, widths, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _cells(server: dict[str, Any]) -> tuple[str, ...]:
+    from fastrpc.human_input.screen import plain
+
+    reason = server["reason"] or (f"before: {server['lastEnd']}" if server.get("lastEnd") else "")
+    return (
+        plain(server["name"]),
+        server["state"],
+        str(server.get("pid") or "-"),
+        str(server["tools"]),
+        str(server["calls"]),
+        str(server["errors"]),
+        str(server.get("starts", 0)),
+        _time(server) if server.get("starts") or server["state"] == "failed" else "-",
+        plain(" ".join(reason.split())),
+    )
+
+
+def _time(what: dict[str, Any]) -> str:
+    return strftime("%Y-%m-%d %H:%M:%S", localtime(what["since"]))

@@ -1,0 +1,204 @@
+"""``fastrpc gateway FILE``: serves all servers of a configuration file as one, and tells how they are.
+
+Serving is `fastrpc serve`'s, with its options; what stands behind is `fastrpc.gateway`. Children learn by a
+variable which files are served around them, so that a gateway does not start itself. ``gateway status`` is
+`_gateway_status`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fastrpc.cli import configuration
+from fastrpc.cli.serve import (
+    HTTP_OPTIONS,
+    check_appendable,
+    check_log_file,
+    setting_texts,
+    split_arguments,
+)
+from fastrpc.diagnostics import write, write_line
+from fastrpc.errors import InvalidConfig, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.gateway.status import Report
+    from fastrpc.gateway.watched_file import WatchedFile
+    from fastrpc.server import Server
+    from fastrpc.settings import Configuration
+
+HELP = """\
+usage: fastrpc gateway [OPTION…] [FILE]
+       fastrpc gateway status [--json] [FILE]
+       fastrpc gateway status [--json] --http URL [--token-file FILE]
+
+Serve all servers of a configuration file as one, or show how they are.
+
+FILE is one as MCP clients have it, with mcpServers; by default the nearest .mcp.json, in the
+working directory or above. A server starts when it is needed, and again when it has ended.
+Changes of the file are followed. What is not said here is as with 'fastrpc serve'.
+
+options:
+  --allow GLOBS         show only these tools: GLOB,… or SERVER:GLOB,…; may be repeated (MCP_ALLOW)
+  --deny GLOBS          do not show these tools, whatever is allowed; may be repeated (MCP_DENY)
+  --names STYLE         prefix: SERVER_TOOL (the default); mcp: mcp__SERVER__TOOL
+  --start-seconds N     seconds in which a server must start and list what it has (30)
+  --cwd DIR             work as if started in DIR
+  --name NAME           the name that the gateway gives itself
+  --drain-seconds N     at the end, calls may still end for N seconds (1; over HTTP 5)
+  --max-in-flight N     refuse calls beyond N at a time
+  --log-level LEVEL     debug, info, warning, error or critical (warning)
+  --log-file FILE       append the log to FILE instead of writing it to stderr
+  --trace FILE          append both directions of the wire to FILE, secrets masked
+  --stats               print calls, errors, p50 and p99 of each tool to stderr
+  --json                of status: as JSON
+  -h, --help            show this
+
+over HTTP:
+  --http HOST:PORT      serve at this address; port 0: any; unix:PATH: a Unix socket
+  --token-file FILE     clients need one of the tokens in FILE, one a line (or FASTRPC_TOKEN)
+  --no-auth             clients need no token; for loopback addresses only
+  --auth-server URL     clients need a token of this authorization server
+  --resource URL        the address by which its tokens name this server
+  --audience NAME       what they name it instead
+  --scope NAME          what they have to allow; may be repeated
+  --allow-host HOST     answer to this name too; may be repeated
+  --allow-origin URL    let pages of this origin in; may be repeated
+  --tls-cert FILE       the certificate, for https
+  --tls-key FILE        and its key
+  --access-log FILE     append a line for each request to FILE; -: write it to stderr
+  --access-log-format FORMAT
+                        text (the default) or json
+
+examples:
+  fastrpc gateway
+  fastrpc gateway ~/.config/mcp.json --deny '*delete*'
+  fastrpc gateway --allow 'github:get_*,list_*' --allow 'files:*'
+  fastrpc gateway mcp.json --http 127.0.0.1:8000 --token-file token
+  fastrpc gateway status
+"""
+OWN_OPTIONS = {"--allow": ";", "--deny": ";", "--names": "", "--start-seconds": ""}
+AROUND = "FASTRPC_GATEWAYS"
+"""The variable with the files that are served around a process, separated as in PATH."""
+
+
+def main(arguments: list[str]) -> int:
+    """Serve until the session ends; return the exit code. Raises UsageError."""
+    if arguments[:1] == ["status"]:
+        from fastrpc.cli._gateway_status import show
+
+        return show(arguments[1:])
+    if "--help" in arguments or "-h" in arguments:
+        sys.stdout.write(HELP)
+        return 0
+    options, files = split_arguments(arguments, "gateway", OWN_OPTIONS)
+    for_http = [name for name in ("--workers", *HTTP_OPTIONS) if name in options]
+    if for_http:
+        from fastrpc.cli._serve_http import check
+
+        check(options, for_http)
+    folder = options.get("--cwd")
+    if folder is not None:
+        try:
+            os.chdir(folder)
+        except OSError as error:
+            raise UsageError(f"--cwd {folder}: {error.strerror}") from None
+    settings = configuration(setting_texts(options))
+    settings.export(os.environ)
+    if settings["FASTRPC_LOG_FILE"]:
+        check_log_file(settings["FASTRPC_LOG_FILE"])
+    if settings["FASTRPC_WORKERS"] > 1:
+        raise UsageError("gateway: one process serves, since servers keep state; leave --workers out")
+    file = _file_of(files)
+    reports: list[Report] = []
+    try:
+        if for_http:
+            from fastrpc.cli._serve_http import serve
+
+            serve(options, settings, lambda: _server(file, options, settings, reports))
+        else:
+            _serve_stdio(file, options, settings, reports)
+    finally:
+        for report in reports:
+            report.close()
+    return 0
+
+
+def _serve_stdio(
+    file: WatchedFile, options: dict[str, str], settings: Configuration, reports: list[Report]
+) -> None:
+    trace = options.get("--trace")
+    if trace is not None:
+        check_appendable("--trace", trace)
+    server = _server(file, options, settings, reports)
+    if os.isatty(0):
+        write_line(
+            "fastrpc waits for an MCP client on standard input, one JSON message a line. Ctrl-D ends it."
+        )
+    server.run(drain_seconds=settings["FASTRPC_DRAIN_SECONDS"], trace=trace, stats="--stats" in options)
+
+
+def _file_of(files: list[str]) -> WatchedFile:
+    """Return the file to serve. Raises UsageError if there is none, or it is served around this process."""
+    from fastrpc.client.config import FILE_NAME, find_config
+    from fastrpc.gateway.watched_file import WatchedFile
+
+    if len(files) > 1:
+        raise UsageError(f"gateway: expected one file, got {files[0]!r} and {files[1]!r}")
+    path = files[0] if files else find_config()
+    if path is None:
+        raise UsageError(f"gateway: there is no {FILE_NAME} here or above; name a file")
+    place = os.path.realpath(path)
+    around = [each for each in os.environ.get(AROUND, "").split(os.pathsep) if each]
+    if place in around:
+        raise UsageError(f"gateway: {path} is served around this process already: it would start itself")
+    os.environ[AROUND] = os.pathsep.join([*around, place])
+    try:
+        return WatchedFile(os.path.abspath(path), None if files else os.path.dirname(place))
+    except InvalidConfig as error:
+        raise UsageError(f"gateway: {error}") from None
+
+
+def _server(
+    file: WatchedFile, options: dict[str, str], settings: Configuration, reports: list[Report]
+) -> Server:
+    """Return the gateway's server, and add its report to `reports`. Raises UsageError."""
+    from fastrpc.gateway import START_SECONDS, gateway_of
+    from fastrpc.gateway.names import STYLES
+    from fastrpc.gateway.rules import Rules
+    from fastrpc.gateway.status import Health, Report
+    from fastrpc.gateway.watched_file import CHECK_SECONDS
+    from fastrpc.settings import parse_seconds
+
+    style = options.get("--names", "prefix")
+    if style not in STYLES:
+        raise UsageError(f"--names: expected one of {', '.join(STYLES)}, got {style!r}")
+    try:
+        seconds = parse_seconds(options["--start-seconds"]) if "--start-seconds" in options else START_SECONDS
+    except ValueError as error:
+        raise UsageError(f"--start-seconds: {error}, got {options['--start-seconds']!r}") from None
+    rules = Rules(
+        [options.get("--allow", settings["MCP_ALLOW"])], [options.get("--deny", ""), settings["MCP_DENY"]]
+    )
+    for name in ("MCP_ALLOW", "MCP_DENY"):  # a gateway behind this one has other servers
+        os.environ.pop(name, None)
+    server, file.gateway = gateway_of(
+        file.servers,
+        name=options.get("--name", "fastrpc gateway"),
+        rules=rules,
+        style=style,
+        start_seconds=seconds,
+        folder=file.folder,
+    )
+    if settings["FASTRPC_MAX_IN_FLIGHT"] is not None:
+        server.max_in_flight = settings["FASTRPC_MAX_IN_FLIGHT"]
+    server.watch(file.look, CHECK_SECONDS)
+    health = Health(file.path, options.get("--http", "stdio"), server, file.gateway)
+    if "--http" in options:
+        health.offer()
+    try:
+        reports.append(Report(settings["FASTRPC_STATE_DIR"], health))
+    except OSError as error:
+        write("warning", f"'fastrpc gateway status' will not find this gateway: {error}")
+    return server

@@ -1,0 +1,339 @@
+"""A gateway: one server in front of all servers of a configuration, with their names before those of tools.
+
+    server, gateway = gateway_of({"shop": {"command": "python", "args": ["shop.py"]}})
+
+Each server is a proxy (`fastrpc.proxy`), started when it is needed: the first list starts all at once and
+waits until each is listed or has failed; a call of a tool that is not known starts the server that its name
+begins with. One that ends is started again by the next call. Whatever happens to one, the others are served.
+`Gateway.replace` changes the configuration while clients are connected. Names are those of `names`, what is
+shown is said by `rules`. A call of a known tool does not come here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from time import time
+
+from fastrpc import diagnostics
+from fastrpc.errors import FastrpcError, InternalError
+from fastrpc.gateway.catalogue import Catalogue
+from fastrpc.gateway.member import CLIENT_NAME, DENIED, INVALID, Member, member_of
+from fastrpc.gateway.names import prefix_of
+from fastrpc.gateway.rules import Rules
+from fastrpc.proxy import DeferredRequest
+from fastrpc.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+    from typing import Any
+
+    from fastrpc.engine.dispatcher import Dispatcher
+    from fastrpc.engine.request import Request
+    from fastrpc.server import Server
+
+START_SECONDS = 30.0
+RETRY_SECONDS = 5.0
+LONGEST_RETRY_SECONDS = 300.0
+"""After a failed start a server is tried again, at intervals that grow from the one to the other."""
+
+LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
+OF_NAMES = {"tools/call": "tools", "prompts/get": "prompts"}
+"""Methods whose target is named, and the registry that it stands in."""
+OF_URIS = ("resources/read", "resources/subscribe")
+LISTEN = "subscriptions/listen"
+
+
+def gateway_of(
+    servers: Mapping[str, Any],
+    *,
+    name: str = "fastrpc gateway",
+    version: str = __version__,
+    rules: Rules | None = None,
+    style: str = "prefix",
+    start_seconds: float = START_SECONDS,
+    folder: str | None = None,
+) -> tuple[Server, Gateway]:
+    """Return a server that offers what all `servers` do, and what manages them.
+
+    `servers`: entries by name, as ``mcpServers`` has them. One that cannot be used is left out, and logged.
+    `style`: a key of `fastrpc.gateway.names.STYLES`. `start_seconds`: in which each server must start and
+    list its features. `folder`: where commands are started whose entries have no ``cwd``.
+    """
+    from fastrpc.server import Server
+
+    server = Server(name, version=version)
+    gateway = Gateway(server, rules or Rules(), style, start_seconds, folder)
+    server._upstream = gateway
+    gateway.replace(servers)
+    return server, gateway
+
+
+def _pause(member: Member) -> float:
+    """Return the seconds between a failed start and the next attempt."""
+    return min(RETRY_SECONDS * 2.0 ** min(member.failures - 1, 10), LONGEST_RETRY_SECONDS)
+
+
+def front_of(proxies: Mapping[str, Server], name: str) -> Server:
+    """Return a server that offers what these proxies do, by their servers' names."""
+    from fastrpc.server import Server
+
+    server = Server(name)
+    server._upstream = gateway = Gateway(server, Rules())
+    for each, proxy in proxies.items():
+        gateway.members[each] = gateway.adopted(Member(each, prefix_of(each, "prefix"), None, proxy))
+    gateway.catalogue.members = [*gateway.members.values()]
+    return server
+
+
+class Gateway:
+    """The servers behind a gateway. It stands where a proxy has its upstream server."""
+
+    declares_everything = True
+    """What is offered is not known before the servers have started, and changes with the configuration."""
+
+    def __init__(
+        self,
+        server: Server,
+        rules: Rules,
+        style: str = "prefix",
+        start_seconds: float = START_SECONDS,
+        folder: str | None = None,
+    ) -> None:
+        self.members: dict[str, Member] = {}
+        self.catalogue = Catalogue(server.registries, rules.shows)
+        self._server = server
+        self._rules = rules
+        self._style = style
+        self._start_seconds = start_seconds
+        self._folder = folder
+        self._identity = CLIENT_NAME, f"{__version__}+{os.urandom(6).hex()}"
+        """The name and version of the client that its servers see."""
+        self._is_shown = False
+        """Whether some client has been given a list."""
+        self._starting = 0  # requests for which servers are being started: one change of the lists for all
+        self._is_stale = False
+        self._capabilities: dict[str, Any] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # --- the configuration ----------------------------------------------------------------------------
+
+    def replace(self, servers: Mapping[str, Any]) -> list[str]:
+        """Use these servers from now on; return what has changed, in words. Servers with the same entry as
+        before go on, others are left or, if clients know the lists already, started."""
+        former, self.members = self.members, {}
+        is_first = not former
+        said, new = [], []
+        for name, raw in servers.items():
+            member = former.pop(name, None)
+            if member is not None and member.entry == raw:
+                self.members[name] = member
+                continue
+            said.append(f"{name} is {'new' if member is None else 'changed'}")
+            if member is not None:
+                self._leave(member)
+            self.members[name] = member = self._member(name, raw)
+            new.append(member)
+        for member in former.values():
+            said.append(f"{member.name} is gone")
+            self._leave(member)
+        self.catalogue.members = [*self.members.values()]
+        if not is_first:  # else nothing is listed yet, and the server's options may still be set
+            self._renew()
+        if self._is_shown:
+            self._start_in_background(new)
+        return said
+
+    def _member(self, name: str, raw: Any) -> Member:
+        member = member_of(
+            name, prefix_of(name, self._style), raw, self._start_seconds, self._folder, self._identity[1]
+        )
+        if member.server is not None and not self._rules.uses(name, member.prefix):
+            member.server, member.unused = None, DENIED
+            member.problem = "the rules allow none of its tools"
+        if member.unused == INVALID:
+            diagnostics.write("error", f"{name} is not used: {member.problem}")
+        return self.adopted(member)
+
+    def adopted(self, member: Member) -> Member:
+        """Follow what a server offers, and return it."""
+        if member.server is not None:
+            member.server._hosts.append(self._server)
+            member.watch(self._changed)
+        return member
+
+    def _leave(self, member: Member) -> None:
+        """End the connection to a server that is not used any more."""
+        upstream = member.upstream
+        if upstream is not None and upstream.live:
+            self._spawn(upstream.leave())
+
+    # --- the lists ------------------------------------------------------------------------------------
+
+    def _changed(self, kind: str) -> None:
+        """A server offers something else. While servers are being started, the lists change once."""
+        self._is_stale = True
+        if not self._starting:
+            self._renew()
+
+    def _renew(self) -> None:
+        self._is_stale = False
+        runtime = self._server.runtime
+        before, runtime.loading = runtime.loading, runtime.loading or not self._is_shown
+        try:
+            self.catalogue.renew()
+        finally:
+            runtime.loading = before
+
+    # --- requests that need servers -------------------------------------------------------------------
+
+    def defers(self, dispatcher: Dispatcher, request: Request) -> bool:
+        """Defer a request until the servers that it needs have started. Return False if it need not wait.
+
+        Raises InternalError for a call of a server that cannot be used.
+        """
+        self._refuse_itself(request)
+        needed = self._needed_for(request)
+        if not needed:
+            self._is_shown |= request.method in LISTS
+            return False
+        deferred = DeferredRequest(dispatcher, request)
+        dispatcher.defer(request, deferred)
+        self._capabilities = request.client_capabilities
+        dispatcher.connection.call_in_loop(lambda: self._spawn(self._start_for(needed, deferred)))
+        return True
+
+    def _refuse_itself(self, request: Request) -> None:
+        """Refuse to be one of the servers behind this gateway, at a URL of its own: it would wait for itself.
+        Raises InternalError."""
+        client: Any = request.client_info
+        if request.method == "initialize":
+            client = request.params.get("clientInfo")
+        if isinstance(client, dict) and (client.get("name"), client.get("version")) == self._identity:
+            raise InternalError("this is the gateway itself, which cannot be one of its servers")
+
+    def _needed_for(self, request: Request) -> list[Member]:
+        """Return the servers that have to be started first. Raises InternalError."""
+        method, params = request.method, request.params
+        registries = self._server.registries
+        if method in LISTS:
+            return self._untried
+        if method in OF_NAMES:
+            name = params.get("name")
+            if not isinstance(name, str) or name in getattr(registries, OF_NAMES[method]):
+                return []
+            if self._is_stale:
+                self._renew()
+            return self._of_name(name)
+        if method in OF_URIS:
+            return self._of_uris([params.get("uri")])
+        if method == LISTEN:
+            wanted = params.get("notifications")
+            uris = wanted.get("resourceSubscriptions") if isinstance(wanted, dict) else None
+            return self._of_uris(uris if isinstance(uris, list) else [])
+        if method == "completion/complete":
+            reference = params.get("ref")
+            if not isinstance(reference, dict):
+                return []
+            name = reference.get("name")
+            if isinstance(name, str):
+                return [] if name in registries.prompts else self._of_name(name)
+            return [] if reference.get("uri") in registries.templates else self._untried
+        return []
+
+    @property
+    def _untried(self) -> list[Member]:
+        return [member for member in self.members.values() if member.is_untried]
+
+    def _of_name(self, name: str) -> list[Member]:
+        """Return the servers to which an unknown name may belong. Raises InternalError for one that cannot be
+        used."""
+        found = []
+        for member in self.members.values():
+            upstream = member.upstream
+            if name.startswith(member.prefix) and (upstream is None or not upstream.is_listed):
+                if member.unused == DENIED:
+                    continue
+                if member.failure:
+                    raise InternalError(f"{member.name} cannot be used: {member.failure}")
+                found.append(member)
+        return found
+
+    def _of_uris(self, uris: list[Any]) -> list[Member]:
+        texts = [uri for uri in uris if isinstance(uri, str)]
+        return [] if all(map(self.catalogue.has_resource, texts)) else self._untried
+
+    # --- starting -------------------------------------------------------------------------------------
+
+    async def _start_for(self, members: list[Member], deferred: DeferredRequest) -> None:
+        """Start servers, all at once, and serve the request that has waited for them."""
+        self._starting += 1
+        try:
+            await asyncio.gather(*map(self._start, members))
+        finally:
+            self._starting -= 1
+        if self._is_stale:
+            self._renew()
+        deferred.resume()
+
+    async def _start(self, member: Member) -> None:
+        assert member.upstream is not None
+        try:
+            await member.upstream.start(self._capabilities)
+        except asyncio.CancelledError:
+            if self.members.get(member.name) is member:
+                raise
+            # The configuration has it no more: what waits for others too goes on.
+        except FastrpcError:  # logged, and kept as its failure
+            member.failures += 1
+            self._server.watch(self._retry, RETRY_SECONDS)
+        else:
+            member.failures = 0
+
+    def _retry(self) -> None:
+        """Try the servers again that have failed some time ago: clients are told if that brings tools."""
+        failed = [each for each in self._used if each.upstream.failure is not None]
+        if not failed:
+            self._server.unwatch(self._retry)
+        self._start_in_background([each for each in failed if time() > each.upstream.since + _pause(each)])
+
+    def _start_in_background(self, members: list[Member]) -> None:
+        for member in members:
+            if member.upstream is not None and not member.upstream.is_starting:
+                self._spawn(self._start(member))
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        try:
+            task = asyncio.get_running_loop().create_task(coroutine)
+        except RuntimeError:  # no loop runs yet: nothing has been started either
+            coroutine.close()
+            return
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # --- the rest of what a runtime asks its upstream ---------------------------------------------------
+
+    def watch(self, uri: str) -> None:
+        """Subscribe to changes of a resource at the server that has it."""
+        owner = self.catalogue.owner_of("resource", uri)
+        if owner is not None and owner.upstream is not None:
+            owner.upstream.watch(uri)
+
+    @property
+    def live(self) -> bool:
+        """Whether there is a connection, or a task, to close."""
+        return bool(self._tasks) or any(each.upstream.live for each in self._used)
+
+    @property
+    def _used(self) -> list[Any]:
+        return [member for member in self.members.values() if member.upstream is not None]
+
+    async def leave(self) -> None:
+        """Close all connections; the next request connects again."""
+        tasks = [*self._tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(
+            *(member.upstream.leave() for member in self._used), *tasks, return_exceptions=True
+        )

@@ -1,0 +1,110 @@
+"""The entries that a gateway lists: those of its servers, renamed, as far as the rules show them.
+
+Entries are copies, in the order of the servers, and change as those of the servers do. Of two with the same
+name or URI the earlier server's is listed, and the other one is logged once. A call of a copy costs what a
+call of the original does. Connections are left to `fastrpc.gateway`.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+
+from fastrpc import diagnostics
+from fastrpc.definitions.completion import key_of
+from fastrpc.gateway.names import is_listable, listed_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from fastrpc.definitions.registry import Registries, Registry
+    from fastrpc.gateway.member import Member
+
+RENAMED = ("tool", "prompt")
+
+
+class Catalogue:
+    """Keeps the registries of a gateway equal to what its `members` offer. `shows` is asked about each tool:
+    its server's name, its own name, the listed one."""
+
+    def __init__(self, registries: Registries, shows: Callable[[str, str, str], bool]) -> None:
+        self.members: Sequence[Member] = ()
+        self._registries = registries
+        self._shows = shows
+        self._copies: dict[int, tuple[Any, Any]] = {}  # original and copy, by the original's identity
+        self._owners: dict[tuple[str, str], Member] = {}
+        self._told: set[tuple[str, str, str]] = set()
+
+    def owner_of(self, kind: str, key: str) -> Member | None:
+        """Return whose entry is listed with a name or URI, None if there is none."""
+        found = self._owners.get((kind, key))
+        if found is None and kind == "resource":
+            for template in self._registries.templates:
+                if template.match(key) is not None:
+                    return self._owners.get((template.kind, template.key))
+        return found
+
+    def has_resource(self, uri: str) -> bool:
+        """Whether there is a resource at a URI, one of the gateway's own included."""
+        is_own = any(uri.startswith(provider.prefix) for provider in self._registries.providers)
+        return is_own or self.owner_of("resource", uri) is not None
+
+    def tools_of(self, member: Member) -> int:
+        """Return how many tools of a server are listed."""
+        return sum(kind == "tool" and owner is member for (kind, _), owner in self._owners.items())
+
+    def renew(self) -> None:
+        """List what the members offer now."""
+        copies: dict[int, tuple[Any, Any]] = {}
+        owners: dict[tuple[str, str], Member] = {}
+        registries = [each for each in self._registries if each.kind != "provider"]  # proxies have none
+        wanted = [(registry, self._wanted(registry, copies, owners)) for registry in registries]
+        self._copies, self._owners = copies, owners
+        for registry, entries in wanted:
+            if [*map(id, registry)] != [*map(id, entries)]:
+                registry.replace([entry.key for entry in registry], entries)
+
+    def _wanted(
+        self,
+        registry: Registry[Any],
+        copies: dict[int, tuple[Any, Any]],
+        owners: dict[tuple[str, str], Member],
+    ) -> list[Any]:
+        found = []
+        for member in self.members:
+            if member.registries is None:
+                continue
+            for original in next(each for each in member.registries if each.kind == registry.kind):
+                if registry.kind in RENAMED and not is_listable(original.name):
+                    continue
+                kept = self._copies.get(id(original))
+                shown = self._copy_of(original, member) if kept is None else kept[1]
+                copies[id(original)] = original, shown
+                if registry.kind == "tool" and not self._shows(member.name, original.name, shown.name):
+                    continue
+                place = registry.kind, shown.key
+                if place in owners:
+                    self._tell(member, owners[place], *place)
+                    continue
+                owners[place] = member
+                found.append(shown)
+        return found
+
+    def _tell(self, member: Member, other: Member, kind: str, key: str) -> None:
+        if kind != "completion" and (member.name, kind, key) not in self._told:
+            self._told.add((member.name, kind, key))
+            diagnostics.write(
+                "warning",
+                f"{member.name}: the {kind} {key:.200} is left out: {other.name} has one of this name, too",
+            )
+
+    @staticmethod
+    def _copy_of(original: Any, member: Member) -> Any:
+        shown = copy(original)
+        if shown.kind in RENAMED:
+            shown.name = listed_name(member.prefix, original.name)
+        elif shown.kind == "completion" and "{" not in shown.target:
+            shown.target = listed_name(member.prefix, original.target)
+            shown.name = key_of(shown.target, shown.argument)
+        return shown

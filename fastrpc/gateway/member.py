@@ -1,0 +1,133 @@
+"""A server behind a gateway: the entry of a configuration, and the proxy that is made of it.
+
+An entry that cannot be used (no command, a variable that is not set) makes a member with a `problem` and no
+proxy. Nothing is started here.
+"""
+
+from __future__ import annotations
+
+from fastrpc.client.config import entry_of
+from fastrpc.errors import DefinitionError, InvalidConfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc.client.config import ServerEntry
+    from fastrpc.definitions.registry import Registries
+    from fastrpc.proxy import UpstreamServer
+    from fastrpc.server import Server
+
+CLIENT_NAME = "fastrpc gateway"
+"""What the servers are told that their client is."""
+
+RUNNING = "running"
+STARTING = "starting"
+NOT_STARTED = "not started"
+FAILED = "failed"
+ENDED = "ended"
+INVALID = "invalid"
+DISABLED = "disabled"
+DENIED = "denied"
+
+
+class Member:
+    """A server behind a gateway. `entry`: what the configuration has for it; `prefix` stands before the names
+    of its tools and prompts. `server`: its proxy, None if it is not used: then `unused` is the state, and
+    `problem` the reason."""
+
+    def __init__(self, name: str, prefix: str, entry: Any, server: Server | None) -> None:
+        self.name = name
+        self.prefix = prefix
+        self.entry = entry
+        self.server = server
+        self.unused = ""
+        self.problem = ""
+        self.failures = 0
+        """Attempts to start it that have failed since the last that has not."""
+        self.calls = 0
+        self.errors = 0
+
+    @property
+    def registries(self) -> Registries | None:
+        return None if self.server is None else self.server.registries
+
+    @property
+    def upstream(self) -> UpstreamServer | None:
+        """What is behind the proxy."""
+        return None if self.server is None else self.server._upstream
+
+    @property
+    def is_untried(self) -> bool:
+        """Whether its features are not known, and no attempt to start it has failed."""
+        upstream = self.upstream
+        return upstream is not None and not upstream.is_listed and upstream.failure is None
+
+    @property
+    def failure(self) -> str:
+        """Why it cannot be used at this time; "" if it may be tried."""
+        upstream = self.upstream
+        if upstream is None:
+            return self.problem
+        return upstream.reason if upstream.known and not upstream.is_listed else ""
+
+    def state(self) -> tuple[str, str]:
+        """Return the state, and the reason for it or "". Callable on any thread."""
+        upstream = self.upstream
+        if upstream is None:
+            found = self.unused, self.problem
+        elif upstream.is_connected:
+            found = RUNNING, ""
+        elif upstream.is_starting:
+            found = STARTING, ""
+        elif upstream.failure is not None:
+            found = FAILED, upstream.reason
+        elif upstream.last_end is not None:
+            found = ENDED, upstream.last_end
+        else:
+            found = NOT_STARTED, ""
+        return found
+
+    def watch(self, changed: Callable[[str], object]) -> None:
+        """Call a function when the features of the server change."""
+        for registry in self.registries or ():
+            registry.watchers.append(changed)
+
+
+def member_of(
+    name: str, prefix: str, raw: Any, start_seconds: float, folder: str | None, version: str
+) -> Member:
+    """Return the member for an entry as a configuration writes it. `folder`: where a command is started whose
+    entry does not say it; `version`: the client's, as the server is told."""
+    try:
+        entry = entry_of(raw)
+        if not entry.enabled:
+            return _unused(name, prefix, raw, DISABLED, "the configuration switches it off")
+        server = _proxy_of(name, entry.expanded(), start_seconds, folder, version)
+    except (InvalidConfig, DefinitionError) as error:
+        return _unused(name, prefix, raw, INVALID, str(error).removeprefix("proxy: "))
+    return Member(name, prefix, raw, server)
+
+
+def _unused(name: str, prefix: str, raw: Any, state: str, problem: str) -> Member:
+    member = Member(name, prefix, raw, None)
+    member.unused, member.problem = state, problem
+    return member
+
+
+def _proxy_of(
+    name: str, entry: ServerEntry, start_seconds: float, folder: str | None, version: str
+) -> Server:
+    """Return a proxy of the server of an expanded entry. Raises DefinitionError."""
+    from fastrpc.processes import environment
+    from fastrpc.server import Server
+
+    options: dict[str, Any] = {"name": CLIENT_NAME, "version": version, "start_seconds": start_seconds}
+    if entry.url:
+        server = Server.proxy(entry.url, headers=entry.headers, **options)
+    else:
+        command, variables = [entry.command, *entry.args], environment(entry.env)
+        server = Server.proxy(command, cwd=entry.cwd or folder, env=variables, **options)
+    server._upstream.shown = name
+    return server

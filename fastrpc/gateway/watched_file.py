@@ -1,0 +1,65 @@
+"""The file with the servers of a gateway: read at the start, and again when it has changed.
+
+A file that cannot be read any more, or holds no servers, is logged once, and the servers stay as they are.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fastrpc import diagnostics
+from fastrpc.client.config import read_servers
+from fastrpc.errors import InvalidConfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.gateway import Gateway
+
+    Stamp = tuple[int, int, int, int] | None
+
+CHECK_SECONDS = 0.5
+
+
+class WatchedFile:
+    """A file with servers. `folder`: where its commands are started; None: in the working directory. Raises
+    InvalidConfig if it cannot be read now."""
+
+    def __init__(self, path: str, folder: str | None = None) -> None:
+        self.path = path
+        self.folder = folder
+        self._stamp = _stamp_of(path)
+        self.servers: dict[str, Any] = read_servers(path)
+        self.gateway: Gateway | None = None
+        """What uses these servers, from now on those of the changed file."""
+        self._broken: tuple[Stamp, bool] | None = None  # that of a broken file, and whether it was logged
+
+    def look(self) -> None:
+        """Use the servers that the file has now, if it has changed."""
+        stamp = _stamp_of(self.path)
+        if stamp == self._stamp:
+            return
+        try:
+            servers = read_servers(self.path)
+        except InvalidConfig as error:
+            # One that is being written is whole the next time.
+            if self._broken is None or self._broken[0] != stamp:
+                self._broken = stamp, False
+            elif not self._broken[1]:
+                self._broken = stamp, True
+                diagnostics.write("error", f"{error}; the servers stay as they were")
+            return
+        self._broken, self._stamp, self.servers = None, stamp, servers
+        if self.gateway is not None:
+            for change in self.gateway.replace(servers):
+                diagnostics.write("info", f"{self.path}: {change}")
+
+
+def _stamp_of(path: str) -> Stamp:
+    """Return what changes when a file is written or replaced; None if there is none."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino, facts.st_dev

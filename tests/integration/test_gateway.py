@@ -1,0 +1,349 @@
+"""``fastrpc gateway`` and clients of several servers, with real processes behind them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support.child_processes import gone, none_left
+from support.http_server import HttpProcess
+from support.protocol import LEGACY, MODERN
+from support.stdio import Process, serve
+from support.waiting import eventually
+
+from fastrpc import Client, RemoteError
+
+REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TOKEN = "the-token-of-the-gateway's-clients"
+SOURCE = """
+import os
+from fastrpc import Context, Server
+
+app = Server("behind")
+if "WAIT" in os.environ:
+    open(os.environ["WAIT"]).close()  # a pipe: until somebody opens its other end
+
+@app.tool
+def pid() -> int:
+    return os.getpid()
+
+@app.tool
+async def ask(ctx: Context) -> str:
+    ctx.progress(1, 1)
+    answer = await ctx.elicit("your name?", str)
+    return f"{answer.action} {answer.data}"
+
+@app.tool
+def delete() -> str:
+    return "deleted"
+
+@app.tool
+def touch() -> str:
+    app.resource_updated("docs://" + os.environ["WHO"])
+    return "touched"
+
+@app.prompt
+def hello(name: str) -> str:
+    return f"hello {name}"
+
+app.add_resource("docs://" + os.environ["WHO"], os.environ["WHO"])
+app.run()
+"""
+
+
+class Place:
+    """A folder with a configuration and what it needs, and the variables of processes in it."""
+
+    def __init__(self, folder: Any) -> None:
+        self.folder = folder
+        self.path = str(folder / "mcp.json")
+        self.mark = str(folder)
+        (folder / "behind.py").write_text(SOURCE)
+        self.variables = {
+            "PYTHONPATH": REPOSITORY,
+            "FASTRPC_STATE_DIR": str(folder / "state"),
+            "FASTRPC_TEST_MARK": self.mark,
+            "FASTRPC_LOG_LEVEL": "info",
+        }
+
+    def entry(self, who: str, **variables: str) -> dict[str, Any]:
+        environment = {"WHO": who, "PYTHONPATH": REPOSITORY, "FASTRPC_TEST_MARK": self.mark, **variables}
+        return {"command": sys.executable, "args": [str(self.folder / "behind.py")], "env": environment}
+
+    def write(self, servers: dict[str, Any] | str) -> None:
+        text = servers if isinstance(servers, str) else json.dumps({"mcpServers": servers})
+        new = self.folder / "new"
+        new.write_text(text)
+        new.replace(self.path)
+
+    def gateway(self, *options: str) -> Any:
+        command = [sys.executable, "-m", "fastrpc", "gateway", self.path, *options]
+        return serve(command=command, environment=self.variables)
+
+    def status(self, *options: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "fastrpc", "gateway", "status", *options, self.path]
+        environment = {**os.environ, **self.variables}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+
+    def status_at(self, url: str, token: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "fastrpc", "gateway", "status", "--json", "--http", url]
+        environment = {**os.environ, **self.variables, "FASTRPC_BRIDGE_TOKEN": token}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """What the status tells of each server, by name."""
+        (found,) = json.loads(self.status("--json").stdout)
+        return {server["name"]: server for server in found["servers"]}
+
+
+@pytest.fixture
+def place(tmp_path: Any) -> Iterator[Place]:
+    found = Place(tmp_path)
+    yield found
+    none_left(found.mark)
+
+
+def tools_of(server: Process) -> list[str]:
+    return [tool["name"] for tool in server.request("tools/list")["result"]["tools"]]
+
+
+def text_of(result: dict[str, Any]) -> str:
+    text: str = result["content"][0]["text"]
+    return text
+
+
+# --- one session --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [LEGACY[-1], MODERN])
+def test_the_official_client_uses_all_servers_as_one(
+    place: Place, recorder: Any, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mcp = pytest.importorskip("mcp", reason="the official client is not installed: pip install mcp")
+    if not hasattr(mcp, "Client"):
+        pytest.skip("this version of the official client has no high-level Client")
+    from mcp import types
+
+    place.write({"a": place.entry("a"), "b c": place.entry("b")})
+    trace = str(place.folder / "trace")
+    arguments = ["-m", "fastrpc", "gateway", place.path, "--trace", trace, "--deny", "b c:del*"]
+    environment = {**os.environ, **place.variables}
+    parameters = mcp.StdioServerParameters(command=sys.executable, args=arguments, env=environment)
+
+    async def answer(context: Any, params: Any) -> Any:
+        return types.ElicitResult(action="accept", content={"value": "Bob"})
+
+    async def conversation() -> None:
+        mode = "auto" if version == MODERN else "legacy"
+        async with mcp.Client(parameters, mode=mode, cache=None, elicitation_callback=answer) as client:
+            listed = await client.list_tools()
+            names = [tool.name for tool in listed.tools]
+            assert names[:4] == ["a_pid", "a_ask", "a_delete", "a_touch"]
+            assert names[4:] == ["b_c_pid", "b_c_ask", "b_c_touch"]
+            asked = await client.call_tool("b_c_ask", {})
+            assert asked.content[0].text == "accept Bob"
+            prompts = await client.list_prompts()
+            assert [prompt.name for prompt in prompts.prompts] == ["a_hello", "b_c_hello"]
+            got = await client.get_prompt("a_hello", {"name": "you"})
+            assert got.messages[0].content.text == "hello you"
+            read = await client.read_resource("docs://b")
+            assert read.contents[0].text == "b"
+
+    asyncio.run(conversation())
+    recorder.replay(trace)
+
+
+def test_a_server_starts_when_it_is_called_and_again_after_it_was_killed(place: Place) -> None:
+    place.write({"a": place.entry("a"), "b": place.entry("b"), "bad": {"command": "/nonexistent"}})
+    with place.gateway() as gateway:
+        gateway.initialize()
+        first = int(text_of(gateway.call("a_pid")))
+        states = place.states()
+        assert {name: found["state"] for name, found in states.items()} == {
+            "a": "running",
+            "b": "not started",
+            "bad": "not started",
+        }
+        assert (states["a"]["pid"], states["a"]["starts"], states["a"]["calls"]) == (first, 1, 1)
+        os.kill(first, signal.SIGKILL)
+        gone(first)
+        eventually(lambda: place.states()["a"]["state"] == "ended")
+        assert int(text_of(gateway.call("a_pid"))) != first
+        assert "a_pid" in tools_of(gateway)
+        assert "bad_pid" not in tools_of(gateway)
+        refused = gateway.request("tools/call", {"name": "bad_pid", "arguments": {}})
+        assert "bad cannot be used: it ended" in refused["error"]["message"]
+        states = place.states()
+        assert (states["a"]["starts"], states["a"]["calls"], states["a"]["tools"]) == (2, 2, 4)
+        assert "signal 9" in states["a"]["lastEnd"]
+        assert states["b"]["state"] == "running"
+        assert states["bad"]["state"] == "failed"
+        assert states["bad"]["reason"] == "it ended with exit code 127"
+        table = place.status()
+        assert table.returncode == 0
+        assert [line.split()[0] for line in table.stdout.splitlines()[1:]] == ["server", "a", "b", "bad"]
+        gateway.close_stdin()
+        assert gateway.wait() == 0
+    done = place.status()
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_a_slow_server_holds_up_no_call_of_another(place: Place) -> None:
+    pipe = str(place.folder / "pipe")
+    os.mkfifo(pipe)
+    place.write({"slow": place.entry("slow", WAIT=pipe), "a": place.entry("a")})
+    with place.gateway() as gateway:
+        gateway.initialize()
+        listing = gateway.ask("tools/list")
+        eventually(lambda: place.states()["a"]["state"] == "running")
+        assert text_of(gateway.call("a_pid"))  # comes before the list
+        with open(pipe, "w"):
+            answer = gateway.answer()
+        assert answer["id"] == listing
+        assert [tool["name"] for tool in answer["result"]["tools"]][:5] == [
+            *("slow_pid", "slow_ask", "slow_delete", "slow_touch"),
+            "a_pid",
+        ]
+        gateway.close_stdin()
+        assert gateway.wait() == 0
+
+
+def test_a_list_does_not_wait_for_a_server_that_is_taken_out_of_the_file(place: Place) -> None:
+    pipe = str(place.folder / "pipe")
+    os.mkfifo(pipe)
+    place.write({"hangs": place.entry("hangs", WAIT=pipe), "a": place.entry("a")})
+    with place.gateway("--allow", "pid") as gateway:
+        gateway.initialize()
+        listing = gateway.ask("tools/list")
+        eventually(lambda: place.states()["hangs"]["state"] == "starting")
+        place.write({"a": place.entry("a"), "b": place.entry("b")})
+        answer = gateway.answer()
+        assert answer["id"] == listing
+        assert [tool["name"] for tool in answer["result"]["tools"]] == ["a_pid", "b_pid"]
+        gateway.close_stdin()
+        assert gateway.wait() == 0
+
+
+def test_a_server_that_hangs_is_left_out_after_its_time(place: Place) -> None:
+    pipe = str(place.folder / "pipe")
+    os.mkfifo(pipe)
+    place.write({"hangs": place.entry("hangs", WAIT=pipe), "a": place.entry("a")})
+    place.variables["MCP_ALLOW"] = "*:p?d"
+    with place.gateway("--start-seconds", "2", "--names", "mcp") as gateway:
+        gateway.initialize()
+        assert tools_of(gateway) == ["mcp__a__pid"]
+        assert place.states()["hangs"]["state"] in ("failed", "starting")
+        gateway.close_stdin()
+        assert gateway.wait() == 0
+
+
+# --- the file -----------------------------------------------------------------------------------------
+
+
+def until_notified(gateway: Process, method: str) -> None:
+    while gateway.answer().get("method") != method:
+        pass
+
+
+def test_changes_of_the_file_are_followed_and_told(place: Place) -> None:
+    place.write({"a": place.entry("a"), "b": place.entry("b")})
+    changed = "notifications/tools/list_changed"
+    with place.gateway("--allow", "pid") as gateway:
+        gateway.initialize()
+        assert tools_of(gateway) == ["a_pid", "b_pid"]
+        pids = [int(text_of(gateway.call(name))) for name in ("a_pid", "b_pid")]
+        place.write("{")
+        eventually(lambda: "the servers stay as they were" in gateway.stderr)
+        assert tools_of(gateway) == ["a_pid", "b_pid"]
+        around = {
+            "command": sys.executable,
+            "args": ["-m", "fastrpc", "gateway", place.path],
+            "env": place.variables,
+        }
+        place.write({"c": place.entry("c"), "itself": around, "a": place.entry("a")})
+        until_notified(gateway, changed)
+        gone(pids[1])
+        until_notified(gateway, changed)  # by itself, without a list in between
+        assert tools_of(gateway) == ["c_pid", "a_pid"]
+        assert int(text_of(gateway.call("a_pid"))) == pids[0]
+        eventually(lambda: "would start itself" in gateway.stderr)
+        eventually(lambda: place.states()["itself"]["state"] == "failed")
+        gateway.close_stdin()
+        assert gateway.wait() == 0
+
+
+# --- over HTTP ----------------------------------------------------------------------------------------
+
+
+def test_over_http_it_needs_a_token_and_has_a_status(place: Place) -> None:
+    httpx = pytest.importorskip("httpx", reason="the client over HTTP stands on it: pip install httpx")
+    place.write({"a": place.entry("a"), "b": place.entry("b")})
+    environment = {**os.environ, **place.variables, "FASTRPC_TOKEN": TOKEN}
+    arguments = ("gateway", place.path, "--http", "127.0.0.1:0")
+    with HttpProcess(*arguments, environment=environment) as server:
+        url = f"http://127.0.0.1:{server.port}/mcp"
+        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        assert httpx.post(url, json=request, trust_env=False).status_code == 401
+        assert place.states()["a"]["state"] == "not started"
+        for version in (LEGACY[-1], MODERN):
+            with Client.sync(url, token=TOKEN, version=version, on_elicit={"value": "Bob"}) as client:
+                assert [tool.name for tool in client.list_tools()][::4] == ["a_pid", "b_pid"]
+                assert client.call_tool("a_ask").text == "accept Bob"
+        itself = {"url": url, "headers": {"Authorization": f"Bearer {TOKEN}"}}
+        place.write({"b": place.entry("b"), "itself": itself})
+        with Client.sync(url, token=TOKEN) as client:
+            eventually(lambda: client.list_tools()[0].name == "b_pid")
+        eventually(lambda: place.states()["itself"]["state"] == "failed")
+        states = place.states()
+        asked = place.status_at(url, TOKEN)
+        assert {each["name"]: each for each in json.loads(asked.stdout)[0]["servers"]} == states
+        refused = place.status_at(url, "not-the-token-of-anybody")
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert states["b"]["state"] == "running"
+        assert "this is the gateway itself" in states["itself"]["reason"]
+        assert server.stop() == 0
+
+
+# --- a client of several servers ----------------------------------------------------------------------
+
+
+def test_a_client_uses_the_servers_of_a_file(place: Place) -> None:
+    place.write({"a": place.entry("a"), "b": place.entry("b"), "bad": {"command": "/nonexistent"}})
+
+    async def conversation() -> None:
+        progress: list[Any] = []
+        async with Client(place.path, on_elicit={"value": "Bob"}) as client:
+            async with client.listen(uris=["docs://a"]) as changes:
+                await client.call_tool("a_touch")
+                assert (await anext(aiter(changes)))["params"]["uri"] == "docs://a"
+            pids = await asyncio.gather(client.call_tool("a_pid"), client.call_tool("b_pid"))
+            assert len({result.text for result in pids}) == 2
+            asked = await client.call_tool("b_ask", on_progress=progress.append)
+            assert asked.text == "accept Bob"
+            assert progress
+            first = int(pids[0].text)
+            os.kill(first, signal.SIGKILL)
+            gone(first)
+            assert (await client.call_tool("b_pid")).text == pids[1].text
+            with pytest.raises(RemoteError, match="bad cannot be used: "):
+                await client.call_tool("bad_tool")
+            names = [tool.name for tool in await client.list_tools()]
+            assert names == ["a_pid", "a_ask", "a_delete", "a_touch", "b_pid", "b_ask", "b_delete", "b_touch"]
+        none_left(place.mark)
+
+    asyncio.run(conversation())
+
+
+def test_a_client_without_a_loop_uses_several_servers_and_a_single_one(place: Place) -> None:
+    with Client.sync({"mcpServers": {"a": place.entry("a"), "b": place.entry("b")}}, names="mcp") as client:
+        assert [tool.name for tool in client.list_tools()][::4] == ["mcp__a__pid", "mcp__b__pid"]
+        assert client.call_tool("mcp__b__delete").text == "deleted"
+    with Client.sync({"mcpServers": {"a": place.entry("a")}}) as client:
+        assert client.call_tool("delete").text == "deleted"

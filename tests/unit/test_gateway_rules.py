@@ -1,0 +1,94 @@
+"""The names of tools behind a gateway, and which of them allow and deny let through."""
+
+from __future__ import annotations
+
+import pytest
+
+from fastrpc.definitions.tool import tool_of
+from fastrpc.gateway.names import LONGEST, is_listable, listed_name, prefix_of
+from fastrpc.gateway.rules import Rules, patterns_of
+
+# --- names --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("server", "style", "listed"),
+    [
+        ("shop", "prefix", "shop_price"),
+        ("shop", "mcp", "mcp__shop__price"),
+        ("my shop/2.0 é", "prefix", "my_shop_2_0___price"),
+        ("", "prefix", "_price"),
+    ],
+)
+def test_a_name_is_the_servers_and_the_tools(server: str, style: str, listed: str) -> None:
+    assert listed_name(prefix_of(server, style), "price") == listed
+    tool_of(lambda: 1, {"name": listed})  # a name that MCP allows
+
+
+def test_long_names_are_shortened_and_stay_different() -> None:
+    prefix = prefix_of("shop", "prefix")
+    names = [listed_name(prefix, "x" * 80 + end) for end in ("1", "2")]
+    assert [len(name) for name in names] == [LONGEST, LONGEST]
+    assert len({*names}) == 2
+    assert all(name.startswith("shop_xxx") for name in names)
+    assert listed_name(prefix, "x" * 80 + "1") == names[0]
+    prefixes = {prefix_of("s" * 100 + end, "prefix") for end in ("1", "2")}
+    assert len(prefixes) == 2
+    assert all(len(found) <= LONGEST // 2 + 1 for found in prefixes)
+
+
+def test_a_shortened_name_is_not_shortened_again() -> None:
+    assert is_listable("x" * 80)
+    assert not is_listable(listed_name("shop_", "x" * 80))
+
+
+# --- rules --------------------------------------------------------------------------------------------
+
+
+def test_the_form_of_scorpiox_is_read() -> None:
+    assert patterns_of("devkit:mail_*,git_*;fs:*") == [
+        ("devkit", "mail_*"),
+        ("devkit", "git_*"),
+        ("fs", "*"),
+    ]
+    assert patterns_of(" *delete* , get_* ;; : x ;") == [("", "*delete*"), ("", "get_*"), ("", "x")]
+    assert patterns_of("") == []
+
+
+@pytest.mark.parametrize(
+    ("allow", "deny", "shown"),
+    [
+        ("", "", ["devkit.mail_send", "devkit.shutdown", "fs.read", "fs.delete"]),
+        ("devkit:mail_*;fs:*", "", ["devkit.mail_send", "fs.read", "fs.delete"]),
+        ("devkit:*", "devkit:*shutdown*,*delete*", ["devkit.mail_send"]),
+        ("", "delete", ["devkit.mail_send", "devkit.shutdown", "fs.read"]),
+        ("fs_*", "fs_delete", ["fs.read"]),
+        ("mcp__fs__*", "", ["fs.read", "fs.delete"]),
+        ("*:*e*", "f?:read", ["devkit.mail_send", "fs.delete"]),
+        ("fs:*", "fs:*", []),
+        ("FS:*", "", []),
+    ],
+)
+def test_what_is_denied_is_not_shown_and_what_is_allowed_is(allow: str, deny: str, shown: list[str]) -> None:
+    rules = Rules([allow], [deny])
+    tools = [("devkit", "mail_send"), ("devkit", "shutdown"), ("fs", "read"), ("fs", "delete")]
+    found = [f"{server}.{tool}" for server, tool in tools if rules.shows(server, tool, f"{server}_{tool}")]
+    assert found == shown
+
+
+@pytest.mark.parametrize(
+    ("allow", "deny", "used"),
+    [
+        ("", "", ["devkit", "fs"]),
+        ("fs:read", "", ["fs"]),
+        ("fs:read;get_*", "", ["devkit", "fs"]),
+        ("", "fs:*", ["devkit"]),
+        ("", "fs_*", ["devkit"]),
+        ("", "mcp__fs__*", ["devkit"]),
+        ("", "*", []),
+        ("", "fs:r*", ["devkit", "fs"]),
+    ],
+)
+def test_a_server_without_a_tool_to_show_is_not_used(allow: str, deny: str, used: list[str]) -> None:
+    rules = Rules([allow], [deny])
+    assert [name for name in ("devkit", "fs") if rules.uses(name, f"{name}_")] == used
