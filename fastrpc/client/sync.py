@@ -3,11 +3,10 @@
     with Client.sync(["python", "server.py"]) as client:
         print(client.call_tool("word_count", {"text": "two words"}).text)
 
-A call of a tool is written and its answer waited for by compiled code, in poll(2). Over HTTP the connections
-are a loop's; an answer that comes within a millisecond is read without running it. Whatever else there is to
-do, such as the server's own requests, runs in a loop of this client's own, and only while a method waits:
-notifications that come between two methods are handled by the next one. Calls from several threads take
-turns.
+Compiled code writes a tool call and waits for the response in poll(2). Over HTTP a response that arrives
+within a millisecond is read from the socket. Everything else, such as the server's own requests, runs in a
+private event loop, and only while a method runs: notifications that arrive between two methods are handled by
+the next one. Calls from several threads run one at a time.
 """
 
 from __future__ import annotations

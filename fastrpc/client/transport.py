@@ -48,7 +48,7 @@ class Transport:
         """Without a running loop: wait a moment for the answer to a request, where that is cheaper than to
         run the loop."""
 
-    # --- where the version decides how messages travel ------------------------------------------------
+    # --- for transports that depend on the protocol version -------------------------------------------
 
     def set_version(self, version: str) -> None:
         """Use this version for the messages that follow. Called before `server/discover` and `initialize`,

@@ -1,9 +1,9 @@
-"""What the three transports over HTTP share: how a request is sent, and what becomes of its failure.
+"""The base class of the three HTTP transports: how requests are sent, and the handling of failures.
 
-A carrier turns each line of the client's stream into requests of HTTP, and hands what comes back to the
-stream. A request is written at once if there is an idle connection, and a JSON body with its answer goes
-straight to the stream; whatever else comes back, and a request that needs a connection, is handled by a task.
-Which carrier there is at a time is decided by `fastrpc.client.http.transport`. No I/O here: that is `wire`'s.
+A carrier sends each line of the client's stream in an HTTP request, and passes the messages of the response
+to the stream. A request is written at once if there is an idle connection, and a JSON response goes straight
+to the stream; any other response, and a request that needs a new connection, is handled by a task.
+`fastrpc.client.http.transport` chooses the carrier. I/O is left to `wire`.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class Carrier:
     async def exchange(
         self, request: PendingRequest, params: dict[str, Any], line: bytes, begun: Response | None
     ) -> None:
-        """Send a request, and receive until it is answered. `begun`: the response to it, if it has been sent.
-        Raises ClientError."""
+        """Send a request, and receive messages up to its response. `begun`: the HTTP response, if the request
+        has been sent. Raises ClientError."""
         raise NotImplementedError
 
     def lines_at_once(self, request: PendingRequest, params: dict[str, Any]) -> bytes | None:
@@ -97,7 +97,7 @@ class Carrier:
         raise NotImplementedError
 
     def withdraw(self, request: asyncio.Task[None] | Response | None, line: bytes) -> None:
-        """Cancel a request; `line` is the notification of it."""
+        """Cancel a request; `line` is the `notifications/cancelled` for it."""
         raise NotImplementedError
 
     # --- outgoing -------------------------------------------------------------------------------------
@@ -175,19 +175,19 @@ class Carrier:
     async def _request(
         self, request: PendingRequest, params: dict[str, Any], line: bytes, begun: Response | None = None
     ) -> None:
-        """Send a request, or go on with one that was sent; however that ends, the request ends too."""
+        """Send a request, or continue with one that was sent. If that fails, the request fails."""
         try:
             await self.exchange(request, params, line, begun)
         except ClientError as error:
             self.link.stream.fail(request, error)
-        except Exception as error:  # whoever waits must not hang
+        except Exception as error:  # the caller must not hang
             self._not_sent(request, error)
         finally:
             self._requests.pop(request.id, None)
             self._forget_asked(request)
 
     def _not_sent(self, request: PendingRequest, error: Exception) -> None:
-        diagnostics.write("error", f"{request.method} failed on the way to the server", error)
+        diagnostics.write("error", f"sending {request.method} failed", error)
         self.link.stream.fail(request, ConnectionLost(f"the request could not be sent: {error!r:.200}"))
 
     def _forget_asked(self, request: PendingRequest) -> None:

@@ -48,7 +48,7 @@ class StatelessCarrier(Carrier):
     def __init__(self, link: Link, wire: Wire) -> None:
         super().__init__(link, wire)
         self._parameters: dict[str, ParameterHeaders] = {}
-        """By tool; those without headers of their own are left out."""
+        """By tool; tools without headers have no entry."""
         self._lines: dict[tuple[str, str | None], bytes] = {}
         """Header lines by method and name."""
 

@@ -82,7 +82,7 @@ class Http(Transport):
     # --- messages -------------------------------------------------------------------------------------
 
     def _carry(self, request: PendingRequest | None, params: dict[str, Any] | None) -> None:
-        """Send the line that the stream holds."""
+        """Send the message in the stream."""
         assert self._carrier is not None
         line = self.stream.take()[:-1]
         if request is not None:
