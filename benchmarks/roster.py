@@ -51,6 +51,7 @@ PROXY, PROXY_HTTP = "proxy", "proxy-http"
 # process. Without an event loop, where there is such a client: the others give the one that they have.
 CLIENT, CLIENT_IN_MEMORY = "client", "client-in-memory"
 CLIENT_SYNC, CLIENT_SYNC_IN_MEMORY = "client-sync", "client-sync-in-memory"
+CLIENT_HTTP, CLIENT_SYNC_HTTP = "client-http", "client-sync-http"  # for fastrpc's server over HTTP
 MANY_TOOLS = (10, 100, 1000)
 # What servers/shapes.py serves: echo written in these ways; returning, raising and with something around it;
 # plain, but called wrongly or beside other things.
@@ -150,7 +151,7 @@ def peer_of(name: str, python: str) -> Peer:
         return Peer(name, dict.fromkeys((START, START_LIST, START_SERVE, START_HTTP), bare))
     if name == LOAD_CLIENT:
         program = [build.build("client", offline=True)]
-        return Peer(name, {CLIENT: program, CLIENT_SYNC: program})
+        return Peer(name, dict.fromkeys((CLIENT, CLIENT_SYNC, CLIENT_HTTP, CLIENT_SYNC_HTTP), program))
     if name == "python-loop":
         loop = [python, os.path.join(SERVERS, "python_loop.py")]
         commands = dict.fromkeys((ECHO, LIST, START, START_LIST), loop)
@@ -192,9 +193,11 @@ def client_commands(python: str, driver: str, own_server: str, *without_loop: st
     """How a client is started; `without_loop`: the option for the one that needs no event loop, if any."""
     command = [python, os.path.join(CLIENTS, driver)]
     over_stdio = {CLIENT: command, CLIENT_SYNC: [*command, *without_loop]}
-    in_memory = ["--in-memory", own_server]
+    in_memory, over_http = ["--in-memory", own_server], ["--http", TOKEN]
     return {
         **over_stdio,
+        CLIENT_HTTP: [*over_stdio[CLIENT], *over_http],
+        CLIENT_SYNC_HTTP: [*over_stdio[CLIENT_SYNC], *over_http],
         CLIENT_IN_MEMORY: [*over_stdio[CLIENT], *in_memory],
         CLIENT_SYNC_IN_MEMORY: [*over_stdio[CLIENT_SYNC], *in_memory],
     }

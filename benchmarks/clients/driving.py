@@ -2,13 +2,14 @@
 
     python clients/fastrpc_client.py --window 256 --seconds 0.5 -- python servers/echo.py
     python clients/fastrpc_client.py --in-memory servers/echo.py
+    python clients/fastrpc_client.py --http TOKEN -- python servers/http_echo.py {port} TOKEN
 
 A driver hands over how its client calls a tool and how it takes the text out of a result; both run while the
 clock does, as in an agent's loop. The load comes in passes, as the load client's: texts are made before the
 clock starts, every answer is compared with its text after it has stopped. One JSON object is printed:
 `calls_per_second`, one call at a time also `p50`, `p99` and so on in us, or {"void": reason} with exit code
 1. A window of N is N coroutines that each call again when answered. The server is a child of this process
-and so runs on its core. Costs a pass or two more than `--warm-up` and `--seconds`.
+and so runs on its core, over HTTP too. Costs a pass or two more than `--warm-up` and `--seconds`.
 """
 
 from __future__ import annotations
@@ -20,13 +21,18 @@ import itertools
 import json
 import os
 import random
+import socket
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
 
+START_SECONDS = 10.0
 VERSION = "2025-11-25"
 """The protocol version that all clients are held to: the latest that everybody here speaks."""
 PASS_SECONDS = 0.1
@@ -43,7 +49,7 @@ class Void(Exception):
 
 @dataclass(frozen=True)
 class Load:
-    """What a driver is asked for. It has a command of the server, or the server itself."""
+    """What a driver is asked for. It has a command of the server, the server itself, or its URL and token."""
 
     command: list[str]
     app: Any
@@ -52,6 +58,8 @@ class Load:
     warm_up: float
     is_sync: bool
     planted_us: int | None = None
+    url: str = ""
+    token: str = ""
 
 
 def texts(count: int, chance: random.Random) -> list[str]:
@@ -197,6 +205,7 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--planted", type=int, help="us that each call wastes: for the guard's own test")
     parser.add_argument("--client-cpu", type=int, help="the core of the client and of its server")
     parser.add_argument("--sync", action="store_true", help="without an event loop, where the client can")
+    parser.add_argument("--http", metavar="TOKEN", help="over HTTP; the command has {port} for its port")
     parser.add_argument("--in-memory", metavar="FILE", help="serve the `app` of this file in this process")
     parser.add_argument("command", nargs="*", help="of the server, behind --")
     found = parser.parse_args(arguments)
@@ -216,6 +225,34 @@ def app_of(path: str) -> Any:
     sys.modules["served"] = module  # where annotations of its tools are looked up
     specification.loader.exec_module(module)
     return module.app
+
+
+class OverHttp:
+    """A server over HTTP that runs while this is entered. Raises Void."""
+
+    def __init__(self, command: list[str]) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/mcp"
+        self._command = [part.replace("{port}", str(self.port)) for part in command]
+
+    def __enter__(self) -> OverHttp:
+        self._server = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and self._server.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+            except OSError:
+                time.sleep(0.01)
+            else:
+                return self
+        self.__exit__()
+        raise Void(f"the server did not listen within {START_SECONDS:g} s")
+
+    def __exit__(self, *exception: object) -> None:
+        self._server.terminate()
+        self._server.wait()
 
 
 Driver = Callable[[Load], Coroutine[Any, Any, "dict[str, Any]"]]
@@ -241,11 +278,13 @@ def main(driver: Driver, sync_driver: Callable[[Load], dict[str, Any]] | None = 
     limit.daemon = True
     limit.start()
     shape = (found.window, found.seconds, found.warm_up, found.sync, found.planted)
-    load = Load(found.command, app, *shape)
     try:
-        if load.is_sync and sync_driver is None:
+        if found.sync and sync_driver is None:
             raise Void("this client needs an event loop")
-        report = sync_driver(load) if load.is_sync and sync_driver else run(driver(load))
+        with OverHttp(found.command) if found.http else nullcontext() as server:
+            url = server.url if server else ""
+            load = Load(found.command, app, *shape, url, found.http or "")
+            report = sync_driver(load) if load.is_sync and sync_driver else run(driver(load))
     except BaseException as error:  # whatever a client raises, in groups too: there are no figures
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             raise

@@ -1,4 +1,4 @@
-"""W13: FastMCP's `Client`, over stdio; in memory with a server of its own package."""
+"""W13: FastMCP's `Client`, over stdio and HTTP; in memory with a server of its own package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import driving
 from fastmcp import Client
 from fastmcp.client.client import CallToolResult
-from fastmcp.client.transports import StdioTransport
+from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
 
 
 def text_of(result: CallToolResult) -> str:
@@ -22,6 +22,8 @@ def text_of(result: CallToolResult) -> str:
 async def drive(load: driving.Load) -> dict[str, Any]:
     if load.app:
         target = load.app
+    elif load.url:
+        target = StreamableHttpTransport(load.url, auth=load.token)
     else:
         program, *arguments = load.command
         target = StdioTransport(program, arguments, env=dict(os.environ), keep_alive=False)

@@ -6,6 +6,9 @@ that each call again when answered. All speak 2025-11-25. fastrpc's client is me
 (`-sync`) and in one; the others have only such that need one, which is uvloop for all. A text is taken out
 of every result while the clock runs, and compared when it has stopped: one that is wrong voids the row.
 
+`W13-http-…` is the same over HTTP, in a session: the load client has as many connections as there are calls
+at once. Shown, no bar.
+
 `W13-memory-…` is each client with a server of its own package in the same process: shown, no bar. What is
 measured there is client and server.
 """
@@ -17,11 +20,15 @@ from typing import Any
 
 from roster import (
     CLIENT,
+    CLIENT_HTTP,
     CLIENT_IN_MEMORY,
     CLIENT_SYNC,
+    CLIENT_SYNC_HTTP,
     CLIENT_SYNC_IN_MEMORY,
     ECHO,
+    HTTP_SESSION,
     LOAD_CLIENT,
+    TOKEN,
     Peer,
     peer_of,
 )
@@ -29,6 +36,7 @@ from workloads.row import Column, Options, Result, Row, load, pinning, report_of
 
 LATENCY = (Column("p50", "p50"), Column("p90", "p90"), Column("p99", "p99"), Column("loop", "loop"))
 RATE = (Column("loop", "loop"),)
+OVER_HTTP = {CLIENT: CLIENT_HTTP, CLIENT_SYNC: CLIENT_SYNC_HTTP}
 IN_MEMORY = (CLIENT_IN_MEMORY, CLIENT_SYNC_IN_MEMORY)
 _servers: dict[str, Peer] = {}
 
@@ -43,13 +51,20 @@ def server_of(python: str) -> Peer:
 def measure(row: Row, peer: Peer, options: Options) -> Result:
     """Let the peer's client call for as long as the options say."""
     server = server_of(options.python)
+    over_http = row.server in OVER_HTTP.values()
+    if over_http and HTTP_SESSION not in server.commands:
+        return {"void": "fastrpc has no HTTP here: pip install 'fastrpc-mcp[http]'"}
+    if over_http and peer.name == LOAD_CLIENT:
+        client = ("--workload", "http", "--wire", "session", "--token", TOKEN)
+        client += ("--connections", row.client[-1])
+        return load(replace(row, client=client, server=HTTP_SESSION), server, options)
     if peer.name == LOAD_CLIENT:
         return load(replace(row, client=("--workload", "echo", *row.client), server=ECHO), server, options)
     core = pinning(row.cores)[:2]  # the client's, which its server inherits
     command = [*peer.commands[row.server], *row.client, *core]
     command += ["--seconds", str(options.seconds), "--warm-up", str(peer.warm_up)]
     if row.server not in IN_MEMORY:
-        command += ["--", *server.commands[ECHO]]
+        command += ["--", *server.commands[HTTP_SESSION if over_http else ECHO]]
     return report_of(command, server)
 
 
@@ -114,4 +129,19 @@ ROWS = (
     ),
     latency("W13-memory-async", "the client: call_tool in memory, one at a time", CLIENT_IN_MEMORY, **SHOWN),
     rate("W13-memory-256", "the client: call_tool in memory, 256 at once", CLIENT_IN_MEMORY, **SHOWN),
+)
+
+ROWS += tuple(
+    replace(
+        row,
+        name=row.name.replace("-", "-http-"),
+        title=row.title.replace("the client: ", "the client over HTTP: "),
+        bar=None,
+        goal=None,
+        times_sdks={"mcp": None, "fastmcp": None},
+        sdk_goals={},
+        server=OVER_HTTP[row.server],
+    )
+    for row in ROWS
+    if row.server in OVER_HTTP
 )

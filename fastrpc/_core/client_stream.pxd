@@ -69,6 +69,7 @@ cdef class ClientStream:
     cdef PendingRequest forward(
         self, str name, const char* arguments, Py_ssize_t size, AnswerSink sink, object call
     )
+    cdef int put_line(self, bytes line, PendingRequest request, dict params) except -1
     cdef int put_head(self, str name) except -1
     cdef int put_arguments(self, object arguments) except -1
     cdef int wrote(self) except -1

@@ -39,7 +39,8 @@ class ClientStream:
 
     `on_request` and `on_notification` are called with each request and notification of the server;
     `on_unreadable` with the first bytes of an invalid message; `on_end` at the end of the input. None of them
-    may raise. `carry`, for a connection without descriptors, is called when lines are ready to be taken.
+    may raise. `carry`, for a connection without descriptors, is called for each message to be taken: with the
+    request and its params without the connection's ``_meta``, or with None and None.
     `needs_loop` makes `wait` return False.
     """
 
@@ -47,7 +48,7 @@ class ClientStream:
     on_notification: Callable[[dict[str, Any]], object]
     on_unreadable: Callable[[bytes], object]
     on_end: Callable[[], object]
-    carry: Callable[[], object] | None
+    carry: Callable[[PendingRequest | None, dict[str, Any] | None], object] | None
     needs_loop: bool
     remark: str
     """Appended to the message of a RequestTimeout."""

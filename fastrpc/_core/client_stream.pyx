@@ -6,7 +6,7 @@ where its response is read, without a task. Requests made in the same turn of th
 
 There are two ways to wait, and one reader for both: `wait()` polls the descriptors and needs no event loop;
 an event loop calls `readable()`. Without descriptors, messages are passed to `receive_message()`, and `carry`
-is called when requests are ready to be taken. The server's own requests, its notifications and its invalid
+is called with each message to be taken. The server's own requests, its notifications and its invalid
 messages go to `on_request`, `on_notification` and `on_unreadable`, which must not raise. Handshake, versions
 and handlers are left to `fastrpc.client`, the process to `fastrpc.processes`.
 """
@@ -194,7 +194,10 @@ cdef class ClientStream:
             self.output.end = self.output.start + held
             del self.pending[request.id]
             raise
-        self.wrote()
+        if self.carry is None:
+            self.wrote()
+        else:
+            self.carry(request, {"name": name, "arguments": arguments})
         return request
 
     def request(
@@ -207,14 +210,21 @@ cdef class ClientStream:
         except BaseException:
             del self.pending[request.id]
             raise
-        self.send(line)
+        self.put_line(line, request, params)
         return request
 
     def send(self, bytes line):
         """Send a notification or a response. The newline is added here."""
+        self.put_line(line, None, None)
+
+    cdef int put_line(self, bytes line, PendingRequest request, dict params) except -1:
         self.output.put(<char*> line, len(line))
         self.output.put(b"\n", 1)
-        self.wrote()
+        if self.carry is None:
+            self.wrote()
+        else:
+            self.carry(request, params)
+        return 0
 
     def forget(self, PendingRequest request):
         """Stop waiting for a response. Return False if the request has already ended."""
@@ -307,10 +317,7 @@ cdef class ClientStream:
 
     cdef int wrote(self) except -1:
         """Send the encoded request: at once if no other is in flight, else at the end of this turn."""
-        if self.sink < 0:
-            if self.carry is not None:
-                self.carry()
-        elif self.loop is None or self.writing:
+        if self.sink < 0 or self.loop is None or self.writing:
             pass
         elif len(self.pending) <= 1 or self.output.waiting() > FLUSH_ABOVE:
             self.write_out()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
-    from fastrpc._core.client_stream import ClientStream
+    from fastrpc._core.client_stream import ClientStream, PendingRequest
     from fastrpc._core.connection import Connection
     from fastrpc.errors import ConnectionLost
     from fastrpc.transports.interfaces import Dispatcher, Runtime
@@ -57,7 +57,7 @@ class InMemory(Transport):
     def _connect(self) -> Connection:
         return self._server.connect().connection
 
-    def _carry(self) -> None:
+    def _carry(self, request: PendingRequest | None, params: dict[str, Any] | None) -> None:
         """Send the messages in the stream. A response may add messages to the stream; these are sent before
         the rest."""
         assert self._carrier is not None

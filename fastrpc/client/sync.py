@@ -3,15 +3,17 @@
     with Client.sync(["python", "server.py"]) as client:
         print(client.call_tool("word_count", {"text": "two words"}).text)
 
-Compiled code writes a tool call and waits for the response in poll(2). Everything else, such as the server's
-own requests, runs in a private event loop, and only while a method runs: notifications that arrive between
-two methods are handled by the next one. Calls from several threads run one at a time.
+Compiled code writes a tool call and waits for the response in poll(2). Over HTTP a response that arrives
+within a millisecond is read from the socket. Everything else, such as the server's own requests, runs in a
+private event loop, and only while a method runs: notifications that arrive between two methods are handled by
+the next one. Calls from several threads run one at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from time import monotonic
 
 from fastrpc._core.call_result import CallResult
 from fastrpc.client.asynchronous import AsyncClient
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
     Wanted = TypeVar("Wanted")
 
 
+LOOP_EVERY_SECONDS = 0.01
+"""At most so long answers are read without the loop, which may have other things to do."""
+
+
 class SyncClient:
     """A client of one MCP server, without an event loop. Use it in a ``with`` block, or `connect` and
     `close`.
@@ -50,6 +56,8 @@ class SyncClient:
         self._client = AsyncClient(target, **options)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.RLock()
+        self._ran_at = 0.0
+        """When the loop ran last."""
 
     def __enter__(self) -> Self:
         self.connect()
@@ -93,7 +101,10 @@ class SyncClient:
                 raise RuntimeError("use the client in a 'with' block, or connect() first")
             running = asyncio._get_running_loop()
             if running is None:
-                return _run_or_cancel(loop, coroutine)
+                try:
+                    return _run_or_cancel(loop, coroutine)
+                finally:
+                    self._ran_at = monotonic()
             if running is loop:
                 coroutine.close()
                 raise RuntimeError("a handler must not use the client that calls it")
@@ -144,7 +155,7 @@ class SyncClient:
                 limit = client._timeout_seconds if timeout_seconds is None else timeout_seconds
                 pending = client._stream.call(name, arguments, None, limit)
                 try:
-                    if not client._stream.wait(pending):
+                    if not client._stream.wait(pending) and not self._wait_shortly(pending):
                         self._run(self._wait_in_loop(pending))
                 except BaseException:
                     client._session.withdraw(pending)
@@ -164,6 +175,20 @@ class SyncClient:
         if as_type is None and name not in client._output_schemas:
             return result
         return client._value_of(name, result, as_type)
+
+    def _wait_shortly(self, pending: PendingRequest) -> bool:
+        """Wait a moment for an answer that comes on a connection of the loop, without running it. Return
+        whether it is there. What else the loop has to do may wait for `LOOP_EVERY_SECONDS`."""
+        client = self._client
+        if (
+            client._stream.needs_loop
+            or client._transport is None
+            or monotonic() - self._ran_at > LOOP_EVERY_SECONDS
+            or asyncio._get_running_loop() is not None
+        ):
+            return False
+        client._transport.wait_shortly(pending)
+        return pending.done
 
     async def _wait_in_loop(self, pending: PendingRequest) -> None:
         """Wait in the event loop: a handler has to run, or the connection is lost."""

@@ -21,7 +21,7 @@ SCHEMES = ("http://", "https://")
 
 def transport_of(target: Any, options: dict[str, Any]) -> Callable[[], Transport]:
     """Return a function that makes a new transport to the target. Raises TypeError, ValueError, and
-    ImportError for a URL without httpx."""
+    ImportError for a URL without httptools."""
     if isinstance(target, str) and target.lower().startswith(SCHEMES):
         from fastrpc.client.http.address import Remote
         from fastrpc.client.http.transport import Http

@@ -44,6 +44,10 @@ class Transport:
         """Close the connection, within seconds. Messages that arrive meanwhile are dropped."""
         raise NotImplementedError
 
+    def wait_shortly(self, request: PendingRequest) -> None:
+        """Without a running loop: wait a moment for the answer to a request, where that is cheaper than to
+        run the loop."""
+
     # --- for transports that depend on the protocol version -------------------------------------------
 
     def set_version(self, version: str) -> None:

@@ -83,7 +83,7 @@ class Endpoint:
 
     def client(self, **options: Any) -> AsyncClient:
         """Return a client that is not connected yet. Raises TypeError, ValueError, and ImportError for a URL
-        without httpx."""
+        without httptools."""
         make = _Client if isinstance(self.target, list) else AsyncClient
         client = make(self.target, **self.options, **options)
         self._clients.append(client)

@@ -80,7 +80,7 @@ async def streamable_http_client(
 ) -> AsyncIterator[tuple[Endpoint, Endpoint]]:
     """Lead to the server at a URL. Headers of `http_client` are sent; time limits are the session's.
 
-    Raises ImportError without httpx, and NotOffered for an HTTP client with an ``auth`` of its own.
+    Raises ImportError without httptools, and NotOffered for an HTTP client with an ``auth`` of its own.
     """
     endpoint = address(url, headers_of(http_client))
     try:
@@ -96,7 +96,7 @@ async def streamablehttp_client(
     """Lead to the server at a URL, as up to 1.x of the SDK: the third value returns the session's id, which
     is not told here: None. `auth` is a bearer token; time limits are the session's.
 
-    Raises ImportError without httpx, and NotOffered for another `auth`.
+    Raises ImportError without httptools, and NotOffered for another `auth`.
     """
     endpoint = address(url, headers, auth)
     try:
@@ -111,7 +111,7 @@ async def sse_client(
 ) -> AsyncIterator[tuple[Endpoint, Endpoint]]:
     """Lead to a server at a URL that speaks HTTP with SSE; the transport is found out.
 
-    Raises ImportError without httpx, and NotOffered for an `auth` that is no bearer token.
+    Raises ImportError without httptools, and NotOffered for an `auth` that is no bearer token.
     """
     endpoint = address(url, headers, auth)
     try:

@@ -28,6 +28,7 @@ from workloads.row import Options  # noqa: E402
 ROW = {row.name: row for row in w13.ROWS}
 SHORT = Options(rounds=1, seconds=0.02)
 OVER_STDIO = ("W13-sync", "W13-async", "W13-256")
+OVER_HTTP = ("W13-http-sync", "W13-http-async", "W13-http-256")
 needs_the_load_client = pytest.mark.skipif(
     not os.path.exists(os.path.join(BENCHMARKS, ".cache", "build", "client")),
     reason="the load client is not built: python benchmarks/build.py",
@@ -95,8 +96,15 @@ def test_what_the_ratio_is_taken_to_is_the_load_client_before_the_same_server(na
     assert "server_cpu_us_per_call" in report
 
 
+@needs_the_load_client
+@pytest.mark.parametrize("name", OVER_HTTP)
+def test_over_http_the_load_client_has_a_connection_for_each_call_at_once(name: str) -> None:
+    report = measured(name, roster.peer_of(roster.LOAD_CLIENT, sys.executable))
+    assert (report["workload"], report["window"]) == ("http", int(ROW[name].client[-1]))
+
+
 @pytest.mark.parametrize("name", roster.CLIENT_SDKS)
-@pytest.mark.parametrize("row", ["W13-async", "W13-256", "W13-memory-async"])
+@pytest.mark.parametrize("row", ["W13-async", "W13-256", "W13-memory-async", "W13-http-async"])
 def test_the_client_of_an_sdk_that_is_built_is_measured(name: str, row: str) -> None:
     peer = roster.peer_of(name, sys.executable)
     assert ROW[row].server in peer.commands

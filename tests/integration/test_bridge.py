@@ -17,7 +17,7 @@ from support.protocol import LEGACY, MODERN
 from support.remote_server import OFFICIAL, REPOSITORY, TOKEN, Remote
 from support.stdio import Process, serve
 
-pytest.importorskip("httpx", reason="the bridge stands on it: pip install httpx")
+pytest.importorskip("httptools", reason="the bridge stands on it: pip install httptools")
 
 VARIABLE = "FASTRPC_BRIDGE_TOKEN"
 HELLO = {"protocolVersion": LEGACY[-1], "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}

@@ -14,7 +14,7 @@ from fastrpc.client import Client
 from fastrpc.errors import ConnectionLost, HttpStatusError, RemoteError, RequestTimeout
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 
-pytest.importorskip("httpx", reason="the client's side of HTTP stands on it: pip install httpx")
+pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
 
 SPOKEN = [None, "2025-11-25", "2025-06-18", "2025-03-26", "sse"]
 """The latest version, each of Streamable HTTP with sessions, and HTTP+SSE."""

@@ -25,9 +25,15 @@ from fastrpc.errors import (
 )
 from fastrpc.protocol.versions import CAPABILITIES_KEY, MODERN, SUBSCRIPTION_KEY, VERSION_KEY
 
-pytest.importorskip("httpx", reason="the client's side of HTTP stands on it: pip install httpx")
+pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
 
 TOKEN = "tok-12345-of-the-client"
+
+
+@pytest.fixture(params=["a connection each", "kept alive"], autouse=True)
+def _connections(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests on a connection that is there are sent without a task, and fail in another place."""
+    monkeypatch.setattr(Scripted, "keeps_alive", request.param == "kept alive")
 
 
 def short(monkeypatch: pytest.MonkeyPatch, *modules: Any) -> None:
@@ -535,7 +541,7 @@ def test_what_has_no_end_is_not_kept(kind: str, monkeypatch: pytest.MonkeyPatch)
 
     async def on_call(asked: Asked, say: Saying) -> None:
         if kind == "body":
-            await say.answer(200, {"x": "x" * 50_000})
+            await say.answer(200, {"x": "x" * 1_000_000})  # more than is kept before anybody reads
             return
         await say.stream()
         for number in range(50):

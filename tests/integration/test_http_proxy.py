@@ -20,7 +20,7 @@ from fastrpc.client.http import session as session_transport
 from fastrpc.protocol.versions import CAPABILITIES_KEY, LATEST_LEGACY, MODERN, VERSION_KEY, VERSIONS
 from fastrpc.testing import Client, RemoteError
 
-pytest.importorskip("httpx", reason="the client's side of HTTP stands on it: pip install httpx")
+pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
 
 UPSTREAM = [None, "2025-11-25", "2025-06-18", "2025-03-26", "sse"]
 """The version used with the upstream server: the latest, a version of Streamable HTTP, or HTTP+SSE."""

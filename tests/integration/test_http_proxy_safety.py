@@ -16,12 +16,12 @@ from support.scripted_plays import Stateless
 from support.scripted_server import Asked, Saying, Scripted
 
 from fastrpc import DefinitionError, Server
-from fastrpc.client.http import stateless, wire
+from fastrpc.client.http import dialing, stateless, wire
 from fastrpc.client.http.address import Remote
 from fastrpc.protocol.versions import MODERN
 from fastrpc.testing import Client, RemoteError
 
-pytest.importorskip("httpx", reason="the client's side of HTTP stands on it: pip install httpx")
+pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
 
 
 modern = Stateless()
@@ -273,12 +273,12 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_unless_it_is_trusted(
 def test_a_machine_that_is_switched_off_is_noticed_by_the_system() -> None:
     async def conversation() -> None:
         async with Scripted(modern) as server:
-            connection = wire.Wire(Remote(server.url))
-            async with connection.send("POST", {}, b'{"id": 1, "method": "server/discover"}') as answer:
-                opened = answer._response.extensions["network_stream"].get_extra_info("socket")
-                assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-                assert opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL) == 10
-            await connection.close()
+            way = dialing.Route(Remote(server.url))
+            connection = await way.dial(lambda _: None, lambda _: None)
+            opened = connection.transport.get_extra_info("socket")
+            assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            assert opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL) == 10
+            connection.close()
 
     run(conversation())
 

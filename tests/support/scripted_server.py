@@ -5,7 +5,7 @@
 
     async with Scripted(play) as server: ...       # server.url, server.requests
 
-One request a connection.
+One request a connection, unless `Scripted.keeps_alive`: then one may follow an answer whose length is known.
 """
 
 from __future__ import annotations
@@ -40,8 +40,11 @@ class Asked:
 class Saying:
     """The way back to the client: `head`, then what is to be sent."""
 
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, keeps_alive: bool) -> None:
         self._writer = writer
+        self._keeps_alive = keeps_alive
+        self.is_last = True
+        """Whether the connection ends with this answer."""
 
     async def answer(self, status: int, body: Any = None, **headers: str) -> None:
         """Send a whole answer; what is no bytes is sent as JSON."""
@@ -61,7 +64,8 @@ class Saying:
         await self.head(200, content_type="text/event-stream", **headers)
 
     async def head(self, status: int, **headers: str) -> None:
-        lines = [f"HTTP/1.1 {status} Said", "connection: close"]
+        self.is_last = not self._keeps_alive or "content_length" not in headers
+        lines = [f"HTTP/1.1 {status} Said", *(["connection: close"] if self.is_last else [])]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         await self.send("\r\n".join([*lines, "", ""]).encode())
 
@@ -80,10 +84,12 @@ class Saying:
 
 
 class Scripted:
-    """A server in this event loop that answers as a function tells it to; one request a connection.
+    """A server in this event loop that answers as a function tells it to.
 
     `requests` are those that have come. `tls`: an ssl.SSLContext.
     """
+
+    keeps_alive = False
 
     def __init__(self, play: Callable[[Asked, Saying], Awaitable[None]], tls: Any = None) -> None:
         self.requests: list[Asked] = []
@@ -115,16 +121,22 @@ class Scripted:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-            headers = {
-                name.lower(): value.strip()
-                for name, _, value in (line.partition(":") for line in lines if line)
-            }
-            body = await reader.readexactly(int(headers.get("content-length", "0")))
-            method, path, _ = first.split(" ")
-            asked = Asked(method, path, headers, body)
-            self.requests.append(asked)
-            await self._play(asked, Saying(writer))
+            while await self._answer(reader, writer):
+                pass
         with contextlib.suppress(ConnectionError):
             writer.close()
             await writer.wait_closed()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request. Return whether another may follow."""
+        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        headers = {
+            name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)
+        }
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+        method, path, _ = first.split(" ")
+        asked = Asked(method, path, headers, body)
+        self.requests.append(asked)
+        saying = Saying(writer, self.keeps_alive)
+        await self._play(asked, saying)
+        return not saying.is_last

@@ -168,7 +168,7 @@ def test_certificates_that_the_environment_names_are_looked_at_first(
 ) -> None:
     from fastrpc.tools.agent._search import _network
 
-    from fastrpc.client.http.wire import Wire
+    from fastrpc.client.http.dialing import Route
 
     make(kind, str(tmp_path / "certificates"))
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificates"))
@@ -177,7 +177,7 @@ def test_certificates_that_the_environment_names_are_looked_at_first(
         with pytest.raises(regular_files.NotRegular, match=KINDS[kind]):
             _network.ssl_context()
     with pytest.raises(regular_files.NotRegular, match=KINDS[kind]):
-        Wire(Remote("https://127.0.0.1/"))._new_client()
+        Route(Remote("https://127.0.0.1/"))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,7 +7,7 @@ may contain one. The only I/O is reading a certificate file; requests are sent b
 from __future__ import annotations
 
 from importlib.util import find_spec
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from fastrpc.redaction import MASK, SHORTEST
 
@@ -33,13 +33,64 @@ OURS = (
 TOKEN_CHARACTERS = "!#$%&'*+-.^_`|~"
 
 
+PORTS = {"http": 80, "https": 443}
+IN_PATHS = "!$%&'()*+,-./:;=@[\\]^_|~"
+"""What stays as it is in a path, besides letters and digits; "%" since it may encode something already."""
+IN_QUERIES = IN_PATHS + "?`{}"
+
+
+class Origin:
+    """A scheme, a host and a port (RFC 9110, 4.3.1): the same origin is the same server."""
+
+    __slots__ = ("host", "port", "scheme")
+
+    def __init__(self, scheme: str, host: str, port: int) -> None:
+        self.scheme = scheme
+        self.host = host
+        self.port = port
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Origin) and self._parts == other._parts
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+    @property
+    def _parts(self) -> tuple[str, str, int]:
+        return self.scheme, self.host, self.port
+
+
+def origin_of(url: str) -> Origin:
+    """Return the origin of an http or https URL. Raises ValueError."""
+    parts = urlsplit(url)
+    scheme, host = parts.scheme.lower(), parts.hostname
+    if scheme not in PORTS or not host:
+        raise ValueError("expected an http or https URL with a host")
+    return Origin(scheme, host, PORTS[scheme] if parts.port is None else parts.port)
+
+
+def authority(origin: Origin, always_port: bool = False) -> str:
+    """Return host and port as the header Host has them: without the scheme's own port, unless wanted."""
+    host = f"[{origin.host}]" if ":" in origin.host else origin.host
+    if origin.port == PORTS[origin.scheme] and not always_port:
+        return host
+    return f"{host}:{origin.port}"
+
+
+def request_target(url: str) -> str:
+    """Return path and query of a URL as they stand in a request (RFC 9112, 3.2.1)."""
+    parts = urlsplit(url)
+    query = f"?{quote(parts.query, IN_QUERIES)}" if parts.query else ""
+    return (quote(parts.path, IN_PATHS) or "/") + query
+
+
 class Remote:
     """A server at a URL.
 
     `token`: the bearer token, sent as ``Authorization: Bearer``; a string, or a function that returns one and
     is called for each request. `auth`: ``"oauth"`` or an `OAuth` object, for tokens by OAuth. `headers`:
     additional request headers. `tls_ca`: a file of CA certificates to trust instead of the default ones.
-    Raises ValueError, and ImportError where httpx is not installed.
+    Raises ValueError, and ImportError where httptools is not installed.
     """
 
     OPTIONS = ("auth", "headers", "tls_ca", "token")
@@ -55,8 +106,8 @@ class Remote:
     ) -> None:
         self.url = url
         self.host, self.shown = _checked(url)
-        if find_spec("httpx") is None:
-            raise ImportError("a URL needs httpx: pip install 'fastrpc-mcp[http]'")
+        if find_spec("httptools") is None:
+            raise ImportError("a URL needs httptools: pip install 'fastrpc-mcp[http]'")
         self.headers = dict(headers or {})
         self._token = token
         for name, value in self.headers.items():

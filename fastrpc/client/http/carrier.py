@@ -1,7 +1,9 @@
-"""The base class of the three HTTP transports: a task for each request, and the handling of failures.
+"""The base class of the three HTTP transports: how requests are sent, and the handling of failures.
 
 A carrier sends each line of the client's stream in an HTTP request, and passes the messages of the response
-to the stream. `fastrpc.client.http.transport` chooses the carrier. I/O is left to `wire`.
+to the stream. A request is written at once if there is an idle connection, and a JSON response goes straight
+to the stream; any other response, and a request that needs a new connection, is handled by a task.
+`fastrpc.client.http.transport` chooses the carrier. I/O is left to `wire`.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import asyncio
 import json
 
 from fastrpc import diagnostics
+from fastrpc.client.http.connection import JSON, Response
+from fastrpc.client.http.wire import Answer
 from fastrpc.errors import ClientError, ConnectionLost
 
 TYPE_CHECKING = False
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from fastrpc._core.client_stream import ClientStream, PendingRequest
-    from fastrpc.client.http.wire import Answer, Wire
+    from fastrpc.client.http.wire import Wire
 
     class Link(Protocol):
         """The connection of a carrier."""
@@ -58,7 +62,8 @@ class Carrier:
     def __init__(self, link: Link, wire: Wire) -> None:
         self.link = link
         self.wire = wire
-        self._requests: dict[int, asyncio.Task[None]] = {}
+        self._requests: dict[int, asyncio.Task[None] | Response] = {}
+        """What is cancelled with each request: its task, or the response that it waits for."""
         self._posts: set[asyncio.Task[None]] = set()
         """Notifications that are being sent."""
         self._asked: dict[str | int, PendingRequest] = {}
@@ -75,29 +80,78 @@ class Carrier:
 
     # --- implemented by subclasses --------------------------------------------------------------------
 
-    async def exchange(self, request: PendingRequest, message: dict[str, Any], line: bytes) -> None:
-        """Send a request, and receive messages up to its response. Raises ClientError."""
+    async def exchange(
+        self, request: PendingRequest, params: dict[str, Any], line: bytes, begun: Response | None
+    ) -> None:
+        """Send a request, and receive messages up to its response. `begun`: the HTTP response, if the request
+        has been sent. Raises ClientError."""
         raise NotImplementedError
+
+    def lines_at_once(self, request: PendingRequest, params: dict[str, Any]) -> bytes | None:
+        """Return the header lines of a request that can be written at once; None for one that needs a
+        task."""
+        return None
 
     async def post(self, line: bytes) -> None:
         """Send a notification or a response. Raises ClientError."""
         raise NotImplementedError
 
-    def withdraw(self, request: asyncio.Task[None] | None, line: bytes) -> None:
+    def withdraw(self, request: asyncio.Task[None] | Response | None, line: bytes) -> None:
         """Cancel a request; `line` is the `notifications/cancelled` for it."""
         raise NotImplementedError
 
     # --- outgoing -------------------------------------------------------------------------------------
 
+    def send_request(self, request: PendingRequest, params: dict[str, Any], line: bytes) -> None:
+        """Send a request: at once, or in the background."""
+        try:
+            lines = self.lines_at_once(request, params)
+            response = None
+            if lines is not None:
+                response = self.wire.post_at_once(lines, line, self._settled, (request, params, line))
+        except Exception as error:
+            self._not_sent(request, error)
+            return
+        if response is None:
+            self._requests[request.id] = self.link.spawn(self._request(request, params, line))
+        elif not response.is_settled:
+            self._requests[request.id] = response
+
+    def wait_shortly(self, request: PendingRequest) -> None:
+        """Without a running loop: wait a moment for the answer to a request that was written at once."""
+        response = self._requests.get(request.id)
+        if isinstance(response, Response):
+            self.wire.wait_shortly(response)
+
+    def _settled(self, response: Response) -> None:
+        """Receive the response to a request that was written at once: an answer in JSON here, else in a
+        task."""
+        request, params, line = response.context
+        if (
+            response.status != 200
+            or response.kind != JSON
+            or not response.is_complete
+            or response.has_special_headers
+        ):
+            self._requests[request.id] = self.link.spawn(self._request(request, params, line, response))
+            return
+        self._requests.pop(request.id, None)
+        body = response.body()
+        try:
+            self.receive(body, request)
+            if not request.done:
+                self.link.stream.fail(request, Answer(self.wire, response, "").failure(body))
+        except Exception as error:
+            self._not_sent(request, error)
+        if self._asked:
+            self._forget_asked(request)
+
     def send(self, line: bytes) -> None:
-        """Send one message in the background."""
+        """Send a notification or a response in the background."""
         message = json.loads(line)
         method = message.get("method")
         if method is None:
             self.link.spawn(self._respond(message["id"], line))
-        elif "id" in message:
-            request = self.link.stream.pending[message["id"]]
-            self._requests[request.id] = self.link.spawn(self._request(request, message, line))
         elif method == CANCELLED:
             self.withdraw(self._requests.pop(message["params"]["requestId"], None), line)
         else:
@@ -118,19 +172,28 @@ class Carrier:
         if self._posts:
             await asyncio.wait(self._posts)
 
-    async def _request(self, request: PendingRequest, message: dict[str, Any], line: bytes) -> None:
-        """Send a request. If sending fails, the request fails."""
+    async def _request(
+        self, request: PendingRequest, params: dict[str, Any], line: bytes, begun: Response | None = None
+    ) -> None:
+        """Send a request, or continue with one that was sent. If that fails, the request fails."""
         try:
-            await self.exchange(request, message, line)
+            await self.exchange(request, params, line, begun)
         except ClientError as error:
             self.link.stream.fail(request, error)
         except Exception as error:  # the caller must not hang
-            diagnostics.write("error", f"sending {request.method} failed", error)
-            self.link.stream.fail(request, ConnectionLost(f"the request could not be sent: {error!r:.200}"))
+            self._not_sent(request, error)
         finally:
             self._requests.pop(request.id, None)
-            for id in [id for id, of in self._asked.items() if of is request]:
-                del self._asked[id]
+            self._forget_asked(request)
+
+    def _not_sent(self, request: PendingRequest, error: Exception) -> None:
+        diagnostics.write("error", f"sending {request.method} failed", error)
+        self.link.stream.fail(request, ConnectionLost(f"the request could not be sent: {error!r:.200}"))
+
+    def _forget_asked(self, request: PendingRequest) -> None:
+        """Forget what the server has asked during a request that has ended."""
+        for id in [id for id, of in self._asked.items() if of is request]:
+            del self._asked[id]
 
     async def _post_quietly(self, line: bytes) -> None:
         try:

@@ -11,8 +11,9 @@ import asyncio
 
 from fastrpc import diagnostics
 from fastrpc.client.http.carrier import PAUSES, SILENT_SECONDS, STEADY_SECONDS, Carrier
+from fastrpc.client.http.connection import JSON
 from fastrpc.client.http.events import Events
-from fastrpc.client.http.wire import JSON, LONGEST_BODY, STREAM, Unreachable
+from fastrpc.client.http.wire import LONGEST_BODY, STREAM, Unreachable, header_lines
 from fastrpc.errors import ClientError, ConnectionLost, HttpStatusError, SessionExpired
 
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.client_stream import PendingRequest
     from fastrpc.client.http.carrier import Link
+    from fastrpc.client.http.connection import Response
     from fastrpc.client.http.wire import Answer, Wire
 
 HEADER_SINCE = "2025-06-18"
@@ -39,10 +41,13 @@ class SessionCarrier(Carrier):
         super().__init__(link, wire)
         self._session: str | None = None
         self._version: str | None = None
+        self._lines: bytes | None = None
+        """The header lines of each request, once there is a session."""
         self._initialized: asyncio.Task[None] | None = None
 
     def set_version(self, version: str) -> None:
         self._version = version
+        self._lines = None
 
     def _headers(self, last_id: str | None = None) -> dict[str, str]:
         headers = {}
@@ -59,13 +64,21 @@ class SessionCarrier(Carrier):
 
     # --- requests -------------------------------------------------------------------------------------
 
-    async def exchange(self, request: PendingRequest, message: dict[str, Any], line: bytes) -> None:
+    def lines_at_once(self, request: PendingRequest, params: dict[str, Any]) -> bytes | None:
+        if self._lines is None and request.method != "initialize":
+            self._lines = header_lines(self._posting())
+        return self._lines
+
+    async def exchange(
+        self, request: PendingRequest, params: dict[str, Any], line: bytes, begun: Response | None
+    ) -> None:
         events = Events(LONGEST_BODY)
         try:
-            async with self.wire.send("POST", self._posting(), line) as answer:
+            async with self.wire.send("POST", self._posting(), line, waits=True, begun=begun) as answer:
                 self._check_session(answer, request)
                 if request.method == "initialize":
                     self._session = answer.header("mcp-session-id")
+                    self._lines = None
                 if not answer.is_stream:
                     await self.receive_body(answer, request)
                     return
@@ -77,7 +90,7 @@ class SessionCarrier(Carrier):
                 raise
         await self._resume(request, events)
 
-    def withdraw(self, request: asyncio.Task[None] | None, line: bytes) -> None:
+    def withdraw(self, request: asyncio.Task[None] | Response | None, line: bytes) -> None:
         if request is not None:
             request.cancel()
         self.post_soon(line)
@@ -155,6 +168,7 @@ class SessionCarrier(Carrier):
         if self._initialized is not None:
             await self._initialized
             self.link.spawn(self._listen())
+            await asyncio.sleep(0)  # it is on its way before any request whose effects it is to tell
 
     # --- the GET stream -------------------------------------------------------------------------------
 

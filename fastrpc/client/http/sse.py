@@ -11,8 +11,9 @@ from urllib.parse import urljoin, urlsplit
 
 from fastrpc import diagnostics
 from fastrpc.client.http.carrier import Carrier
+from fastrpc.client.http.connection import JSON
 from fastrpc.client.http.events import Events
-from fastrpc.client.http.wire import JSON, LONGEST_BODY, STREAM
+from fastrpc.client.http.wire import LONGEST_BODY, STREAM
 from fastrpc.errors import ClientError, ConnectionLost, InvalidAnswer
 
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.client_stream import PendingRequest
     from fastrpc.client.http.carrier import Link
+    from fastrpc.client.http.connection import Response
     from fastrpc.client.http.wire import Wire
 
 ENDPOINT_SECONDS = 10.0
@@ -76,7 +78,9 @@ class SseCarrier(Carrier):
         if not self._endpoint.done():
             self._endpoint.set_result(endpoint)
 
-    async def exchange(self, request: PendingRequest, message: dict[str, Any], line: bytes) -> None:
+    async def exchange(
+        self, request: PendingRequest, params: dict[str, Any], line: bytes, begun: Response | None
+    ) -> None:
         await self.post(line)
 
     async def post(self, line: bytes) -> None:
@@ -86,7 +90,7 @@ class SseCarrier(Carrier):
                 if answer.status >= 300:
                     raise answer.refusal()
 
-    def withdraw(self, request: asyncio.Task[None] | None, line: bytes) -> None:
+    def withdraw(self, request: asyncio.Task[None] | Response | None, line: bytes) -> None:
         self.post_soon(line)
 
 

@@ -11,8 +11,9 @@ from base64 import b64encode
 from fastrpc import diagnostics
 from fastrpc.client.http.address import is_header_name
 from fastrpc.client.http.carrier import SILENT_SECONDS, Carrier
+from fastrpc.client.http.connection import JSON
 from fastrpc.client.http.events import Events
-from fastrpc.client.http.wire import JSON, LONGEST_BODY, STREAM
+from fastrpc.client.http.wire import LONGEST_BODY, STREAM, header_lines
 from fastrpc.errors import ClientError, ConnectionLost
 from fastrpc.protocol.versions import MODERN
 from fastrpc.transports.http.headers import NAMED, parameter_headers
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
 
     from fastrpc._core.client_stream import PendingRequest
     from fastrpc.client.http.carrier import Link
+    from fastrpc.client.http.connection import Response
     from fastrpc.client.http.wire import Wire
 
     ParameterHeaders = list[tuple[str, tuple[str, ...]]]
     """Headers of a tool, each with the path to its argument."""
+
+MOST_LINES = 1024
 
 MARK = "x-mcp-header"
 PLAIN = ("string", "integer", "boolean")
@@ -45,11 +49,39 @@ class StatelessCarrier(Carrier):
         super().__init__(link, wire)
         self._parameters: dict[str, ParameterHeaders] = {}
         """By tool; tools without headers have no entry."""
+        self._lines: dict[tuple[str, str | None], bytes] = {}
+        """Header lines by method and name."""
 
-    async def exchange(self, request: PendingRequest, message: dict[str, Any], line: bytes) -> None:
+    def lines_at_once(self, request: PendingRequest, params: dict[str, Any]) -> bytes | None:
+        method = request.method
+        if method == "subscriptions/listen":
+            return None  # is to be watched for silence
+        name = params.get(NAMED[method]) if method in NAMED else None
+        if not isinstance(name, str):
+            name = None
+        if name in self._parameters:
+            return header_lines(self._headers(method, params))
+        lines = self._lines.get((method, name))
+        if lines is None:
+            lines = header_lines(self._headers(method, params))
+            if len(self._lines) == MOST_LINES:
+                self._lines.clear()
+            self._lines[method, name] = lines
+        return lines
+
+    async def exchange(
+        self, request: PendingRequest, params: dict[str, Any], line: bytes, begun: Response | None
+    ) -> None:
         silent_seconds = SILENT_SECONDS if request.method == "subscriptions/listen" else None
-        headers = self._headers(message)
-        async with self.wire.send("POST", headers, line, silent_seconds=silent_seconds) as answer:
+        sending = self.wire.send(
+            "POST",
+            self._headers(request.method, params),
+            line,
+            silent_seconds=silent_seconds,
+            waits=silent_seconds is None,
+            begun=begun,
+        )
+        async with sending as answer:
             if not answer.is_stream:
                 await self.receive_body(answer, request)
             else:
@@ -68,12 +100,11 @@ class StatelessCarrier(Carrier):
     async def post(self, line: bytes) -> None:
         """Does nothing: the version has no such messages."""
 
-    def withdraw(self, request: asyncio.Task[None] | None, line: bytes) -> None:
+    def withdraw(self, request: asyncio.Task[None] | Response | None, line: bytes) -> None:
         if request is not None:
             request.cancel()
 
-    def _headers(self, message: dict[str, Any]) -> dict[str, str]:
-        method, params = message["method"], message["params"]
+    def _headers(self, method: str, params: dict[str, Any]) -> dict[str, str]:
         headers = {
             "content-type": JSON,
             "accept": f"{JSON}, {STREAM}",

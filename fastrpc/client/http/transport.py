@@ -83,11 +83,18 @@ class Http(Transport):
 
     # --- messages -------------------------------------------------------------------------------------
 
-    def _carry(self) -> None:
-        """Send the messages in the stream."""
+    def _carry(self, request: PendingRequest | None, params: dict[str, Any] | None) -> None:
+        """Send the message in the stream."""
         assert self._carrier is not None
-        for line in self.stream.take().splitlines():
+        line = self.stream.take()[:-1]
+        if request is not None:
+            self._carrier.send_request(request, params or {}, line)
+        else:
             self._carrier.send(line)
+
+    def wait_shortly(self, request: PendingRequest) -> None:
+        if self._carrier is not None:
+            self._carrier.wait_shortly(request)
 
     def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
         if b'"error"' in text:

@@ -1,43 +1,57 @@
-"""HTTP requests to one server, with httpx: adds the credentials, converts failures into readable errors.
+"""HTTP requests to one remote server: adds the credentials, turns failures into readable errors.
 
 TLS certificates are verified. Redirects are followed only within the server's own origin, so that no other
-server receives the token. Bodies are bounded. The environment's HTTP proxies are used, except for servers on
-this machine. A request costs about a millisecond; connections are kept alive. The content of bodies is left
-to the carriers.
+server receives the token. Bodies are bounded. The environment's HTTP proxies are used, except for this
+machine (`dialing`). Connections are kept alive (`pool`). A request on an idle connection is written at once
+and costs some 10 us besides its I/O. What the bodies mean is left to the carriers.
 """
 
 from __future__ import annotations
 
 import json
 from contextlib import asynccontextmanager
+from urllib.parse import urljoin
 
-from fastrpc.client.http.address import shown
+from fastrpc.client.http.address import authority, origin_of, shown
+from fastrpc.client.http.connection import CLOSED, JSON, BrokenConnection, Response
+from fastrpc.client.http.cookies import Cookies
+from fastrpc.client.http.dialing import CannotConnect, Route
+from fastrpc.client.http.encodings import BadEncoding, Decompressor
 from fastrpc.client.http.events import Event, Events, TooLong
+from fastrpc.client.http.pool import Pool
 from fastrpc.errors import ClientError, ConnectionLost, HttpStatusError, InvalidAnswer, RemoteError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Mapping
     from typing import Any
-
-    import httpx
 
     from fastrpc.client.http.address import Remote
     from fastrpc.client.oauth.credentials import Credentials
 
-CONNECT_SECONDS = 10.0
-WRITE_SECONDS = 60.0
 MOST_REDIRECTS = 5
 LONGEST_BODY = 64 * 1024 * 1024
 """Bytes of one response body, or of one event."""
 LAST_WORDS = 64 * 1024
 """Bytes of an error body."""
 
-JSON = "application/json"
+MOST_STARTS = 16
+"""Beginnings of heads that are kept."""
+
 STREAM = "text/event-stream"
 
 MOVED = (301, 302, 303, 307, 308)
 SAME_METHOD = (307, 308)
+
+
+def header_lines(headers: Mapping[str, str]) -> bytes:
+    """Return headers as they are sent. Raises ValueError for a value that would end its line."""
+    lines = []
+    for name, value in headers.items():
+        if not value.isprintable() and any(each < " " or each == "\x7f" for each in value):
+            raise ValueError(f"header {name}: its value holds a control character")
+        lines.append(f"{name}: {value}\r\n")
+    return "".join(lines).encode("utf-8", "surrogateescape")
 
 
 class Unreachable(ConnectionLost):
@@ -45,22 +59,17 @@ class Unreachable(ConnectionLost):
 
 
 class Answer:
-    """A response: its head, and its body as it arrives."""
+    """A response: its head, and its body as it arrives. `url`: where it comes from."""
 
-    def __init__(self, wire: Wire, response: httpx.Response) -> None:
+    def __init__(self, wire: Wire, response: Response, url: str) -> None:
         self._wire = wire
         self._response = response
-        self.status = response.status_code
-        kind = response.headers.get("content-type", "")
-        self.kind = kind.partition(";")[0].strip().lower()
-
-    @property
-    def url(self) -> str:
-        return str(self._response.url)
+        self.url = url
+        self.status = response.status
+        self.kind = response.kind
 
     def header(self, name: str) -> str | None:
-        found: str | None = self._response.headers.get(name)
-        return found
+        return self._response.header(name.encode())
 
     @property
     def is_stream(self) -> bool:
@@ -73,11 +82,10 @@ class Answer:
             raise self.refusal()
         limit = LONGEST_BODY if self.status < 400 else LAST_WORDS
         body = bytearray()
-        with self._wire.wrapping_errors(self._response.url):
-            async for piece in self._response.aiter_bytes():
-                body += piece
-                if len(body) > limit:
-                    raise InvalidAnswer(f"the response body is longer than {limit} bytes")
+        async for piece in self._pieces():
+            body += piece
+            if len(body) > limit:
+                raise InvalidAnswer(f"the response body is longer than {limit} bytes")
         if self.status in (401, 403):
             raise self.refusal(_json_of(body))
         return bytes(body)
@@ -106,21 +114,38 @@ class Answer:
 
     async def events(self, events: Events) -> AsyncIterator[Event]:
         """Yield the events of a stream until it ends. Raises ConnectionLost and InvalidAnswer."""
-        with self._wire.wrapping_errors(self._response.url):
-            async for piece in self._response.aiter_bytes():
-                try:
-                    for event in events.feed(piece):
-                        yield event
-                except TooLong as error:
-                    raise InvalidAnswer(str(error)) from None
+        async for piece in self._pieces():
+            try:
+                for event in events.feed(piece):
+                    yield event
+            except TooLong as error:
+                raise InvalidAnswer(str(error)) from None
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives, decompressed. Raises ConnectionLost and InvalidAnswer."""
+        try:
+            encoding = self.header("content-encoding")
+            if encoding is None or encoding.lower() in ("", "identity"):
+                while piece := await self._response.read():
+                    yield piece
+                return
+            decompressor = Decompressor(encoding)
+            while piece := await self._response.read():
+                for part in decompressor.feed(piece):
+                    yield part
+            decompressor.end()
+        except BadEncoding as error:
+            raise InvalidAnswer(str(error)) from None
+        except (BrokenConnection, OSError) as error:
+            raise self._wire.broken(self.url, error) from None
 
     def refusal(self, body: Any = None) -> HttpStatusError:
         """Return the error for a status or a content type that the protocol does not use.
 
         `body`: the parsed body, which may contain a reason.
         """
-        place = self._wire.place(self._response.url)
-        status = f"{self.status} {self._response.reason_phrase}".strip()
+        place = self._wire.place(self.url)
+        status = f"{self.status} {self._response.reason.decode('latin-1')}".strip()
         if self.status == 401:
             why = "refuses the token" if self._wire.remote.has_token else "requires a token, none is given"
         elif self.status == 403:
@@ -140,121 +165,197 @@ class Wire:
 
     def __init__(self, remote: Remote) -> None:
         self.remote = remote
-        self._client: httpx.AsyncClient | None = None
+        self._pool: Pool | None = None
+        self._route: Route | None = None
         self._url = remote.url
-        self._moved = False
+        self._starts: dict[tuple[str, str], bytes] = {}
+        """How heads begin that are sent: by method and URL."""
+        self._credentials: Mapping[str, str] = {}
+        self._credential_lines = b""
+        self._cookies = Cookies()
+        self._keeps_cookies = not any(name.lower() == "cookie" for name in remote.headers)
         self.oauth = _oauth_of(remote)
 
-    def _new_client(self) -> httpx.AsyncClient:
-        from urllib.request import getproxies
+    # --- sending --------------------------------------------------------------------------------------
 
-        import httpx
+    def post_at_once(
+        self, lines: bytes, body: bytes, on_settled: Callable[[Response], object], context: object
+    ) -> Response | None:
+        """Write a POST to an idle connection; return its response, which is handed to `on_settled`.
 
-        from fastrpc.regular_files import check_certificates
-        from fastrpc.version import __version__
-
-        check_certificates()
-        verify = self.remote.tls or True
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30.0)
-        transport = None
-        if self.remote.is_local or not getproxies():
-            transport = httpx.AsyncHTTPTransport(
-                verify=verify, limits=limits, trust_env=True, socket_options=_keep_alive_options()
-            )
-        return httpx.AsyncClient(
-            transport=transport,
-            verify=verify,
-            limits=limits,
-            follow_redirects=False,
-            headers={"user-agent": f"fastrpc/{__version__}", "accept-encoding": "identity"},
+        Returns None if there is none: then `send` makes a connection; and with OAuth, where a token may have
+        to be renewed first. `lines`: of `header_lines`. Raises whatever a function that returns the token
+        raises.
+        """
+        if self._pool is None or self.oauth is not None:
+            return None
+        connection = self._pool.take_idle()
+        if connection is None:
+            return None
+        try:
+            credentials = self._authorization()
+        except BaseException:
+            self._pool.put(connection)
+            raise
+        response = Response(on_settled, context)
+        head = b"%b%b%b%bcontent-length: %d\r\n\r\n" % (
+            self._starts.get(("POST", self._url)) or self._start("POST", self._url),
+            credentials,
+            self._cookies.line,
+            lines,
+            len(body),
         )
+        connection.send(head, body, response)
+        return response
+
+    def wait_shortly(self, response: Response) -> None:
+        """Without a running loop: wait a moment for a response that `post_at_once` has returned."""
+        if self._pool is not None:
+            response.wait_shortly(self._pool.connections)
 
     @asynccontextmanager
     async def send(
         self,
         method: str,
-        headers: dict[str, str],
+        headers: Mapping[str, str],
         body: bytes | None = None,
         *,
         url: str | None = None,
         silent_seconds: float | None = None,
+        waits: bool = False,
+        begun: Response | None = None,
     ) -> AsyncIterator[Answer]:
         """Send a request and yield the response, whose body can be read inside the block.
 
-        `silent_seconds`: how long the connection may be silent before it is closed. Raises ConnectionLost,
-        Unreachable before the server has received anything, and HttpStatusError for a redirect that is not
-        followed.
+        `silent_seconds`: how long the connection may be silent before it is closed. `waits`: the request may
+        wait for a connection where there are many. `begun`: the response to this request, if that has been
+        sent already. Raises ConnectionLost, Unreachable before the server has received anything, and
+        HttpStatusError for a redirect that is not followed.
         """
-        import httpx
-
-        if self._client is None:
-            self._client = self._new_client()
-        client = self._client
-        place = httpx.URL(url or self._url)
-        timeout = httpx.Timeout(silent_seconds, connect=CONNECT_SECONDS, write=WRITE_SECONDS)
+        place = url or self._url
         for _ in range(MOST_REDIRECTS + 1):
-            all_headers = {**self.remote.credentials(), **headers}
-            if self.oauth is not None:
-                all_headers.update(await self.oauth.headers(headers))
-            with self.wrapping_errors(place):
-                request = client.build_request(
-                    method, place, headers=all_headers, content=body, timeout=timeout
-                )
-                response = await client.send(request, stream=True)
+            authorization = {} if self.oauth is None else await self.oauth.headers(headers)
+            if begun is None:
+                sent = {**headers, **authorization}
+                response = await self._request(method, place, sent, body, silent_seconds, waits)
+            else:
+                response, begun = begun, None
             try:
+                try:
+                    await response.settled()
+                except (BrokenConnection, OSError) as error:
+                    raise self.broken(place, error) from None
+                if self._keeps_cookies and response.header(b"set-cookie") is not None:
+                    self._cookies.take(response.headers)
                 if self.oauth is not None and method != "DELETE":  # the end of a session is not worth a login
-                    challenge = response.headers.get("www-authenticate")
-                    if await self.oauth.check(response.status_code, challenge, all_headers):
+                    challenge = response.header(b"www-authenticate")
+                    if await self.oauth.check(response.status, challenge, {**headers, **authorization}):
                         continue
-                if response.status_code not in MOVED:
-                    yield Answer(self, response)
+                if response.status not in MOVED:
+                    yield Answer(self, response, place)
                     return
-                following = self._redirect_target(response, method)
+                following = self._redirect_target(response, method, place)
             finally:
-                await response.aclose()
+                response.cancel()
             if url is None:
-                self._url = str(following)
+                self._url = following
             place = following
-        raise HttpStatusError(f"{self.place(place)}: too many redirects", response.status_code)
+        raise HttpStatusError(f"{self.place(place)}: too many redirects", response.status)
 
-    def _redirect_target(self, response: httpx.Response, method: str) -> httpx.URL:
-        """Return the target of a redirect. Raises HttpStatusError for another origin."""
-        import httpx
-
+    async def _request(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        silent_seconds: float | None,
+        waits: bool,
+    ) -> Response:
+        """Send a request, on a new connection if need be. Raises Unreachable."""
+        lines = self._authorization() + self._cookies.line + header_lines(headers)
         try:
-            place = response.url.join(response.headers.get("location", ""))
-        except httpx.InvalidURL:
+            if self._pool is None:
+                self._open_pool()
+            assert self._pool is not None
+            connection = await self._pool.take(waits)
+        except (CannotConnect, OSError) as error:
+            why = self.remote.hide(str(error)[:200])
+            raise Unreachable(f"{self.place(url)} cannot be reached: {why}") from None
+        length = b"" if body is None else b"content-length: %d\r\n" % len(body)
+        response = Response()
+        connection.send(self._start(method, url) + lines + length + b"\r\n", body, response, silent_seconds)
+        return response
+
+    def _open_pool(self) -> None:
+        """Find the way to the server. Raises OSError and CannotConnect."""
+        self._route = Route(self.remote)
+        self._pool = Pool(self._route.dial)
+
+    def _start(self, method: str, url: str) -> bytes:
+        """Return how the head of a request begins: all that is the same each time."""
+        found = self._starts.get((method, url))
+        if found is None:
+            from fastrpc.version import __version__
+
+            assert self._route is not None
+            ours = {"host": authority(origin_of(url))}
+            given = {name.lower() for name in self.remote.headers}
+            for name, value in (("user-agent", f"fastrpc/{__version__}"), ("accept-encoding", "identity")):
+                if name not in given:
+                    ours[name] = value
+            found = f"{method} {self._route.target(url)} HTTP/1.1\r\n".encode("ascii")
+            found += header_lines(ours) + self._route.fields()
+            if len(self._starts) < MOST_STARTS:
+                self._starts[method, url] = found
+        return found
+
+    def _authorization(self) -> bytes:
+        """Return the header lines that authenticate us: the one place where they are made."""
+        given = self.remote.credentials()
+        if given != self._credentials:
+            self._credential_lines = header_lines(given)
+            self._credentials = dict(given)
+        return self._credential_lines
+
+    def _redirect_target(self, response: Response, method: str, here: str) -> str:
+        """Return the target of a redirect. Raises HttpStatusError for another origin."""
+        try:
+            place = urljoin(here, response.header(b"location") or "")
+            is_here = origin_of(place) == origin_of(here)
+        except ValueError:
             raise HttpStatusError(
-                f"{self.place(response.url)} redirects to an invalid URL", response.status_code
+                f"{self.place(here)} redirects to an invalid URL", response.status
             ) from None
-        here = response.url
-        if (place.scheme, place.host, place.port) != (here.scheme, here.host, here.port):
+        if not is_here:
             raise HttpStatusError(
                 f"{self.place(here)} redirects to {self.place(place)}, which is another origin: "
                 "not followed; use that URL if it is the right one",
-                response.status_code,
+                response.status,
             )
-        if response.status_code not in SAME_METHOD and method != "GET":
+        if response.status not in SAME_METHOD and method != "GET":
             raise HttpStatusError(
-                f"{self.place(here)} redirects with status {response.status_code}, which drops the body",
-                response.status_code,
+                f"{self.place(here)} redirects with status {response.status}, which drops the body",
+                response.status,
             )
         return place
 
-    def place(self, url: object) -> str:
-        """Return a URL as it may be shown."""
-        return self.remote.hide(shown(str(url))[:300])
+    # --- errors ---------------------------------------------------------------------------------------
 
-    def wrapping_errors(self, url: object) -> _WrappingErrors:
-        """Turn httpx's exceptions inside the block into ConnectionLost."""
-        return _WrappingErrors(self, url)
+    def place(self, url: str) -> str:
+        """Return a URL as it may be shown."""
+        return self.remote.hide(shown(url)[:300])
+
+    def broken(self, url: str, error: Exception) -> ConnectionLost:
+        """Return the error for a connection that has broken."""
+        why = self.remote.hide(str(error)[:200]) or CLOSED
+        return ConnectionLost(f"the connection to {self.place(url)} is lost: {why}")
 
     async def close(self) -> None:
         if self.oauth is not None:
             await self.oauth.close()
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.close()
 
 
 def _oauth_of(remote: Remote) -> Credentials | None:
@@ -266,65 +367,9 @@ def _oauth_of(remote: Remote) -> Credentials | None:
     return Credentials(remote.auth, remote)
 
 
-class _WrappingErrors:
-    def __init__(self, wire: Wire, url: object) -> None:
-        self._wire = wire
-        self._url = url
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        import httpx
-
-        if not isinstance(error, httpx.HTTPError | httpx.InvalidURL | httpx.StreamError | OSError):
-            return
-        place = self._wire.place(self._url)
-        why = self._wire.remote.hide(_error_text(error))
-        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
-            raise Unreachable(f"{place} cannot be reached: {why}") from None
-        raise ConnectionLost(f"the connection to {place} is lost: {why}") from None
-
-
 def _json_of(body: bytes | bytearray) -> Any:
     """Return the JSON value of a body, or None."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
         return None
-
-
-def _keep_alive_options() -> list[tuple[int, int, int]]:
-    """Return socket options that detect a dead connection within a minute.
-
-    A call may wait for hours without a byte: only TCP keep-alive can distinguish that from a machine that is
-    off.
-    """
-    import socket
-
-    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
-    for name, value in (("KEEPIDLE", 30), ("KEEPALIVE", 30), ("KEEPINTVL", 10), ("KEEPCNT", 3)):
-        number = getattr(socket, f"TCP_{name}", None)
-        if number is not None:
-            options.append((socket.IPPROTO_TCP, number, value))
-    return options
-
-
-def _error_text(error: BaseException) -> str:
-    """Return the message for a network error."""
-    import ssl
-
-    import httpx
-
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"its certificate is not trusted ({cause.verify_message})"
-        if isinstance(cause, ConnectionRefusedError):
-            return "connection refused"
-        cause = cause.__cause__ or cause.__context__
-    if isinstance(error, httpx.ConnectTimeout):
-        return f"no connection within {CONNECT_SECONDS:g} s"
-    if isinstance(error, httpx.ReadTimeout):
-        return "no data for too long"
-    return str(error)[:200] or "closed by the server"

@@ -1,0 +1,494 @@
+"""One HTTP/1.1 connection of the client (RFC 9112): writes a request, parses its response by httptools.
+
+One request at a time. A response is handed over once it *settles*: a JSON body when it is whole, any other
+response when its head is there; its body follows as it arrives. Nobody needs a task for that: who asked is
+called back. What is not read yet is bounded, then the socket is not read either. A connection that is silent,
+closed, or sends what was not asked for is not used again. Costs some ten calls from compiled code for a
+response. Credentials, redirects and what statuses mean are left to `wire`, decompression to `encodings`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+from time import monotonic
+
+from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+WRITE_SECONDS = 60.0
+"""Seconds in which the server must take something of a request that does not fit into the socket's buffer."""
+LONGEST_HEAD = 128 * 1024
+"""Bytes of a head, of a chunk's head, and of a trailer."""
+MOST_UNREAD = 256 * 1024
+"""Bytes of a body that are kept before somebody reads them; then the socket is not read."""
+SHORT_SECONDS = 0.001
+"""How long an answer is waited for without the loop."""
+READ_SIZE = 32 * 1024
+LARGEST_JOINED = 64 * 1024
+"""Bytes of a body that is copied behind its head; a larger one is written beside it."""
+
+JSON = "application/json"
+SPECIAL = (b"content-encoding", b"set-cookie")
+
+CLOSED = "closed by the server"
+
+
+class BrokenConnection(Exception):
+    """A connection ended before its response did, or sent what is no HTTP. The text says why."""
+
+
+class Response:
+    """A response: its head, and its body as far as it has arrived and was not read.
+
+    `headers`: names in lower case. `kind`: the media type, without parameters, in lower case. `on_settled` is
+    called once; without it, `settled` waits. `at_head`: a JSON body is not waited for either. `context` is
+    the asker's.
+    """
+
+    __slots__ = (
+        "_connection",
+        "_waiter",
+        "at_head",
+        "context",
+        "error",
+        "has_special_headers",
+        "headers",
+        "is_complete",
+        "is_settled",
+        "kind",
+        "on_settled",
+        "pieces",
+        "reason",
+        "status",
+        "unread",
+    )
+
+    def __init__(
+        self,
+        on_settled: Callable[[Response], object] | None = None,
+        context: Any = None,
+        at_head: bool = False,
+    ) -> None:
+        self.status = 0
+        self.reason = b""
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.kind = ""
+        self.has_special_headers = False
+        """Whether its body is encoded, or it sets cookies."""
+        self.pieces: list[bytes] = []
+        self.unread = 0
+        self.is_settled = False
+        self.is_complete = False
+        self.error: Exception | None = None
+        """Why the response will not be complete."""
+        self.on_settled = on_settled
+        self.context = context
+        self.at_head = at_head
+        self._connection: Connection | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    def header(self, name: bytes) -> str | None:
+        """Return the value of a header, or None. Bytes that are no UTF-8 are kept as surrogates."""
+        for each, value in self.headers:
+            if each == name:
+                return value.decode("utf-8", "surrogateescape")
+        return None
+
+    def wait_shortly(self, connections: Iterable[Connection]) -> None:
+        """Without a running loop: wait a moment for the response, unless another of these connections has
+        something that the loop is to read."""
+        mine = self._connection
+        if mine is not None:
+            others = [each.descriptor for each in connections if each is not mine and not each.is_idle]
+            mine.wait_shortly(self, others)
+
+    async def settled(self) -> None:
+        """Wait for the head, or for all of a JSON body. Raises BrokenConnection and OSError."""
+        while not self.is_settled:
+            await self._arrival()
+        if self.error is not None and not self.pieces:
+            raise self.error
+
+    def body(self) -> bytes:
+        """Return what has arrived of the body and was not read."""
+        return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
+
+    async def read(self) -> bytes:
+        """Return what has arrived of the body; b"" at its end. Raises BrokenConnection and OSError."""
+        while not self.pieces:
+            if self.error is not None:
+                raise self.error
+            if self.is_complete:
+                return b""
+            await self._arrival()
+        found = self.body()
+        self.pieces.clear()
+        self.unread = 0
+        if self._connection is not None:
+            self._connection.read_on()
+        return found
+
+    async def _arrival(self) -> None:
+        self._waiter = waiter = asyncio.get_running_loop().create_future()
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+
+    def cancel(self) -> None:
+        """Give the response up. What has not arrived yet is lost, and its connection with it."""
+        self.on_settled = None
+        if self._connection is not None:
+            self._connection.abandon()
+
+    def settle(self) -> None:
+        """Hand the response over, or tell who reads it that something has come."""
+        self.is_settled = True
+        told, self.on_settled = self.on_settled, None
+        if told is not None:
+            told(self)
+        elif self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class Connection(asyncio.Protocol):
+    """A connection. `on_idle` is called when it can take the next request, `on_closed` when it is closed."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        on_idle: Callable[[Connection], object],
+        on_closed: Callable[[Connection], object],
+    ) -> None:
+        self.idle_since = 0.0
+        self.is_closed = False
+        self.descriptor = -1
+        """The socket's, of a connection that is made."""
+        self._is_plain = False
+        self._loop = loop
+        self._on_idle = on_idle
+        self._on_closed = on_closed
+        self._parser: Any = HttpResponseParser(self)
+        self._transport: Any = None
+        self._poll: select.poll | None = None
+        self._response: Response | None = None
+        self._early: bytes | None = b""
+        """What has come before the first request; None afterwards."""
+        self._in_head = False
+        self._is_interim = False
+        self._until_end = False
+        """Whether the end of the connection is that of the body."""
+        self._keeps_alive = False
+        self._is_over = False
+        self._has_more = False
+        """Whether something came behind the response."""
+        self._head_bytes = 0
+        self._unproductive = 0
+        """Bytes since the last that were of a body."""
+        self._is_paused = False
+        self._silence: asyncio.TimerHandle | None = None
+        self._silent_seconds = 0.0
+        self._heard_at = 0.0
+        self._stall: asyncio.TimerHandle | None = None
+        self._unwritten = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no response is on its way."""
+        return self._response is None
+
+    @property
+    def transport(self) -> Any:
+        """The asyncio transport."""
+        return self._transport
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether an idle connection can take a request.
+
+        The socket is looked at, too: the loop may not have run since the server has closed the connection. Of
+        an idle connection nothing else can be there to read.
+        """
+        if self._response is not None or self._transport is None or self._transport.is_closing():
+            return False
+        if self._poll is None:
+            self._poll = select.poll()
+            self._poll.register(self.descriptor, select.POLLIN)
+        return not self._poll.poll(0)
+
+    # --- the request ----------------------------------------------------------------------------------
+
+    def send(
+        self, head: bytes, body: bytes | None, response: Response, silent_seconds: float | None = None
+    ) -> None:
+        """Write a request; `response` is filled in as it arrives.
+
+        `silent_seconds`: how long nothing may come before the connection counts as broken.
+        """
+        self._response = response
+        response._connection = self
+        self._in_head = True
+        self._is_over = self._has_more = self._until_end = self._is_interim = False
+        self._head_bytes = self._unproductive = 0
+        if silent_seconds is not None:
+            self._silent_seconds = silent_seconds
+            self._heard_at = self._loop.time()
+            self._silence = self._loop.call_later(silent_seconds, self._listen)
+        if self._early is not None:
+            self._begin(head, body)
+        elif body and len(body) > LARGEST_JOINED:
+            self._transport.writelines((head, body))
+        elif self._is_plain and asyncio._get_running_loop() is None:
+            self._write_directly(head + (body or b""))
+        else:
+            self._transport.write(head + body if body else head)
+
+    def _begin(self, head: bytes, body: bytes | None) -> None:
+        """Write the first request, and read what has come before it: some servers answer at once."""
+        early, self._early = self._early, None
+        if not self.is_closed:
+            self._transport.writelines((head, body or b""))
+        if early:
+            self.data_received(early)
+        if self.is_closed:
+            self._end(None)
+
+    # --- without a running loop -----------------------------------------------------------------------
+
+    def _write_directly(self, data: bytes) -> None:
+        """Write to the socket: the loop would do so only when it runs."""
+        count = 0
+        if not self._transport.is_closing() and not self._transport.get_write_buffer_size():
+            try:
+                count = os.write(self.descriptor, data)
+            except OSError:
+                pass  # the transport finds out why
+        if count < len(data):
+            self._transport.write(data[count:])
+
+    def wait_shortly(self, response: Response, others: list[int]) -> None:
+        """Read the socket until a response has settled, `SHORT_SECONDS` have passed, or one of the other
+        descriptors has something for the loop."""
+        watched = select.poll()
+        for descriptor in (self.descriptor, *others):
+            watched.register(descriptor, select.POLLIN)
+        deadline = monotonic() + SHORT_SECONDS
+        while self._is_plain and self._response is response and not response.is_settled:
+            left = deadline - monotonic()
+            if left <= 0 or watched.poll(left * 1000) != [(self.descriptor, select.POLLIN)]:
+                return
+            try:
+                data = os.read(self.descriptor, READ_SIZE)
+            except OSError:
+                return
+            if not data:
+                return  # the loop finds the end, too
+            self.data_received(data)
+
+    # --- the end --------------------------------------------------------------------------------------
+
+    def abandon(self) -> None:
+        """Close the connection: nobody wants its response any more."""
+        self._release()
+        self.close()
+
+    def hand_over(self) -> None:
+        """Leave the transport to another protocol: the response has opened a tunnel."""
+        self._release()
+
+    def close(self) -> None:
+        """Close the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _release(self) -> Response | None:
+        """End the current request, and return its response."""
+        response, self._response = self._response, None
+        if response is not None:
+            response._connection = None
+        if self._silence is not None:
+            self._silence.cancel()
+            self._silence = None
+        return response
+
+    def _fail(self, error: Exception) -> None:
+        response = self._release()
+        self.close()
+        if response is not None:
+            response.error = error
+            response.settle()
+
+    def _finish(self) -> None:
+        """The response is complete."""
+        response = self._release()
+        assert response is not None
+        response.is_complete = True
+        self.read_on()
+        transport = self._transport
+        if self.is_closed:
+            pass
+        elif transport.get_write_buffer_size():
+            transport.abort()  # it has answered before it has read all
+        elif not self._keeps_alive or self._has_more:
+            transport.close()
+        elif not transport.is_closing():
+            self._on_idle(self)
+        response.settle()
+
+    def _listen(self) -> None:
+        """End the connection if nothing has come for too long."""
+        left = self._heard_at + self._silent_seconds - self._loop.time()
+        if left > 0:
+            self._silence = self._loop.call_later(left, self._listen)
+        elif self._response is not None:
+            self._fail(BrokenConnection("no data for too long"))
+
+    # --- asyncio's side -------------------------------------------------------------------------------
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        self.descriptor = transport.get_extra_info("socket").fileno()
+        self._is_plain = transport.get_extra_info("sslcontext") is None
+
+    def data_received(self, data: bytes) -> None:
+        response = self._response
+        if response is None:  # nothing was asked
+            if self._early is None or len(self._early) > LONGEST_HEAD:
+                self.close()
+            else:
+                self._early += data
+            return
+        if self._silence is not None:
+            self._heard_at = self._loop.time()
+        self._unproductive += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            if not self._is_over:
+                self._fail(_broken(error))
+                return
+            self._has_more = True
+        if self._is_over:
+            self._finish()
+        elif self._unproductive > LONGEST_HEAD + len(data):
+            self._fail(BrokenConnection(f"its head is longer than {LONGEST_HEAD} bytes"))
+        elif not self._in_head:
+            if response.unread > MOST_UNREAD and not self._is_paused:
+                self._is_paused = True
+                self._transport.pause_reading()
+            if response.is_settled or response.at_head or response.kind != JSON or self._is_paused:
+                response.settle()
+
+    def read_on(self) -> None:
+        """Read the socket again: what came is read."""
+        if self._is_paused:
+            self._is_paused = False
+            self._transport.resume_reading()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.is_closed = True
+        self.resume_writing()
+        self._on_closed(self)
+        self._end(error)
+
+    def _end(self, error: Exception | None) -> None:
+        """End the current response with the connection."""
+        response = self._release()
+        if response is None:
+            return
+        if error is None and self._until_end:
+            response.is_complete = True
+        else:
+            response.error = error or BrokenConnection(CLOSED)
+        response.settle()
+
+    def pause_writing(self) -> None:
+        self._unwritten = self._transport.get_write_buffer_size()
+        self._stall = self._loop.call_later(WRITE_SECONDS, self._watch_writing)
+
+    def resume_writing(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+
+    def _watch_writing(self) -> None:
+        """End the connection if the server has not taken anything."""
+        if self._transport.get_write_buffer_size() < self._unwritten:
+            self.pause_writing()
+        else:
+            self._fail(BrokenConnection(f"the server took nothing for {WRITE_SECONDS:g} s"))
+
+    # --- the parser's side ----------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self._has_more = self._is_over
+
+    def on_status(self, reason: bytes) -> None:
+        if self._response is not None and not self._is_over:
+            self._response.reason += reason
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head and self._response is not None:
+            self._head_bytes += len(name) + len(value)
+            if self._head_bytes > LONGEST_HEAD:
+                raise BrokenConnection(f"its head is longer than {LONGEST_HEAD} bytes")
+            self._response.headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        response = self._response
+        if response is None or self._is_over:
+            return
+        status = self._parser.get_status_code()
+        if status < 200:
+            if status == 101:
+                raise BrokenConnection("it switches to another protocol")
+            response.headers.clear()
+            response.reason = b""
+            self._is_interim = True
+            return
+        self._in_head = False
+        self._unproductive = 0
+        response.status = status
+        self._keeps_alive = self._parser.should_keep_alive()
+        has_length = status in (204, 304)
+        for name, value in response.headers:
+            if name == b"content-type":
+                kind = value.decode("latin-1")
+                response.kind = kind.partition(";")[0].strip().lower()
+            elif name == b"content-length":
+                has_length = True
+            elif name == b"transfer-encoding":
+                if value.strip().lower() != b"chunked":
+                    raise BrokenConnection(f"its transfer coding is not known: {value[:40]!r}")
+                has_length = True
+            elif name in SPECIAL:
+                response.has_special_headers = True
+        self._until_end = not has_length
+
+    def on_body(self, data: bytes) -> None:
+        response = self._response
+        if response is not None and not self._is_over:
+            response.pieces.append(data)
+            response.unread += len(data)
+            self._unproductive = 0
+
+    def on_message_complete(self) -> None:
+        if self._is_interim:
+            self._is_interim = False
+        else:
+            self._is_over = True
+
+
+def _broken(error: Exception) -> Exception:
+    """Return why a parser has stopped: a callback's own exception, or what is no HTTP."""
+    if isinstance(error, HttpParserCallbackError) and isinstance(error.__context__, BrokenConnection):
+        return error.__context__
+    if isinstance(error, HttpParserUpgrade):
+        return BrokenConnection("it switches to another protocol")
+    return BrokenConnection(f"what it sends is no HTTP: {str(error)[:100]}")
