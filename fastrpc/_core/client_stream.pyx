@@ -282,7 +282,10 @@ cdef class ClientStream:
         self.output.put(arguments, size)
         self.output.put(b"}", 1)
         self.output.put(<char*> self.call_end, len(self.call_end))
-        self.wrote()
+        if self.carry is None:
+            self.wrote()
+        else:
+            self.carry(request, None)
         return request
 
     cdef int put_head(self, str name) except -1:
@@ -518,6 +521,7 @@ cdef class ClientStream:
     def receive_message(self, bytes text):
         """Handle one message, which may contain newlines where JSON allows them."""
         self.handle(self.message.keep(text), len(text))
+        self.lines_end()
 
     cdef int handle_lines(self) except -1:
         cdef char* line

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastrpc import Server
-from fastrpc._core.client_stream import ClientStream
+from fastrpc._core.client_stream import ClientStream, PendingRequest
 from fastrpc._core.forwarding import UpstreamRoute
 from fastrpc.errors import ClientError
 from fastrpc.protocol.versions import LATEST_LEGACY
@@ -19,9 +19,10 @@ from fastrpc.proxy.upstream import translated
 from fastrpc.transports.base import Connections
 from fastrpc.transports.memory import MemoryTransport
 
+INTEGERS = st.integers(-(2**63), 2**64 - 1)  # larger ones are parsed: test_forwarded_calls.py
 CLIENT = {"name": "t", "version": "1"}
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none() | st.booleans() | INTEGERS | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=8,
 )
@@ -65,12 +66,12 @@ class Upstream:
         self.received: list[dict[str, Any]] = []
         self.parsed = 0
 
-    def receive(self) -> None:
+    def receive(self, request: PendingRequest | None, params: dict[str, Any] | None) -> None:
         for line in self.stream.take().split(b"\n")[:-1]:
-            request = json.loads(line)
-            self.received.append(request["params"])
+            message = json.loads(line)
+            self.received.append(message["params"])
             answer, style = next(self.answers)
-            text = line_of({"jsonrpc": "2.0", "id": request["id"], **answer}, style)
+            text = line_of({"jsonrpc": "2.0", "id": message["id"], **answer}, style)
             asyncio.get_running_loop().call_soon(self.stream.receive_message, text)
 
     async def request(self, method: str, params: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -113,7 +114,7 @@ async def conversation(calls: Calls, forwarded: bool) -> tuple[list[dict[str, An
         params = {"name": "act", "arguments": arguments}
         message = {"jsonrpc": "2.0", "id": f"\u00e9{number}", "method": "tools/call", "params": params}
         transport.send(line_of(message, style))
-        answer = json.loads(await asyncio.wait_for(lines.get(), 2))
+        answer = json.loads(await asyncio.wait_for(lines.get(), 30))
         if "result" in answer:
             answer["result"].setdefault("isError", False)
         found.append(answer)
