@@ -136,7 +136,7 @@ def _of_entry(name: str, entry: ServerEntry) -> Destination:
     except InvalidConfig as error:
         raise UsageError(f"{name}: {error}") from None
     if entry.url:
-        return Destination(entry.url, name, {"headers": entry.headers} if entry.headers else {})
+        return Destination(entry.url, name, dict(entry.url_options))
     return Destination([entry.command, *entry.args], name, {"env": entry.env, "cwd": entry.cwd})
 
 

@@ -19,7 +19,14 @@ from fastrpc.errors import FastrpcError, InvalidConfig
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, Literal, TypedDict
+
+    class UrlOptions(TypedDict, total=False):
+        """Options of a client of a URL, as far as configurations have them."""
+
+        headers: Mapping[str, str] | None
+        auth: Literal["oauth"] | None
+
 
 FILE_NAME = ".mcp.json"
 SECTIONS = ("mcpServers", "servers")
@@ -39,10 +46,11 @@ class ServerEntry:
 
     `command` is "" for a server with a `url`, and the other way round. `args`: list of str; `env`: variables
     to add to this process's environment; `cwd`: the working directory, None for the current one.
-    `transport`: ``stdio``, ``http`` or ``sse``. `enabled`: False where the file switches the server off.
+    `transport`: ``stdio``, ``http`` or ``sse``. `auth`: ``"oauth"`` where the file asks for a login by OAuth,
+    as FastMCP writes it, else None. `enabled`: False where the file switches the server off.
     """
 
-    __slots__ = ("args", "command", "cwd", "enabled", "env", "headers", "transport", "url")
+    __slots__ = ("args", "auth", "command", "cwd", "enabled", "env", "headers", "transport", "url")
 
     def __init__(
         self,
@@ -54,6 +62,7 @@ class ServerEntry:
         url: str = "",
         headers: dict[str, str] | None = None,
         transport: str = "",
+        auth: Literal["oauth"] | None = None,
         enabled: bool = True,
     ) -> None:
         self.command = command
@@ -63,11 +72,22 @@ class ServerEntry:
         self.url = url
         self.headers = headers or {}
         self.transport = transport or ("stdio" if command else "http")
+        self.auth = auth
         self.enabled = enabled
 
     def __repr__(self) -> str:
         """Show the command or URL, without the variables and headers, which may be secret."""
         return f"{type(self).__name__}({self.url or [self.command, *self.args]!r})"
+
+    @property
+    def url_options(self) -> UrlOptions:
+        """The options of a client of `url`."""
+        options: UrlOptions = {}
+        if self.headers:
+            options["headers"] = self.headers
+        if self.auth is not None:
+            options["auth"] = self.auth
+        return options
 
     def expanded(self, environ: Mapping[str, str] | None = None) -> ServerEntry:
         """Return the entry with its ``${VAR}`` replaced from `environ` (default: this process's environment).
@@ -87,6 +107,7 @@ class ServerEntry:
             url=expand(self.url),
             headers={name: expand(value) for name, value in self.headers.items()},
             transport=self.transport,
+            auth=self.auth,
             enabled=self.enabled,
         )
 
@@ -182,6 +203,7 @@ def entry_of(raw: Any) -> ServerEntry:
         url="" if first else url,
         headers=_table("headers", raw.get("headers")),
         transport="stdio" if first else "sse" if kind == "sse" else "http",
+        auth="oauth" if url and raw.get("auth") == "oauth" else None,
         enabled=raw.get("enabled") is not False and raw.get("disabled") is not True,
     )
 

@@ -68,9 +68,7 @@ def _only(name: str, raw: Any, options: ClientOptions) -> tuple[Any, ClientOptio
         entry = entry_of(raw).expanded()
     except InvalidConfig as error:
         raise InvalidConfig(f"{name}: {error}") from None
-    own: ClientOptions
     if entry.url:
-        own = {"headers": entry.headers} if entry.headers else {}
-        return entry.url, {**own, **options}
-    own = {"cwd": entry.cwd, "env": entry.env}
+        return entry.url, {**entry.url_options, **options}
+    own: ClientOptions = {"cwd": entry.cwd, "env": entry.env}
     return [entry.command, *entry.args], {**own, **options}

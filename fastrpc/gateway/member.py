@@ -125,7 +125,7 @@ def _proxy_of(
 
     options: dict[str, Any] = {"name": CLIENT_NAME, "version": version, "start_seconds": start_seconds}
     if entry.url:
-        server = Server.proxy(entry.url, headers=entry.headers, **options)
+        server = Server.proxy(entry.url, **entry.url_options, **options)
     else:
         command, variables = [entry.command, *entry.args], environment(entry.env)
         server = Server.proxy(command, cwd=entry.cwd or folder, env=variables, **options)

@@ -42,6 +42,7 @@ def test_the_servers_of_a_file_are_read_in_their_order(tmp_path: Any) -> None:
         "url": "",
         "headers": {},
         "transport": "stdio",
+        "auth": None,
         "enabled": True,
     }
     assert (found["far"].url, found["far"].headers) == ("https://example.org/mcp", {"X-Key": "k"})
@@ -73,6 +74,13 @@ def test_the_names_that_other_clients_have_for_a_member_are_known(raw: Any, comm
 @pytest.mark.parametrize("raw", [{"command": "a", "disabled": True}, {"command": "a", "enabled": False}])
 def test_an_entry_can_be_switched_off(raw: Any) -> None:
     assert not entry_of(raw).enabled
+
+
+def test_a_login_by_oauth_is_an_option_of_the_url_alone() -> None:
+    entry = entry_of({"url": "https://x.example/mcp", "auth": "oauth", "headers": {"A": "b"}}).expanded({})
+    assert entry.url_options == {"headers": {"A": "b"}, "auth": "oauth"}
+    assert entry_of({"url": "https://x.example/mcp", "auth": {"kind": "other"}}).url_options == {}
+    assert entry_of({"command": "x", "auth": "oauth"}).auth is None
 
 
 @pytest.mark.parametrize(

@@ -327,7 +327,7 @@ def test_no_time_runs_out_while_limits_are_held() -> None:
     async def conversation() -> None:
         loop = asyncio.get_running_loop()
         stream = ClientStream()
-        stream.carry = lambda: None
+        stream.carry = lambda request, params: None
         stream.attach(loop)
         future = loop.create_future()
         stream.hold_limits(True)
