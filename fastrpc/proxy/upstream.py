@@ -26,6 +26,7 @@ from fastrpc.errors import (
 )
 from fastrpc.errors import RemoteError as ErrorResponse
 from fastrpc.json_encoding import to_json
+from fastrpc.methods.logging import least_level
 from fastrpc.protocol.versions import CAPABILITIES_KEY, LOG_KEY, MODERN, SERVER_KEY
 from fastrpc.proxy.requests import ASKED, REFUSED, Call, LoginFailed, RemoteError, SessionGone
 
@@ -188,7 +189,10 @@ class UpstreamClient:
                 if "roots" in capabilities:
                     capabilities["roots"] = {}
                 meta[CAPABILITIES_KEY] = capabilities
-                meta[LOG_KEY] = "debug"  # the proxy filters levels for each client
+                channel: Any = context._channel
+                level = least_level(channel.request)
+                if level is not None:  # who asks for log messages is answered with a stream, which costs more
+                    meta[LOG_KEY] = level
         if context is not None and context.wants_progress:
             meta["progressToken"] = self._stream.next_id
         return meta

@@ -17,7 +17,7 @@ from support.waiting import until
 
 from fastrpc import Server
 from fastrpc.client.http import session as session_transport
-from fastrpc.protocol.versions import CAPABILITIES_KEY, LATEST_LEGACY, MODERN, VERSION_KEY, VERSIONS
+from fastrpc.protocol.versions import CAPABILITIES_KEY, LATEST_LEGACY, LOG_KEY, MODERN, VERSION_KEY, VERSIONS
 from fastrpc.testing import Client, RemoteError
 
 pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
@@ -462,6 +462,24 @@ def test_a_server_of_2026_gets_its_envelope_and_headers_and_nothing_else() -> No
         meta = asked.message["params"]["_meta"]
         assert meta[VERSION_KEY] == MODERN
         assert meta[CAPABILITIES_KEY] == {}
+
+
+@pytest.mark.parametrize(
+    ("version", "asked_for", "level"),
+    [(MODERN, None, None), (MODERN, "error", "error"), (LATEST_LEGACY, None, "info")],
+)
+def test_a_server_of_2026_is_asked_for_the_log_messages_that_the_client_gets(
+    version: str, asked_for: Any, level: str | None
+) -> None:
+    """Asked for none it may answer without a stream."""
+
+    async def whole() -> Any:
+        async with Scripted(Stateless()) as server:
+            async with Client(Server.proxy(server.url), version=version, log_level=asked_for) as client:
+                await client.call("one")
+            return server.requests[-1].message["params"]["_meta"]
+
+    assert asyncio.run(asyncio.wait_for(whole(), 30)).get(LOG_KEY) == level
 
 
 def test_one_that_asks_without_end_is_stopped() -> None:
