@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
         @property
         def runtime(self) -> Runtime: ...
-        def connect(self, main: Any = None) -> Dispatcher:
-            """Return the dispatcher of a new connection."""
+        def connect(self, main: Any = None) -> Any:
+            """Return the `Dispatcher` of a new connection. Untyped: pyright rejects `fastrpc.Server`."""
 
 
 class InMemory(Transport):
@@ -55,7 +55,8 @@ class InMemory(Transport):
         stream.carry = self._carry
 
     def _connect(self) -> Connection:
-        return self._server.connect().connection
+        dispatcher: Dispatcher = self._server.connect()
+        return dispatcher.connection
 
     def _carry(self, request: PendingRequest | None, params: dict[str, Any] | None) -> None:
         """Send the messages in the stream. A response may add messages to the stream; these are sent before

@@ -44,7 +44,15 @@ def test_lists_the_shell_and_starts_are_those_of_the_command(fastrpc: Any) -> No
 
 
 def test_every_row_is_of_the_command_or_of_a_file_as_users_write_it(fastrpc: Any) -> None:
-    of_files = {*OF_A_USERS_FILE, roster.HTTP, roster.HTTP_SESSION, roster.HTTP_LOG, roster.HTTP_ASGI}
+    of_files = {
+        *OF_A_USERS_FILE,
+        roster.PROXY,
+        roster.PROXY_HTTP,
+        roster.HTTP,
+        roster.HTTP_SESSION,
+        roster.HTTP_LOG,
+        roster.HTTP_ASGI,
+    }
     of_files |= set(map(roster.many, roster.MANY_TOOLS))
     of_files |= {name(shape) for shape in roster.SHAPES for name in (roster.shaped, roster.shaped_over_http)}
     clients = {name for name in fastrpc.commands if name.startswith(roster.CLIENT)}
