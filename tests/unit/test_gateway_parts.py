@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -277,18 +279,25 @@ def test_a_gateway_does_not_serve_a_file_that_is_served_around_it(
 # --- the status ---------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder whose path leaves room for a socket's name, which has 107 bytes at most."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
 def test_the_status_is_told_on_a_socket_of_the_users_own(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    short_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    state, path = str(tmp_path), str(tmp_path / "mcp.json")
+    monkeypatch.chdir(short_path)
+    state, path = str(short_path), str(short_path / "mcp.json")
     server, gateway = gateway_of({"a": NOWHERE, "b": {"command": "${NO_SUCH_VARIABLE}"}})
     assert running(state) == []
     report = Report(state, Health(path, "stdio", server, gateway))
     try:
-        (socket,) = (tmp_path / FOLDER).iterdir()
+        (socket,) = (short_path / FOLDER).iterdir()
         assert socket.stat().st_mode & 0o077 == 0
-        assert (tmp_path / FOLDER).stat().st_mode & 0o077 == 0
+        assert (short_path / FOLDER).stat().st_mode & 0o077 == 0
         (found,) = running(state, "mcp.json")
         assert (found["pid"], found["served"], found["config"]) == (
             os.getpid(),
@@ -325,14 +334,14 @@ def test_the_status_is_a_resource_that_is_in_no_list_and_starts_nothing() -> Non
     with_client(server, conversation)
 
 
-def test_the_socket_of_a_gateway_that_was_killed_is_removed(tmp_path: Any) -> None:
+def test_the_socket_of_a_gateway_that_was_killed_is_removed(short_path: Any) -> None:
     import socket
 
-    folder = tmp_path / FOLDER
+    folder = short_path / FOLDER
     folder.mkdir(mode=0o700)
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(folder / "1.sock"))
-    assert running(str(tmp_path)) == []
+    assert running(str(short_path)) == []
     assert list(folder.iterdir()) == []
 
 

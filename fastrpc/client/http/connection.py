@@ -242,10 +242,17 @@ class Connection(asyncio.Protocol):
             self._silence = self._loop.call_later(silent_seconds, self._listen)
         if self._early is not None:
             self._begin(head, body)
-        elif body and len(body) > LARGEST_JOINED:
-            self._transport.writelines((head, body))
-        elif self._is_plain and asyncio._get_running_loop() is None:
+        elif self._is_plain and len(body or b"") <= LARGEST_JOINED and asyncio._get_running_loop() is None:
             self._write_directly(head + (body or b""))
+        else:
+            self._write(head, body)
+
+    def _write(self, head: bytes, body: bytes | None) -> None:
+        """Write a request. Not by `writelines`: that of asyncio's own loop from Python 3.12 on neither pauses
+        the protocol nor ever finishes with empty data."""
+        if body and len(body) > LARGEST_JOINED:
+            self._transport.write(head)
+            self._transport.write(body)
         else:
             self._transport.write(head + body if body else head)
 
@@ -253,7 +260,7 @@ class Connection(asyncio.Protocol):
         """Write the first request, and read what has come before it: some servers answer at once."""
         early, self._early = self._early, None
         if not self.is_closed:
-            self._transport.writelines((head, body or b""))
+            self._write(head, body)
         if early:
             self.data_received(early)
         if self.is_closed:
