@@ -31,9 +31,9 @@ from workloads.row import Options, Result, Row
 GUARDED = ("W1", "W2", "W3", "W3-256", "W4-64k", "W4-1m", "W7", "W8", "W8-serve", "W8-list")
 GUARDED += ("W9", "W9-loop", "W9-calls", "W9-serve", "W9-serve-loop", "W11-cpu")
 GUARDED += ("W12-context", "W12-coroutine", "W12-guard")  # to the plain echo of the same server
-GUARDED += ("W13-sync",)  # to the load client before the same server
+GUARDED += ("W13-sync", "W13-async")  # to the load client before the same server
 GUARDED += ("W14",)  # to the same server without the proxy
-MOST_ROUNDS = {"W13-sync": 3}  # a run of it starts two Pythons
+MOST_ROUNDS = {"W13-sync": 3, "W13-async": 3}  # a run of it starts two Pythons
 REPETITIONS = 3
 WORSE = 1.25
 PLANT = "FASTRPC_GUARD_PLANT"

@@ -99,7 +99,7 @@ def test_tools_as_people_write_them_are_guarded_beside_the_plain_one(name: str) 
     assert row.bar is not None
 
 
-@pytest.mark.parametrize("name", ["W13-sync"])
+@pytest.mark.parametrize("name", ["W13-sync", "W13-async"])
 def test_a_call_of_the_client_is_guarded_beside_the_load_client(name: str) -> None:
     (row,) = (row for row in guard.ROWS if row.name == name)
     assert name in guard.GUARDED
