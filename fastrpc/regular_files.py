@@ -105,6 +105,24 @@ def read_regular(path: Path, limit: int, *, follow: bool = True, dir_fd: int | N
     raise OSError(errno.EFBIG, f"larger than {limit:,} {unit}", os.fsdecode(path))
 
 
+def replace_file(path: str, data: bytes, mode: int = 0o600) -> None:
+    """Replace a file as a whole, or create it: a reader sees the former content or all of the new one. Raises
+    OSError, and leaves the former file then."""
+    import tempfile
+
+    descriptor, new = tempfile.mkstemp(dir=os.path.dirname(path), prefix=os.path.basename(path) + ".")
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(new, mode)
+        os.replace(new, path)
+    except BaseException:
+        os.unlink(new)
+        raise
+
+
 def check_regular(path: Path) -> None:
     """Raise OSError unless a file can be opened for reading. For files that a library opens by name."""
     os.close(open_regular(path))

@@ -23,7 +23,15 @@ from fastrpc._core.call_result cimport AnswerTail, CallResult, tail_of, text_res
 from fastrpc._core.encoder cimport Output, put_json
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.message cimport BATCH, NOTIFICATION, REQUEST, RESPONSE, Message, read_answer, str_of
-from fastrpc._core.polling cimport POLLIN, POLLOUT, poll, pollfd, sched_yield
+from fastrpc._core.polling cimport (
+    LOOK_AGAIN_NANOSECONDS,
+    POLLIN,
+    POLLOUT,
+    SHARED_NANOSECONDS,
+    poll,
+    pollfd,
+    sched_yield,
+)
 
 from fastrpc._core.encoder import quoted
 from fastrpc.errors import ClientError, InvalidAnswer, RemoteError, RequestTimeout
@@ -36,8 +44,6 @@ cdef enum:
     READ_SIZE = 64 * 1024
     READS_A_TURN = 16            # then other callbacks of the loop run
     FLUSH_ABOVE = 256 * 1024     # bytes buffered before they are written within a turn
-    LOOK_AGAIN_NANOSECONDS = 30_000
-    SHARED_NANOSECONDS = 2_000   # a yield that takes longer has let other processes use the core
     MOST_UNSENT = 64 * 1024 * 1024
     MOST_HEADS = 1024
     BARE_TAIL = 32               # bytes: with a longer one comes more than isError

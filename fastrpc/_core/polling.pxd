@@ -1,5 +1,9 @@
 # Waiting for descriptors: poll(2), and sched_yield(2) for a moment before it.
 
+cdef enum:
+    LOOK_AGAIN_NANOSECONDS = 30_000  # how long a stream yields and reads again before it sleeps
+    SHARED_NANOSECONDS = 2_000       # a yield that takes longer has let other processes use the core
+
 cdef extern from "sched.h" nogil:
     int sched_yield()
 

@@ -18,7 +18,15 @@ from fastrpc import forks
 from fastrpc._core.connection cimport Connection, clock
 from fastrpc._core.encoder cimport Output
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
-from fastrpc._core.polling cimport POLLIN, POLLOUT, poll, pollfd, sched_yield
+from fastrpc._core.polling cimport (
+    LOOK_AGAIN_NANOSECONDS,
+    POLLIN,
+    POLLOUT,
+    SHARED_NANOSECONDS,
+    poll,
+    pollfd,
+    sched_yield,
+)
 
 cdef extern from *:
     """
@@ -116,8 +124,6 @@ cdef extern from *:
 cdef enum:
     READ_SIZE = 64 * 1024
     FLUSH_ABOVE = 1024 * 1024            # answers held back before a write in the middle of a batch
-    LOOK_AGAIN_NANOSECONDS = 30_000
-    SHARED_NANOSECONDS = 2_000           # a yield that takes longer has let other processes use the core
     MOST_FAILED_SPINS = 8                # in a row: then the stream sleeps at once,
     TRY_SPINNING_AFTER = 64              # but for every 64th time
     TURN_NANOSECONDS = 1_000_000         # the loop has its turn after this

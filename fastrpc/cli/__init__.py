@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from fastrpc.command_line import CommandParser
     from fastrpc.settings import Configuration
 
+WAITS_FOR_CLIENT = (
+    "fastrpc waits for an MCP client on standard input, one JSON message a line. Ctrl-D ends it."
+)
+"""What a person is told who starts a server of stdio at a terminal."""
+
 COMMANDS = {
     "serve": "serve tools over standard input and output, or over HTTP",
     "dev": "serve a file while it is being written: reload it at each change",

@@ -34,24 +34,13 @@ def write(path: str, text: str) -> str | None:
     For a symbolic link, its target is replaced. A new file is readable by its owner only, as it may contain
     secrets.
     """
-    import tempfile
+    from fastrpc.regular_files import replace_file
 
     path = os.path.realpath(path)
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         backup = _copy(path)
-        descriptor, new = tempfile.mkstemp(dir=os.path.dirname(path), prefix=os.path.basename(path) + ".")
-        try:
-            with open(descriptor, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            if backup is not None:
-                os.chmod(new, os.stat(path).st_mode & 0o7777)
-            os.replace(new, path)
-        except BaseException:
-            os.unlink(new)
-            raise
+        replace_file(path, text.encode(), 0o600 if backup is None else os.stat(path).st_mode & 0o7777)
         _prune_copies(path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from fastrpc.cli import configuration, parser
+from fastrpc.cli import WAITS_FOR_CLIENT, configuration, parser
 from fastrpc.cli._credentials import add_options, headers_of, token_in
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
@@ -59,9 +59,7 @@ def main(arguments: list[str]) -> int:
     source = server._upstream
     source.shows_itself = True
     if os.isatty(0):
-        write_line(
-            "fastrpc waits for an MCP client on standard input, one JSON message a line. Ctrl-D ends it."
-        )
+        write_line(WAITS_FOR_CLIENT)
     server.run(drain_seconds=options.drain_seconds, trace=options.trace)
     if source.failure is not None and not source.reached:
         write_line(f"fastrpc: {source.failure}")

@@ -10,11 +10,15 @@ from __future__ import annotations
 import os
 import sys
 
-from fastrpc.cli import configuration
+from fastrpc.cli import WAITS_FOR_CLIENT, configuration
 from fastrpc.cli.serve import (
-    HTTP_OPTIONS,
+    CALLS_HELP,
+    HTTP_HELP,
+    TLS_HELP,
+    apply,
     check_appendable,
-    check_log_file,
+    enter,
+    is_for_http,
     setting_texts,
     split_arguments,
 )
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from fastrpc.server import Server
     from fastrpc.settings import Configuration
 
-HELP = """\
+HELP = f"""\
 usage: fastrpc gateway [OPTION…] [FILE]
        fastrpc gateway status [--json] [FILE]
        fastrpc gateway status [--json] --http URL [--token-file FILE]
@@ -46,31 +50,11 @@ options:
   --start-seconds N     seconds in which a server must start and list what it has (30)
   --cwd DIR             work as if started in DIR
   --name NAME           the name that the gateway gives itself
-  --drain-seconds N     at the end, calls may still end for N seconds (1; over HTTP 5)
-  --max-in-flight N     refuse calls beyond N at a time
-  --log-level LEVEL     debug, info, warning, error or critical (warning)
-  --log-file FILE       append the log to FILE instead of writing it to stderr
-  --trace FILE          append both directions of the wire to FILE, secrets masked
-  --stats               print calls, errors, p50 and p99 of each tool to stderr
+{CALLS_HELP}  --stats               print calls, errors, p50 and p99 of each tool to stderr
   --json                of status: as JSON
   -h, --help            show this
 
-over HTTP:
-  --http HOST:PORT      serve at this address; port 0: any; unix:PATH: a Unix socket
-  --token-file FILE     clients need one of the tokens in FILE, one a line (or FASTRPC_TOKEN)
-  --no-auth             clients need no token; for loopback addresses only
-  --auth-server URL     clients need a token of this authorization server
-  --resource URL        the address by which its tokens name this server
-  --audience NAME       what they name it instead
-  --scope NAME          what they have to allow; may be repeated
-  --allow-host HOST     answer to this name too; may be repeated
-  --allow-origin URL    let pages of this origin in; may be repeated
-  --tls-cert FILE       the certificate, for https
-  --tls-key FILE        and its key
-  --access-log FILE     append a line for each request to FILE; -: write it to stderr
-  --access-log-format FORMAT
-                        text (the default) or json
-
+{HTTP_HELP}{TLS_HELP}
 examples:
   fastrpc gateway
   fastrpc gateway ~/.config/mcp.json --deny '*delete*'
@@ -93,21 +77,10 @@ def main(arguments: list[str]) -> int:
         sys.stdout.write(HELP)
         return 0
     options, files = split_arguments(arguments, "gateway", OWN_OPTIONS)
-    for_http = [name for name in ("--workers", *HTTP_OPTIONS) if name in options]
-    if for_http:
-        from fastrpc.cli._serve_http import check
-
-        check(options, for_http)
-    folder = options.get("--cwd")
-    if folder is not None:
-        try:
-            os.chdir(folder)
-        except OSError as error:
-            raise UsageError(f"--cwd {folder}: {error.strerror}") from None
+    for_http = is_for_http(options)
+    enter(options.get("--cwd"))
     settings = configuration(setting_texts(options))
-    settings.export(os.environ)
-    if settings["FASTRPC_LOG_FILE"]:
-        check_log_file(settings["FASTRPC_LOG_FILE"])
+    apply(settings)
     if settings["FASTRPC_WORKERS"] > 1:
         raise UsageError("gateway: one process serves, since servers keep state; leave --workers out")
     file = _file_of(files)
@@ -133,9 +106,7 @@ def _serve_stdio(
         check_appendable("--trace", trace)
     server = _server(file, options, settings, reports)
     if os.isatty(0):
-        write_line(
-            "fastrpc waits for an MCP client on standard input, one JSON message a line. Ctrl-D ends it."
-        )
+        write_line(WAITS_FOR_CLIENT)
     server.run(drain_seconds=settings["FASTRPC_DRAIN_SECONDS"], trace=trace, stats="--stats" in options)
 
 

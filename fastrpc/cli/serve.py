@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fastrpc.cli import configuration
+from fastrpc.cli import WAITS_FOR_CLIENT, configuration
 from fastrpc.cli._assemble import assemble
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
@@ -19,26 +19,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-HELP = """\
-usage: fastrpc serve [OPTION…] [TARGET…]
+    from fastrpc.settings import Configuration
 
-Serve tools to an MCP client: over standard input and output, or over HTTP.
-
-A target is a file (my_tools.py), a module (package.module) or one thing in it (module:app).
-Without a target the agent's tools are served. Several targets are served together.
-
-options:
-  --cwd DIR             work as if started in DIR; files and targets are looked up there
-  --name NAME           the name that the server gives itself
+CALLS_HELP = """\
   --drain-seconds N     at the end, calls may still end for N seconds (1; over HTTP 5)
   --max-in-flight N     refuse calls beyond N at a time
   --log-level LEVEL     debug, info, warning, error or critical (warning)
   --log-file FILE       append the log to FILE instead of writing it to stderr
   --trace FILE          append both directions of the wire to FILE, secrets masked
-  --stats               print calls, errors, p50 and p99 of each tool to stderr: at the
-                        end, and on SIGUSR1
-  -h, --help            show this
-
+"""
+HTTP_HELP = """\
 over HTTP:
   --http HOST:PORT      serve at this address; port 0: any; unix:PATH: a Unix socket
   --token-file FILE     clients need one of the tokens in FILE, one a line (or FASTRPC_TOKEN)
@@ -49,13 +39,33 @@ over HTTP:
   --scope NAME          what they have to allow; may be repeated
   --allow-host HOST     answer to this name too; may be repeated
   --allow-origin URL    let pages of this origin in; may be repeated
-  --workers N           processes that serve (1)
+"""
+TLS_HELP = """\
   --tls-cert FILE       the certificate, for https
   --tls-key FILE        and its key
   --access-log FILE     append a line for each request to FILE; -: write it to stderr
   --access-log-format FORMAT
                         text (the default) or json
+"""
+"""Parts of the help, of `fastrpc gateway` too."""
 
+HELP = f"""\
+usage: fastrpc serve [OPTION…] [TARGET…]
+
+Serve tools to an MCP client: over standard input and output, or over HTTP.
+
+A target is a file (my_tools.py), a module (package.module) or one thing in it (module:app).
+Without a target the agent's tools are served. Several targets are served together.
+
+options:
+  --cwd DIR             work as if started in DIR; files and targets are looked up there
+  --name NAME           the name that the server gives itself
+{CALLS_HELP}  --stats               print calls, errors, p50 and p99 of each tool to stderr: at the
+                        end, and on SIGUSR1
+  -h, --help            show this
+
+{HTTP_HELP}  --workers N           processes that serve (1)
+{TLS_HELP}
 examples:
   fastrpc serve
   fastrpc serve my_tools.py more_tools.py
@@ -88,18 +98,12 @@ def main(arguments: list[str]) -> int:
         sys.stdout.write(HELP)
         return 0
     options, targets = split_arguments(arguments)
-    for_http = [name for name in ("--workers", *HTTP_OPTIONS) if name in options]
-    if for_http:
-        from fastrpc.cli._serve_http import check
-
-        check(options, for_http)
+    for_http = is_for_http(options)
     anywhere = _change_folder(options.get("--cwd"), targets)
     texts = setting_texts(options)
     settings = configuration(texts, targets)
     given = dict(os.environ) if anywhere else {}
-    settings.export(os.environ)
-    if settings["FASTRPC_LOG_FILE"]:
-        check_log_file(settings["FASTRPC_LOG_FILE"])
+    apply(settings)
     if for_http:
         from fastrpc.cli._serve_http import assembled, serve
 
@@ -119,6 +123,24 @@ def main(arguments: list[str]) -> int:
         _greet(targets)
     server.run(drain_seconds=settings["FASTRPC_DRAIN_SECONDS"], trace=trace, stats="--stats" in options)
     return 0
+
+
+def is_for_http(options: dict[str, str]) -> bool:
+    """Whether options ask for HTTP; they are checked then. Raises UsageError."""
+    given = [name for name in ("--workers", *HTTP_OPTIONS) if name in options]
+    if given:
+        from fastrpc.cli._serve_http import check
+
+        check(options, given)
+    return bool(given)
+
+
+def apply(settings: Configuration) -> None:
+    """Put the settings into this process's environment, and begin to log where they say. Raises
+    UsageError."""
+    settings.export(os.environ)
+    if settings["FASTRPC_LOG_FILE"]:
+        _check_log_file(settings["FASTRPC_LOG_FILE"])
 
 
 def split_arguments(
@@ -179,17 +201,24 @@ def _change_folder(folder: str | None, targets: list[str]) -> bool:
     asked. Raises UsageError."""
     anywhere = folder is None and not targets and os.path.realpath(".") == "/"
     if anywhere:
-        folder = os.path.expanduser("~")
+        try:
+            os.chdir(os.path.expanduser("~"))
+        except OSError:
+            pass
+    enter(folder)
+    return anywhere
+
+
+def enter(folder: str | None) -> None:
+    """Change to the working directory that ``--cwd`` names, if it is given. Raises UsageError."""
     if folder is not None:
         try:
             os.chdir(folder)
         except OSError as error:
-            if not anywhere:
-                raise UsageError(f"--cwd {folder}: {error.strerror}") from None
-    return anywhere
+            raise UsageError(f"--cwd {folder}: {error.strerror}") from None
 
 
-def check_log_file(path: str) -> None:
+def _check_log_file(path: str) -> None:
     """Check the log file before anything is logged, and make its path absolute. Raises UsageError."""
     from fastrpc import diagnostics
 
@@ -217,7 +246,7 @@ def _greet(targets: list[str]) -> None:
     named = "".join(f" {shlex.quote(target)}" for target in targets)
     given = "".join(f" --target {shlex.quote(target)}" for target in targets)
     write_line(
-        "fastrpc waits for an MCP client on standard input, one JSON message a line. Ctrl-D ends it.\n"
+        f"{WAITS_FOR_CLIENT}\n"
         "A client starts it by itself, once it stands in the client's configuration:\n"
         f"  {program} install-client claude-code{named}\n"
         f"('{program} install-client --help' names the other clients; --print shows the entry.)\n"

@@ -83,7 +83,7 @@ class UpstreamClient:
         """Why the connection has ended; None while it is open."""
         self._version = version
         self._transport = transport
-        self._stream = stream = ClientStream()
+        self.stream = stream = ClientStream()
         self._session = Session(
             stream,
             Handlers(),
@@ -97,11 +97,6 @@ class UpstreamClient:
         self._watched: set[str] = set()
         self._filter: dict[str, Any] = {}
         self._changes: Listening | None = None
-
-    @property
-    def stream(self) -> ClientStream:
-        """The stream that calls may be forwarded on."""
-        return self._stream
 
     @property
     def version(self) -> str:
@@ -125,8 +120,8 @@ class UpstreamClient:
         """Initialize the connection, and return the server's InitializeResult or DiscoverResult. Raises
         ToolError and RemoteError."""
         try:
-            await self._transport.open(self._stream, self._on_lost)
-            self._stream.attach(self.loop)
+            await self._transport.open(self.stream, self._on_lost)
+            self.stream.attach(self.loop)
             await self._session.begin(self._version, HANDSHAKE_SECONDS, self._transport)
         except ClientError as error:
             raise translated(error) from None
@@ -159,14 +154,14 @@ class UpstreamClient:
         if meta:
             params["_meta"] = {**params.get("_meta", {}), **meta}
         call = Call(context, self.loop.create_future())
-        pending = self._stream.request(method, params, call.future, 0, call)
+        pending = self.stream.request(method, params, call.future, 0, call)
         return await self._finish(pending, call)
 
     async def result_of(self, pending: PendingRequest, context: Context) -> dict[str, Any]:
         """Return the result of a request that has been sent already, for the call of this context. Raises as
         `request` does."""
         call = pending.context = Call(context, self.loop.create_future())
-        pending.follow(self._stream, call.future)
+        pending.follow(self.stream, call.future)
         return await self._finish(pending, call)
 
     async def _finish(self, pending: PendingRequest, call: Call) -> dict[str, Any]:
@@ -175,8 +170,8 @@ class UpstreamClient:
         except ClientError as error:
             raise translated(error) from None
         finally:
-            if self._stream.forget(pending):
-                self._stream.cancel(pending.id, "the caller has stopped waiting")
+            if self.stream.forget(pending):
+                self.stream.cancel(pending.id, "the caller has stopped waiting")
 
     def _meta(self, context: Context | None) -> dict[str, Any]:
         """Return the ``_meta`` of the next request."""
@@ -194,7 +189,7 @@ class UpstreamClient:
                 if level is not None:  # who asks for log messages is answered with a stream, which costs more
                     meta[LOG_KEY] = level
         if context is not None and context.wants_progress:
-            meta["progressToken"] = self._stream.next_id
+            meta["progressToken"] = self.stream.next_id
         return meta
 
     def _plain(self, result: dict[str, Any]) -> dict[str, Any]:
@@ -213,7 +208,7 @@ class UpstreamClient:
             while call.questions:
                 await self._answer(call, call.questions.popleft())
             call.future = self.loop.create_future()
-            pending.follow(self._stream, call.future)
+            pending.follow(self.stream, call.future)
         return found
 
     async def _answer(self, call: Call, question: dict[str, Any]) -> None:
@@ -225,7 +220,7 @@ class UpstreamClient:
             answer["result"] = await self.owner.ask(call.context, question["method"], params)
         except (ToolError, ProtocolError) as error:
             answer["error"] = {"code": REFUSED, "message": str(error)}
-        self._stream.send(to_json(answer))
+        self.stream.send(to_json(answer))
 
     # --- changes --------------------------------------------------------------------------------------
 
@@ -273,7 +268,7 @@ class UpstreamClient:
     def _on_request(self, message: dict[str, Any]) -> None:
         """Forward a request of the server to the call on whose stream it arrived, else to the latest call."""
         if message["method"] == "ping":
-            self._stream.send(to_json({"jsonrpc": "2.0", "id": message["id"], "result": {}}))
+            self.stream.send(to_json({"jsonrpc": "2.0", "id": message["id"], "result": {}}))
             return
         of = self._transport.answering
         call = self._latest_call() if of is None else self._call_of(of)
@@ -281,14 +276,14 @@ class UpstreamClient:
             call.ask(message)
             return
         error = {"code": MethodNotFound.code, "message": "no call is in flight: there is no client to ask"}
-        self._stream.send(to_json({"jsonrpc": "2.0", "id": message["id"], "error": error}))
+        self.stream.send(to_json({"jsonrpc": "2.0", "id": message["id"], "error": error}))
 
     def _on_notification(self, message: dict[str, Any]) -> None:
         method: str = message["method"]
         params = params_of(message)
         if method == "notifications/progress":
             token = params.get("progressToken")
-            pending = self._stream.pending.get(token) if type(token) is int else None
+            pending = self.stream.pending.get(token) if type(token) is int else None
             call = None if pending is None or pending.is_forwarded else pending.context
             if call is not None and call.context is not None:
                 self._progress(call.context, params)
@@ -303,7 +298,7 @@ class UpstreamClient:
 
     def _latest_call(self) -> Call | None:
         """Return the latest call that has a Context, to which a message most probably belongs."""
-        found = map(self._call_of, reversed(list(self._stream.pending.values())))
+        found = map(self._call_of, reversed(list(self.stream.pending.values())))
         return next((call for call in found if call is not None), None)
 
     def _call_of(self, pending: PendingRequest) -> Call | None:
@@ -333,7 +328,7 @@ class UpstreamClient:
 
     def _fail_all(self, reason: str) -> None:
         text = f"the connection to the upstream server is lost: {reason}; the next call reconnects"
-        self._stream.fail_all(lambda request: ConnectionLost(text))
+        self.stream.fail_all(lambda request: ConnectionLost(text))
 
     async def leave(self) -> None:
         """Close the connection, within seconds."""
@@ -342,7 +337,7 @@ class UpstreamClient:
         self._fail_all(self.ended or "closed by the proxy")
         await self._session.end()
         await self._transport.close()
-        self._stream.detach()
+        self.stream.detach()
 
 
 class _Changes(Listening):

@@ -131,6 +131,7 @@ LAYERS = {
     **numbered("fastrpc.transports.http", 51),
     **numbered("fastrpc.client", 53),
     "fastrpc.client.transport": 51,
+    "fastrpc.client.urls": 50,
     **numbered("fastrpc.client.oauth", 51),
     **numbered("fastrpc.client.http", 52),
     # 60: what plugs into the slots of plans and the engine's ports

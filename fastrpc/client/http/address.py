@@ -7,8 +7,9 @@ may contain one. The only I/O is reading a certificate file; requests are sent b
 from __future__ import annotations
 
 from importlib.util import find_spec
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
+from fastrpc.client.urls import is_local_host, shown
 from fastrpc.redaction import MASK, SHORTEST
 
 TYPE_CHECKING = False
@@ -31,57 +32,6 @@ OURS = (
 """Headers that the protocol reserves, in addition to those that begin with ``mcp-``."""
 
 TOKEN_CHARACTERS = "!#$%&'*+-.^_`|~"
-
-
-PORTS = {"http": 80, "https": 443}
-IN_PATHS = "!$%&'()*+,-./:;=@[\\]^_|~"
-"""What stays as it is in a path, besides letters and digits; "%" since it may encode something already."""
-IN_QUERIES = IN_PATHS + "?`{}"
-
-
-class Origin:
-    """A scheme, a host and a port (RFC 9110, 4.3.1): the same origin is the same server."""
-
-    __slots__ = ("host", "port", "scheme")
-
-    def __init__(self, scheme: str, host: str, port: int) -> None:
-        self.scheme = scheme
-        self.host = host
-        self.port = port
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Origin) and self._parts == other._parts
-
-    def __hash__(self) -> int:
-        return hash(self._parts)
-
-    @property
-    def _parts(self) -> tuple[str, str, int]:
-        return self.scheme, self.host, self.port
-
-
-def origin_of(url: str) -> Origin:
-    """Return the origin of an http or https URL. Raises ValueError."""
-    parts = urlsplit(url)
-    scheme, host = parts.scheme.lower(), parts.hostname
-    if scheme not in PORTS or not host:
-        raise ValueError("expected an http or https URL with a host")
-    return Origin(scheme, host, PORTS[scheme] if parts.port is None else parts.port)
-
-
-def authority(origin: Origin, always_port: bool = False) -> str:
-    """Return host and port as the header Host has them: without the scheme's own port, unless wanted."""
-    host = f"[{origin.host}]" if ":" in origin.host else origin.host
-    if origin.port == PORTS[origin.scheme] and not always_port:
-        return host
-    return f"{host}:{origin.port}"
-
-
-def request_target(url: str) -> str:
-    """Return path and query of a URL as they stand in a request (RFC 9112, 3.2.1)."""
-    parts = urlsplit(url)
-    query = f"?{quote(parts.query, IN_QUERIES)}" if parts.query else ""
-    return (quote(parts.path, IN_PATHS) or "/") + query
 
 
 class Remote:
@@ -136,12 +86,7 @@ class Remote:
     @property
     def is_local(self) -> bool:
         """Whether the host is this machine."""
-        from ipaddress import ip_address
-
-        try:
-            return ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost" or self.host.endswith(".localhost")
+        return is_local_host(self.host)
 
     @property
     def is_open_to_listeners(self) -> bool:
@@ -192,13 +137,6 @@ class Remote:
         for secret in self._secrets:
             text = text.replace(secret, MASK)
         return text
-
-
-def shown(url: str) -> str:
-    """Return a URL without user name, password, query and fragment, which may contain secrets."""
-    parts = urlsplit(url)
-    place = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{place}{parts.path}"
 
 
 def _checked(url: str) -> tuple[str, str]:

@@ -13,8 +13,8 @@ import os
 import socket
 import sys
 
-from fastrpc.client.http.address import authority, origin_of, request_target
 from fastrpc.client.http.connection import BrokenConnection, Connection, Response
+from fastrpc.client.urls import authority, origin_of, request_target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ssl import SSLContext
     from typing import Any
 
-    from fastrpc.client.http.address import Origin, Remote
+    from fastrpc.client.http.address import Remote
+    from fastrpc.client.urls import Origin
 
     Callback = Callable[[Connection], object]
 

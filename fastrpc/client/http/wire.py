@@ -12,13 +12,13 @@ import json
 from contextlib import asynccontextmanager
 from urllib.parse import urljoin
 
-from fastrpc.client.http.address import authority, origin_of, shown
 from fastrpc.client.http.connection import CLOSED, JSON, BrokenConnection, Response
 from fastrpc.client.http.cookies import Cookies
 from fastrpc.client.http.dialing import CannotConnect, Route
 from fastrpc.client.http.encodings import BadEncoding, Decompressor
 from fastrpc.client.http.events import Event, Events, TooLong
 from fastrpc.client.http.pool import Pool
+from fastrpc.client.urls import authority, origin_of, shown
 from fastrpc.errors import ClientError, ConnectionLost, HttpStatusError, InvalidAnswer, RemoteError
 
 TYPE_CHECKING = False

@@ -39,6 +39,7 @@ from pydantic import AnyUrl, ValidationError
 
 from fastrpc.client.oauth import ClientCredentials
 from fastrpc.client.oauth.login_callback import Redirect, show
+from fastrpc.client.urls import is_local_host, shown
 from fastrpc.errors import AuthorizationFailed, ClientError
 from fastrpc.version import __version__
 
@@ -301,7 +302,7 @@ class _Flow:
         parts, own = urlsplit(str(url)), urlsplit(self._place.url)
         if parts.scheme == "https":
             return
-        is_local = self._place.is_local and _is_local(parts.hostname)
+        is_local = self._place.is_local and is_local_host(parts.hostname or "")
         if parts.scheme != "http" or not (is_local or (own.scheme, own.hostname) == ("http", parts.hostname)):
             raise AuthorizationFailed(
                 f"expected an https address of the authorization server, got {_shown(url)}"
@@ -314,7 +315,7 @@ class _Flow:
         for name in SECRETS:
             if name in form:
                 self._place.add_secret(form[name][0])
-        client = self._client(_is_local(request.url.host))
+        client = self._client(is_local_host(request.url.host or ""))
         request.headers["user-agent"] = f"fastrpc/{__version__}"
         request.headers["accept"] = "application/json"  # some token endpoints answer with a form otherwise
         try:
@@ -381,19 +382,9 @@ def _member(body: bytes, name: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _is_local(host: str | None) -> bool:
-    from ipaddress import ip_address
-
-    try:
-        return ip_address(host or "").is_loopback
-    except ValueError:
-        return host == "localhost" or (host or "").endswith(".localhost")
-
-
 def _shown(url: object) -> str:
     """Return a URL as it may be shown."""
-    parts = urlsplit(str(url))
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"[:200]
+    return shown(str(url))[:200]
 
 
 def _words(error: BaseException) -> str:

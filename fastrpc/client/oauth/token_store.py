@@ -78,22 +78,11 @@ class FileStore:
 
     def save(self, key: str, record: str) -> None:
         """Replace a file as a whole. Raises OSError."""
-        from secrets import token_hex
+        from fastrpc.regular_files import replace_file
 
-        path = self._path(key)
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         os.chmod(self.folder, 0o700)  # also where it was there, or the umask was odd
-        beside = f"{path}.{token_hex(8)}"
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            with open(descriptor, "wb") as file:
-                file.write(record.encode())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, path)
-        except BaseException:
-            os.unlink(beside)
-            raise
+        replace_file(self._path(key), record.encode())
 
     def delete(self, key: str) -> None:
         try:
