@@ -29,7 +29,17 @@ import pythons
 REPOSITORY = build_wheels.REPOSITORY
 NAME = re.compile(r"fastrpc_mcp-(?P<release>[^-]+)-(?P<python>cp3\d+)-(?P=python)-(?P<platform>\w+)\.whl")
 MOST_BYTES = 3_000_000
-MODULES = ("client_stream", "connection", "encoder", "forwarding", "framer", "message", "plan", "stream")
+MODULES = (
+    "client_stream",
+    "connection",
+    "encoder",
+    "forwarding",
+    "framer",
+    "message",
+    "plan",
+    "stream",
+    "tool_call",
+)
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of ELF
 PACKAGED = (".py", ".pyi", ".so", "py.typed", "SKILL.md", "_core/reaper")
 CORE_TESTS = ("tests/unit", "tests/property", "tests/integration/test_stdio.py")

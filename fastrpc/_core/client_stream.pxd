@@ -2,37 +2,14 @@
 
 from libc.stdint cimport int64_t
 
-from fastrpc._core.answer cimport Answer, ToolResult
-from fastrpc._core.call_result cimport AnswerTail
+from fastrpc._core.answer cimport Answer
+from fastrpc._core.client_request cimport AnswerSink, PendingRequest
 from fastrpc._core.encoder cimport Output
 from fastrpc._core.framer cimport Framer
 from fastrpc._core.message cimport Message
 
 cdef enum:
     TAILS = 4                    # the most that are stored
-
-# Takes the results of forwarded calls where they are read. `take` gets a CallResult or a dict, or an error.
-cdef class AnswerSink:
-    cdef int take_text(self, PendingRequest request, Answer* answer, AnswerTail tail) except -1
-    cdef bint take_raw(self, PendingRequest request, ToolResult* result) except -1
-    cdef int take(self, PendingRequest request, object value, object error) except -1
-    cdef int lines_end(self) except -1
-
-cdef class PendingRequest:
-    cdef readonly int64_t id
-    cdef readonly str method
-    cdef readonly bint is_call   # of a tool: its result is a CallResult
-    cdef readonly bint done
-    cdef public object context   # of the caller, not used here
-    cdef AnswerSink sink         # takes the result of a forwarded call; None for others
-    cdef object future           # of asyncio, or None
-    cdef object value
-    cdef object error
-    cdef int64_t limit           # nanoseconds; 0 for none
-    cdef int64_t deadline
-
-    cdef int finish(self, object value) except -1
-    cdef int fail(self, object error) except -1
 
 cdef class ClientStream:
     cdef readonly dict pending   # id -> PendingRequest
@@ -63,8 +40,19 @@ cdef class ClientStream:
     cdef bint are_limits_held
     cdef list tails              # of AnswerTail
     cdef int next_tail
+    cdef object resolved         # a future of the loop that has the result None
+    cdef list resumable          # PendingRequests whose tasks are to go on
+    cdef Py_ssize_t resumed      # the number of those that do
+    cdef bint resumes_tasks      # in a callback of the loop, where no task is running
 
     cdef PendingRequest begin(self, str method, bint is_call, object future, object context, double seconds)
+    cdef int register(self, PendingRequest request, str method, bint is_call, double seconds) except -1
+    cdef int start_call(
+        self, PendingRequest request, str name, object arguments, double timeout_seconds
+    ) except -1
+    cdef int read_input(self) except -1
+    cdef int wake(self, PendingRequest request) except -1
+    cdef int resume_tasks(self) except -1
     cdef bint is_congested(self) noexcept
     cdef PendingRequest forward(
         self, str name, const char* arguments, Py_ssize_t size, AnswerSink sink, object call

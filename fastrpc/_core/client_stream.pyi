@@ -4,35 +4,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from fastrpc._core.client_request import PendingRequest
+
 LONGEST_LINE: int
 """Bytes; longer lines are discarded."""
 OVER_LIMIT: bytes
 """What `on_unreadable` gets in place of such a line."""
-
-class AnswerSink:
-    """Takes the results of forwarded calls where they are read, in place of a future."""
-
-class PendingRequest:
-    """A request that has been sent. `done`: its result or error is available."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def method(self) -> str: ...
-    @property
-    def is_call(self) -> bool:
-        """Whether it calls a tool: its result is a CallResult."""
-    @property
-    def done(self) -> bool: ...
-    context: Any
-    """An object of the caller."""
-    @property
-    def is_forwarded(self) -> bool:
-        """Whether its result goes to another connection, as a forwarded call's does."""
-    def result(self) -> Any:
-        """Return the result. Raises the error."""
-    def follow(self, connection: ClientStream, future: asyncio.Future[Any]) -> None:
-        """Resolve `future` with the result, for a caller that starts to wait in the event loop."""
 
 class ClientStream:
     """One connection to a server.
@@ -76,7 +53,6 @@ class ClientStream:
         self,
         name: str,
         arguments: dict[str, Any] | None,
-        future: asyncio.Future[Any] | None = None,
         timeout_seconds: float = 0.0,
     ) -> PendingRequest:
         """Send a ``tools/call`` and return its PendingRequest.
@@ -97,6 +73,8 @@ class ClientStream:
         """Send a notification or a response. The newline is added here."""
     def cancel(self, id: int, reason: str) -> None:
         """Send ``notifications/cancelled`` for a request."""
+    def follow(self, request: PendingRequest, future: asyncio.Future[Any]) -> None:
+        """Resolve `future` with the result, for a caller that starts to wait in the event loop."""
     def forget(self, request: PendingRequest) -> bool:
         """Stop waiting for a response. Return False if the request has already ended."""
     def fail(self, request: PendingRequest, error: Exception) -> None:

@@ -12,7 +12,6 @@ and handlers are left to `fastrpc.client`, the process to `fastrpc.processes`.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
-from cython cimport freelist
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp
@@ -20,6 +19,7 @@ from posix.unistd cimport read, write
 
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail, CallResult, tail_of, text_result
+from fastrpc._core.client_request cimport AnswerSink, PendingRequest
 from fastrpc._core.encoder cimport Output, put_json
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.message cimport BATCH, NOTIFICATION, REQUEST, RESPONSE, Message, read_answer, str_of
@@ -60,70 +60,6 @@ OVER_LIMIT = b"(a line over the limit)"
 """What `on_unreadable` gets in place of such a line."""
 
 
-cdef class AnswerSink:
-    """Takes the results of forwarded calls where they are read, in place of a future."""
-
-    cdef int take_text(self, PendingRequest request, Answer* answer, AnswerTail tail) except -1:
-        """Take a result of one text and nothing else; its bytes are valid during this call alone."""
-        raise NotImplementedError
-
-    cdef bint take_raw(self, PendingRequest request, ToolResult* result) except -1:
-        """Take a result as it stands in its line; False: it is wanted as a dict."""
-        raise NotImplementedError
-
-    cdef int take(self, PendingRequest request, object value, object error) except -1:
-        """Take a result, a CallResult or a dict, or an error."""
-        raise NotImplementedError
-
-    cdef int lines_end(self) except -1:
-        """All lines that have come together are handled."""
-        raise NotImplementedError
-
-
-@freelist(256)
-cdef class PendingRequest:
-    """A request that has been sent. `done`: its result or error is available."""
-
-    cdef int finish(self, object value) except -1:
-        self.done = True
-        self.value = value
-        if self.sink is not None:
-            return self.sink.take(self, value, None)
-        if self.future is not None and not self.future.done():
-            self.future.set_result(value)
-        return 0
-
-    cdef int fail(self, object error) except -1:
-        self.done = True
-        self.error = error
-        if self.sink is not None:
-            return self.sink.take(self, None, error)
-        if self.future is not None and not self.future.done():
-            self.future.set_exception(error)
-        return 0
-
-    @property
-    def is_forwarded(self):
-        """Whether its result goes to another connection, as a forwarded call's does."""
-        return self.sink is not None
-
-    def result(self):
-        """Return the result. Raises the error."""
-        if self.error is not None:
-            raise self.error
-        return self.value
-
-    def follow(self, ClientStream connection, future):
-        """Resolve `future` with the result, for a caller that starts to wait in the event loop."""
-        self.future = future
-        if self.error is not None:
-            future.set_exception(self.error)
-        elif self.done:
-            future.set_result(self.value)
-        elif self.limit:
-            connection.arm(self)
-
-
 cdef bytes text_of(Message message):
     """Return the first bytes of a message's line."""
     return message.line.data[: min(message.line.size, LONGEST_EXCERPT)]
@@ -135,6 +71,7 @@ cdef class ClientStream:
         self.message = Message()
         self.output = Output()
         self.pending = {}
+        self.resumable = []
         self.heads = {}
         self.tails = []
         self.call_end = b"}}\n"
@@ -155,6 +92,8 @@ cdef class ClientStream:
     def attach(self, loop):
         """Use this event loop for writing, for time limits and, with descriptors, for reading."""
         self.loop = loop
+        self.resolved = loop.create_future()
+        self.resolved.set_result(None)
         if self.input >= 0:
             loop.add_reader(self.input, self.readable)
 
@@ -186,13 +125,21 @@ cdef class ClientStream:
 
     # --- requests -----------------------------------------------------------------------------------
 
-    def call(self, str name, arguments, future=None, double timeout_seconds=0):
+    def call(self, str name, arguments, double timeout_seconds=0):
         """Send a ``tools/call`` and return its PendingRequest.
 
         Its result is a CallResult, or a dict if the ``resultType`` is not ``complete``.
         """
+        cdef PendingRequest request = PendingRequest.__new__(PendingRequest)
+        self.start_call(request, name, arguments, timeout_seconds)
+        return request
+
+    cdef int start_call(
+        self, PendingRequest request, str name, object arguments, double timeout_seconds
+    ) except -1:
+        """Send a ``tools/call``."""
         cdef Py_ssize_t held = self.output.waiting()
-        cdef PendingRequest request = self.begin("tools/call", True, future, None, timeout_seconds)
+        self.register(request, "tools/call", True, timeout_seconds)
         try:
             self.put_head(name)
             self.put_arguments(arguments)
@@ -204,7 +151,7 @@ cdef class ClientStream:
             self.wrote()
         else:
             self.carry(request, {"name": name, "arguments": arguments})
-        return request
+        return 0
 
     def request(
         self, str method, dict params, future=None, double timeout_seconds=0, context=None, bint is_call=False
@@ -232,6 +179,16 @@ cdef class ClientStream:
             self.carry(request, params)
         return 0
 
+    def follow(self, PendingRequest request, future):
+        """Resolve `future` with the result, for a caller that starts to wait in the event loop."""
+        request.future = future
+        if request.error is not None:
+            future.set_exception(request.error)
+        elif request.done:
+            future.set_result(request.value)
+        elif request.limit:
+            self.arm(request)
+
     def forget(self, PendingRequest request):
         """Stop waiting for a response. Return False if the request has already ended."""
         if self.pending.pop(request.id, None) is None:
@@ -252,24 +209,28 @@ cdef class ClientStream:
             (<PendingRequest> request).fail(make_error(request))
 
     cdef PendingRequest begin(self, str method, bint is_call, object future, object context, double seconds):
-        cdef PendingRequest request
+        cdef PendingRequest request = PendingRequest.__new__(PendingRequest)
+        request.future = future
+        request.context = context
+        self.register(request, method, is_call, seconds)
+        return request
+
+    cdef int register(self, PendingRequest request, str method, bint is_call, double seconds) except -1:
         if self.is_congested():
             waiting = self.output.waiting()
             raise ClientError(f"{method}: the server does not read its input: {waiting:,} bytes are buffered")
-        request = PendingRequest.__new__(PendingRequest)
         self.last_id += 1
         request.id = self.last_id
         request.method = method
         request.is_call = is_call
-        request.future = future
-        request.context = context
         self.pending[request.id] = request
         if seconds > 0:
             request.limit = <int64_t> (seconds * 1e9)
             request.deadline = clock() + request.limit
-            if future is not None and (self.timer is None or request.deadline < self.timer_at):
-                self.arm(request)
-        return request
+            if self.timer is None or request.deadline < self.timer_at:
+                if request.waits_in_loop():
+                    self.arm(request)
+        return 0
 
     cdef bint is_congested(self) noexcept:
         """Whether too much waits to be sent for one more request."""
@@ -420,7 +381,19 @@ cdef class ClientStream:
         return True
 
     def readable(self):
-        """Read the available input. Called by the event loop."""
+        """Read the available input. Called by the event loop, where no task is running."""
+        self.resumes_tasks = True
+        try:
+            self.read_input()
+            self.resume_tasks()
+        finally:
+            self.resumes_tasks = False
+            for request in self.resumable[self.resumed:]:  # after a KeyboardInterrupt or SystemExit of a task
+                (<PendingRequest> request).resume_soon()
+            self.resumable.clear()
+            self.resumed = 0
+
+    cdef int read_input(self) except -1:
         cdef char* room
         cdef Py_ssize_t available, count
         cdef int reads = 0
@@ -431,13 +404,33 @@ cdef class ClientStream:
                 reads += 1
                 self.framer.filled(count)
                 self.handle_lines()
+                self.resume_tasks()
                 if count < available:
-                    return
+                    return 0
             elif count == 0 or (errno != EAGAIN and errno != EINTR):
-                self.input_ended()
-                return
+                return self.input_ended()
             elif errno == EAGAIN:
-                return
+                return 0
+        return 0
+
+    cdef int wake(self, PendingRequest request) except -1:
+        """Let the task go on that waits for this response: after the lines that have been read with it, or
+        soon, if another task may be running."""
+        if self.resumes_tasks:
+            self.resumable.append(request)
+        else:
+            request.resume_soon()
+        return 0
+
+    cdef int resume_tasks(self) except -1:
+        cdef PendingRequest request
+        while self.resumed < len(self.resumable):  # a task may add to it, for instance by closing the client
+            request = self.resumable[self.resumed]
+            self.resumed += 1
+            request.resume()
+        self.resumable.clear()
+        self.resumed = 0
+        return 0
 
     cdef bint read_now(self) except -1:
         """Read once what has come, without waiting; False: nothing has."""
@@ -458,7 +451,7 @@ cdef class ClientStream:
     def read_rest(self):
         """Read the remaining input of a server that has exited."""
         if not self.at_end:
-            self.readable()
+            self.read_input()
 
     cdef int input_ended(self) except -1:
         if self.at_end:

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from fastrpc._core.client_stream import AnswerSink, ClientStream, PendingRequest
+from fastrpc._core.client_request import AnswerSink, PendingRequest
+from fastrpc._core.client_stream import ClientStream
 from fastrpc._core.pending import InFlightCall
 from fastrpc._core.plan import CallForwarder
 from fastrpc.errors import ClientError

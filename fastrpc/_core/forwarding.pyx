@@ -11,7 +11,8 @@ from libc.string cimport memchr
 
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail, CallResult
-from fastrpc._core.client_stream cimport AnswerSink, ClientStream, PendingRequest
+from fastrpc._core.client_request cimport AnswerSink, PendingRequest
+from fastrpc._core.client_stream cimport ClientStream
 from fastrpc._core.connection cimport FORM_ERROR, FORMS, Connection, Steps, ticks
 from fastrpc._core.encoder cimport FORM_TEXT
 from fastrpc._core.message cimport Message, Slice

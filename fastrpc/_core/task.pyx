@@ -189,7 +189,7 @@ cdef class CallTask:
             return self.refuse(f"yield was used instead of yield from in task {self!r} with {awaited!r}")
         if awaited is self:
             return self.refuse(f"Task cannot await on itself: {self!r}")
-        if awaited.get_loop() is not self.loop:
+        if loop_of(awaited) is not self.loop:
             return self.refuse(f"Task {self!r} got Future {awaited!r} attached to a different loop")
         awaited._asyncio_future_blocking = False
         awaited.add_done_callback(self._wakeup, context=self.context)
@@ -417,6 +417,12 @@ cdef inline bint is_coroutine(object awaitable) except -1:
 
 async def _awaited(awaitable):
     return await awaitable
+
+
+cdef object loop_of(object future):
+    """Return the loop of a future, as asyncio itself finds it."""
+    get_loop = getattr(future, "get_loop", None)
+    return future._loop if get_loop is None else get_loop()
 
 
 cdef int reraise() except -1:

@@ -1,7 +1,7 @@
 """`AsyncClient`: an MCP client in an event loop, the base class of `fastrpc.Client`.
 
-Compiled code encodes a tool call and matches its response (`fastrpc._core.client_stream`): a call costs a
-future and a coroutine, and no task. Everything else goes through `fastrpc.client.session`.
+Compiled code makes a tool call (`fastrpc._core.tool_call`), which costs one object and no task. Everything
+else goes through `fastrpc.client.session`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 
 from fastrpc._core.call_result import CallResult
 from fastrpc._core.client_stream import ClientStream
+from fastrpc._core.tool_call import ToolCaller
 from fastrpc.client.handlers import Handlers
 from fastrpc.client.listening import Listening
 from fastrpc.client.output_schemas import OutputSchemas
@@ -23,23 +24,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from types import TracebackType
-    from typing import Any, TypeVar, overload
+    from typing import Any
 
     from typing_extensions import Self, Unpack
 
+    from fastrpc._core.tool_call import ToolCall
     from fastrpc.client.handlers import Elicited, Handler, OnNotification, Roots, Sampled
     from fastrpc.client.options import RequestOptions, TargetOptions
     from fastrpc.client.targets import Target
     from fastrpc.client.transport import Transport
     from fastrpc.options import LogLevel
 
-    Wanted = TypeVar("Wanted")
-
 TIMEOUT_SECONDS = 600.0
 START_SECONDS = 30.0
 
 
-class AsyncClient:
+class AsyncClient(ToolCaller):
     """A client of one MCP server, in one event loop: see `fastrpc.Client`."""
 
     def __init__(
@@ -254,68 +254,32 @@ class AsyncClient:
 
     # --- tools ------------------------------------------------------------------------------------------
 
-    if TYPE_CHECKING:
-
-        @overload
-        async def call_tool(
-            self,
-            name: str,
-            arguments: dict[str, Any] | None = None,
-            *,
-            timeout_seconds: float | None = None,
-            on_progress: OnNotification | None = None,
-            meta: dict[str, Any] | None = None,
-        ) -> CallResult: ...
-
-        @overload
-        async def call_tool(
-            self,
-            name: str,
-            arguments: dict[str, Any] | None = None,
-            *,
-            as_type: type[Wanted],
-            timeout_seconds: float | None = None,
-            on_progress: OnNotification | None = None,
-            meta: dict[str, Any] | None = None,
-        ) -> Wanted: ...
-
-    async def call_tool(
+    async def _call_with_meta(
         self,
         name: str,
-        arguments: dict[str, Any] | None = None,
-        *,
-        as_type: Any = None,
-        timeout_seconds: float | None = None,
-        on_progress: OnNotification | None = None,
-        meta: dict[str, Any] | None = None,
+        arguments: dict[str, Any] | None,
+        as_type: Any,
+        timeout_seconds: float | None,
+        on_progress: OnNotification | None,
+        meta: dict[str, Any] | None,
     ) -> Any:
-        """Call a tool. Cancelling this cancels the call.
-
-        A tool that fails returns a result with `is_error`. `as_type`: return the result's value as this type
-        (a dataclass, a msgspec Struct, a pydantic model, ``list[int]`` …); raises ToolCallFailed for a tool
-        that fails, InvalidAnswer for a value of another type. `meta`: members of the request's ``_meta``.
-        Raises ClientError.
-        """
-        if on_progress is None and meta is None and self._is_open:
-            future: asyncio.Future[Any] = self._loop.create_future()
-            limit = self._timeout_seconds if timeout_seconds is None else timeout_seconds
-            pending = self._stream.call(name, arguments, future, limit)
-            try:
-                result = await future
-            except asyncio.CancelledError:
-                self._session.withdraw(pending)
-                raise
-            except (RemoteError, SessionExpired) as error:
-                if not self.may_call_again(error):
-                    raise
-                result = None
-        else:
-            result = None
-        if type(result) is not CallResult:
-            result = await self._complete_call(name, arguments, result, timeout_seconds, on_progress, meta)
-        if as_type is None and name not in self._output_schemas:
-            return result
+        """Make a call of `call_tool` with progress or ``_meta``. Raises ClientError."""
+        result = await self._complete_call(name, arguments, None, timeout_seconds, on_progress, meta)
         return self._value_of(name, result, as_type)
+
+    async def _finish_call(self, call: ToolCall) -> Any:
+        """Return the result of a call that was not sent, that has failed, or whose result requests input.
+        Raises ClientError."""
+        error = call.error
+        if isinstance(error, (RemoteError, SessionExpired)):
+            if not self.may_call_again(error):
+                raise error
+        elif error is not None:
+            raise error
+        result = await self._complete_call(
+            call.name, call.arguments, call.value, call.timeout_seconds, None, None
+        )
+        return self._value_of(call.name, result, call.as_type)
 
     def may_call_again(self, error: RemoteError | SessionExpired) -> bool:
         """Whether the server has not processed a failed call, and the call is to be sent again."""

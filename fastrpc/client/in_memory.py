@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
-    from fastrpc._core.client_stream import ClientStream, PendingRequest
+    from fastrpc._core.client_request import PendingRequest
+    from fastrpc._core.client_stream import ClientStream
     from fastrpc._core.connection import Connection
     from fastrpc.errors import ConnectionLost
     from fastrpc.transports.interfaces import Dispatcher, Runtime

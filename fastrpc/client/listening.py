@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Protocol
 
-    from fastrpc._core.client_stream import ClientStream, PendingRequest
+    from fastrpc._core.client_request import PendingRequest
+    from fastrpc._core.client_stream import ClientStream
 
     class Session(Protocol):
         """The part of a session that `Listening` uses."""

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from fastrpc._core.client_stream import ClientStream, PendingRequest
+    from fastrpc._core.client_request import PendingRequest
+    from fastrpc._core.client_stream import ClientStream
     from fastrpc.client.handlers import Handlers
     from fastrpc.client.listening import Listening
     from fastrpc.client.options import RequestOptions

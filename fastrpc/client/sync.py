@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self, Unpack
 
-    from fastrpc._core.client_stream import PendingRequest
+    from fastrpc._core.client_request import PendingRequest
     from fastrpc.client.handlers import Handler, OnNotification, Roots
     from fastrpc.client.listening import Listening
     from fastrpc.client.options import ClientOptions
@@ -153,7 +153,7 @@ class SyncClient:
         if on_progress is None and meta is None and client._is_open:
             with self._lock:
                 limit = client._timeout_seconds if timeout_seconds is None else timeout_seconds
-                pending = client._stream.call(name, arguments, None, limit)
+                pending = client._stream.call(name, arguments, limit)
                 try:
                     if not client._stream.wait(pending) and not self._wait_shortly(pending):
                         self._run(self._wait_in_loop(pending))
@@ -193,7 +193,7 @@ class SyncClient:
     async def _wait_in_loop(self, pending: PendingRequest) -> None:
         """Wait in the event loop: a handler has to run, or the connection is lost."""
         future = asyncio.get_running_loop().create_future()
-        pending.follow(self._client._stream, future)
+        self._client._stream.follow(pending, future)
         await asyncio.wait({future})
         future.exception()  # retrieved here, raised by result()
 

@@ -11,7 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fastrpc._core.client_stream import ClientStream, PendingRequest
+    from fastrpc._core.client_request import PendingRequest
+    from fastrpc._core.client_stream import ClientStream
     from fastrpc.errors import ConnectionLost
 
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, Protocol
 
-    from fastrpc._core.client_stream import PendingRequest
+    from fastrpc._core.client_request import PendingRequest
     from fastrpc.content import Contents
     from fastrpc.context import Context
     from fastrpc.definitions.registry import Registries, Registry

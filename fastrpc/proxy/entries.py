@@ -8,7 +8,7 @@ Each entry's function forwards the arguments, and converts the result into what 
 
 from __future__ import annotations
 
-from fastrpc._core.client_stream import PendingRequest
+from fastrpc._core.client_request import PendingRequest
 from fastrpc._core.forwarding import ToolForwarder
 from fastrpc.client_requests.base import InputRequest, InvalidClientResult
 from fastrpc.content import KINDS_OF_CONTENT, Block, Contents, ToolResult

@@ -34,7 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
-    from fastrpc._core.client_stream import PendingRequest
+    from fastrpc._core.client_request import PendingRequest
     from fastrpc._core.forwarding import UpstreamRoute
     from fastrpc.client.transport import Transport
     from fastrpc.context import Context
@@ -161,7 +161,7 @@ class UpstreamClient:
         """Return the result of a request that has been sent already, for the call of this context. Raises as
         `request` does."""
         call = pending.context = Call(context, self.loop.create_future())
-        pending.follow(self.stream, call.future)
+        self.stream.follow(pending, call.future)
         return await self._finish(pending, call)
 
     async def _finish(self, pending: PendingRequest, call: Call) -> dict[str, Any]:
@@ -208,7 +208,7 @@ class UpstreamClient:
             while call.questions:
                 await self._answer(call, call.questions.popleft())
             call.future = self.loop.create_future()
-            pending.follow(self.stream, call.future)
+            self.stream.follow(pending, call.future)
         return found
 
     async def _answer(self, call: Call, question: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, ClassVar
 
-    from fastrpc._core.client_stream import PendingRequest
+    from fastrpc._core.client_request import PendingRequest
     from fastrpc.client.handlers import Elicited, Handler, OnNotification, Roots, Sampled
     from fastrpc.client.in_memory import Watcher
     from fastrpc.client.results import Described

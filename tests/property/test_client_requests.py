@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastrpc._core.call_result import CallResult
+from fastrpc._core.client_request import PendingRequest
 from fastrpc._core.client_stream import ClientStream
+from fastrpc._core.tool_call import ToolCall, ToolCaller
 from fastrpc.errors import ConnectionLost, InvalidAnswer, RemoteError, RequestTimeout
 
 SHAPES = ("text", "error-text", "blocks", "structured", "error", "rubbish", "empty")
@@ -81,6 +83,28 @@ def matches(found: Any, error: BaseException | None, expected: Any, is_call: boo
     )
 
 
+class Caller(ToolCaller):
+    """What a `ToolCall` needs of a client."""
+
+    def __init__(self, stream: ClientStream, loop: asyncio.AbstractEventLoop) -> None:
+        self._stream, self._loop, self._session = stream, loop, self
+        self._is_open, self._timeout_seconds, self._output_schemas = True, 0.0, {}
+
+    def withdraw(self, request: PendingRequest) -> None:
+        assert self._stream.forget(request)
+
+    async def _finish_call(self, call: ToolCall) -> Any:
+        if call.error is not None:
+            raise call.error
+        return call.value
+
+
+async def turns() -> None:
+    """Let the tasks run whose requests have ended."""
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
 @given(STEPS)
 @settings(deadline=None)
 def test_each_request_ends_once_as_the_first_thing_that_happened_to_it_says(steps: list[Any]) -> None:
@@ -89,6 +113,8 @@ def test_each_request_ends_once_as_the_first_thing_that_happened_to_it_says(step
         ignored: list[Any] = []
         stream.on_request = stream.on_notification = stream.on_unreadable = ignored.append
         loop = asyncio.get_running_loop()
+        stream.attach(loop)
+        caller = Caller(stream, loop)
         model = Model()
         futures: dict[int, Any] = {}
         requests: dict[int, Any] = {}
@@ -96,24 +122,28 @@ def test_each_request_ends_once_as_the_first_thing_that_happened_to_it_says(step
         for step in steps:
             kind, value = step[0], step[1]
             if kind in ("call", "request", "late"):
-                future: Any = loop.create_future()
+                id = len(futures) + 1
+                assert stream.next_id == id
                 if kind == "request":
-                    request = stream.request("resources/list", {}, future)
+                    futures[id] = loop.create_future()
+                    requests[id] = stream.request("resources/list", {}, futures[id])
                 else:
                     limit = 1e-9 if kind == "late" else 3600.0
-                    request = stream.call("echo", {"text": value}, future, limit)
-                assert request.id == len(futures) + 1
-                futures[request.id], requests[request.id] = future, request
-                model.is_call[request.id] = kind != "request"
+                    call = caller.call_tool("echo", {"text": value}, timeout_seconds=limit)
+                    futures[id] = loop.create_task(call)
+                    await turns()
+                assert stream.next_id == id + 1
+                model.is_call[id] = kind != "request"
                 if kind == "late":
-                    model.is_late.add(request.id)
+                    model.is_late.add(id)
             elif kind == "answer":
                 line, expected = answer(value, step[2], step[3])
                 stream.receive_message(line.encode())
                 model.end(value, expected)
             elif kind == "cancel":
-                if value in requests:
+                if value in futures:
                     futures[value].cancel()
+                if value in requests:
                     assert stream.forget(requests[value]) == (value not in model.ends)
                 model.end(value, asyncio.CancelledError)
             elif kind == "expire":
@@ -131,6 +161,7 @@ def test_each_request_ends_once_as_the_first_thing_that_happened_to_it_says(step
                 stream.fail_all(lambda request: ConnectionLost("gone"))
                 for id in model.is_call:
                     model.end(id, ConnectionLost)
+            await turns()
         for id, future in futures.items():
             if id not in model.ends:
                 assert not future.done()
@@ -144,6 +175,9 @@ def test_each_request_ends_once_as_the_first_thing_that_happened_to_it_says(step
             error = future.exception()
             found = None if error is not None else future.result()
             assert matches(found, error, model.ends[id], model.is_call[id]), (found, error, model.ends[id])
+        stream.detach()
+        for future in futures.values():
+            future.cancel()
         assert sum(isinstance(each, dict) and "method" in each for each in ignored) == notifications
 
     asyncio.run(run())

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastrpc import Server
-from fastrpc._core.client_stream import ClientStream, PendingRequest
+from fastrpc._core.client_request import PendingRequest
+from fastrpc._core.client_stream import ClientStream
 from fastrpc._core.forwarding import UpstreamRoute
 from fastrpc.errors import ClientError
 from fastrpc.protocol.versions import LATEST_LEGACY

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any, Protocol
 
-    from fastrpc._core.client_stream import ClientStream, PendingRequest
+    from fastrpc._core.client_request import PendingRequest
+    from fastrpc._core.client_stream import ClientStream
     from fastrpc.client.http.wire import Wire
 
     class Link(Protocol):

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc._core.client_stream import PendingRequest
+    from fastrpc._core.client_request import PendingRequest
     from fastrpc.client.http.carrier import Link
     from fastrpc.client.http.connection import Response
     from fastrpc.client.http.wire import Wire

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
-    from fastrpc._core.client_stream import ClientStream, PendingRequest
+    from fastrpc._core.client_request import PendingRequest
+    from fastrpc._core.client_stream import ClientStream
     from fastrpc.client.http.address import Remote
     from fastrpc.client.http.carrier import Carrier
     from fastrpc.errors import ConnectionLost

@@ -1,0 +1,32 @@
+# A request of a client, and who gets its result.
+
+from libc.stdint cimport int64_t
+
+from fastrpc._core.answer cimport Answer, ToolResult
+from fastrpc._core.call_result cimport AnswerTail
+
+# Takes the results of forwarded calls where they are read. `take` gets a CallResult or a dict, or an error.
+cdef class AnswerSink:
+    cdef int take_text(self, PendingRequest request, Answer* answer, AnswerTail tail) except -1
+    cdef bint take_raw(self, PendingRequest request, ToolResult* result) except -1
+    cdef int take(self, PendingRequest request, object value, object error) except -1
+    cdef int lines_end(self) except -1
+
+cdef class PendingRequest:
+    cdef readonly int64_t id
+    cdef readonly str method
+    cdef readonly bint is_call   # of a tool: its result is a CallResult
+    cdef readonly bint done
+    cdef public object context   # of the caller, not used here
+    cdef AnswerSink sink         # takes the result of a forwarded call; None for others
+    cdef object future           # of asyncio, or None
+    cdef readonly object value
+    cdef readonly object error
+    cdef int64_t limit           # nanoseconds; 0 for none
+    cdef int64_t deadline
+
+    cdef int finish(self, object value) except -1
+    cdef int fail(self, object error) except -1
+    cdef bint waits_in_loop(self) noexcept
+    cdef int resume(self) except -1
+    cdef int resume_soon(self) except -1

@@ -1,0 +1,72 @@
+"""A request of a client, and who gets its result: a future, a task, or the sink of a forwarded call."""
+
+from cython cimport freelist
+
+from fastrpc._core.answer cimport Answer, ToolResult
+from fastrpc._core.call_result cimport AnswerTail
+
+
+cdef class AnswerSink:
+    """Takes the results of forwarded calls where they are read, in place of a future."""
+
+    cdef int take_text(self, PendingRequest request, Answer* answer, AnswerTail tail) except -1:
+        """Take a result of one text and nothing else; its bytes are valid during this call alone."""
+        raise NotImplementedError
+
+    cdef bint take_raw(self, PendingRequest request, ToolResult* result) except -1:
+        """Take a result as it stands in its line; False: it is wanted as a dict."""
+        raise NotImplementedError
+
+    cdef int take(self, PendingRequest request, object value, object error) except -1:
+        """Take a result, a CallResult or a dict, or an error."""
+        raise NotImplementedError
+
+    cdef int lines_end(self) except -1:
+        """All lines that have come together are handled."""
+        raise NotImplementedError
+
+
+@freelist(256)
+cdef class PendingRequest:
+    """A request that has been sent. `done`: its result or error is available."""
+
+    cdef int finish(self, object value) except -1:
+        self.done = True
+        self.value = value
+        if self.sink is not None:
+            return self.sink.take(self, value, None)
+        if self.future is not None and not self.future.done():
+            self.future.set_result(value)
+        return 0
+
+    cdef int fail(self, object error) except -1:
+        self.done = True
+        self.error = error
+        if self.sink is not None:
+            return self.sink.take(self, None, error)
+        if self.future is not None and not self.future.done():
+            self.future.set_exception(error)
+        return 0
+
+    cdef bint waits_in_loop(self) noexcept:
+        """Whether the event loop has to watch its time limit."""
+        return self.future is not None
+
+    cdef int resume(self) except -1:
+        """Let the task go on that waits for the response."""
+        raise NotImplementedError
+
+    cdef int resume_soon(self) except -1:
+        """The same from the event loop."""
+        raise NotImplementedError
+
+    @property
+    def is_forwarded(self):
+        """Whether its result goes to another connection, as a forwarded call's does."""
+        return self.sink is not None
+
+    def result(self):
+        """Return the result. Raises the error."""
+        if self.error is not None:
+            raise self.error
+        return self.value

@@ -1,0 +1,269 @@
+"""A tool call of `AsyncClient`: `call_tool`, and the awaitable that it returns.
+
+A `ToolCall` is a coroutine (`collections.abc.Coroutine`) that sends its request when it is first awaited. It
+is also what the awaiting task waits for: it has the part of `asyncio.Future` that a task uses. So a call
+costs one object, and no coroutine frame, future or handle of the event loop. A task that waits goes on in the
+turn of the loop that has read the response.
+
+A complete result is returned from here, which is the likely end. Any other is left to the coroutine
+`AsyncClient._finish_call`.
+"""
+
+from asyncio import CancelledError
+
+from cpython.dict cimport PyDict_Contains
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+from cython cimport binding, final
+
+from fastrpc._core.call_result cimport CallResult
+from fastrpc._core.client_request cimport PendingRequest
+
+cdef extern from "Python.h":
+    ctypedef enum PySendResult:
+        PYGEN_RETURN
+        PYGEN_ERROR
+        PYGEN_NEXT
+    PySendResult PyIter_Send(object iterator, object value, PyObject** result)
+    int PyContext_Enter(object context) except -1
+    int PyContext_Exit(object context) except -1
+    int PyErr_WarnFormat(object category, Py_ssize_t stack_level, const char* text, ...) noexcept
+    void PyErr_WriteUnraisable(PyObject* where)
+
+cdef extern from *:
+    """
+    /* The slot am_send, which Cython cannot define: `await` takes a result from it without StopIteration. */
+    typedef PyObject* (*fastrpc_step)(PyObject* self, PyObject* value, int* has_ended);
+    static fastrpc_step fastrpc_step_of_call;
+
+    static PySendResult fastrpc_send(PyObject* self, PyObject* value, PyObject** result) {
+        int has_ended = 0;
+        *result = fastrpc_step_of_call(self, value, &has_ended);
+        if (*result == NULL) { return PYGEN_ERROR; }
+        return has_ended ? PYGEN_RETURN : PYGEN_NEXT;
+    }
+
+    static void fastrpc_set_send(PyObject* type, fastrpc_step step) {
+        fastrpc_step_of_call = step;
+        ((PyTypeObject*)type)->tp_as_async->am_send = fastrpc_send;
+    }
+    """
+    ctypedef object (*Step "fastrpc_step")(object self, object value, int* has_ended)
+    void set_send "fastrpc_set_send"(object type, Step step)
+
+
+@binding(False)                  # calls of plain methods are faster
+cdef class ToolCaller:
+    """The base class of `AsyncClient`: `call_tool`, and what a call needs of its client."""
+
+    def call_tool(
+        self, str name, arguments=None, *, as_type=None, timeout_seconds=None, on_progress=None, meta=None
+    ):
+        """Call a tool. Cancelling this cancels the call.
+
+        A tool that fails returns a result with `is_error`. `as_type`: return the result's value as this type
+        (a dataclass, a msgspec Struct, a pydantic model, ``list[int]`` …); raises ToolCallFailed for a tool
+        that fails, InvalidAnswer for a value of another type. `meta`: members of the request's ``_meta``.
+        Raises ClientError.
+        """
+        cdef ToolCall call
+        if on_progress is not None or meta is not None:
+            return self._call_with_meta(name, arguments, as_type, timeout_seconds, on_progress, meta)
+        call = ToolCall.__new__(ToolCall)
+        call.client = self
+        call.name = name
+        call.arguments = arguments
+        call.as_type = as_type
+        call.timeout_seconds = timeout_seconds
+        return call
+
+
+@final
+@binding(False)
+cdef class ToolCall(PendingRequest):
+    """A call that may be awaited once."""
+
+    def __dealloc__(self):
+        if self.state == CREATED and PyErr_WarnFormat(
+            RuntimeWarning, 1, b"coroutine 'Client.call_tool' was never awaited"
+        ):
+            PyErr_WriteUnraisable(NULL)
+
+    # --- as a coroutine -------------------------------------------------------------------------------
+
+    def __await__(self):
+        return self
+
+    def __next__(self):
+        return self.send(None)
+
+    def send(self, value):
+        """Send the request, or go on after the response."""
+        cdef int has_ended = False
+        result = self.step(value, &has_ended)
+        if has_ended:
+            raise StopIteration(result)
+        return result
+
+    def throw(self, error, value=None, traceback=None):
+        """Raise an exception where the call waits. A request without a response is cancelled."""
+        if self.state == FINISHING:
+            return self.rest.throw(error if value is None else value)
+        self.withdraw()
+        if value is not None:
+            error = value
+        elif isinstance(error, type):
+            error = error()
+        raise error if traceback is None else error.with_traceback(traceback)
+
+    def close(self):
+        """End the call. A request without a response is cancelled."""
+        if self.state == FINISHING:
+            self.state = ENDED
+            self.rest.close()
+        else:
+            self.withdraw()
+
+    cdef object step(self, object value, int* has_ended):
+        """Return the result and set `has_ended`, or return what the task has to wait for."""
+        cdef PyObject* given = NULL
+        cdef PySendResult outcome
+        if self.state == CREATED:
+            self.state = SENT
+            if self.client._is_open:
+                self.begin()
+                if not self.done:
+                    self.blocking = True
+                    return self
+        if self.state == SENT:
+            if type(self.value) is CallResult:
+                self.state = ENDED
+                has_ended[0] = True
+                return self.likely_result()
+            if not self.done and self.id != 0:
+                raise RuntimeError("coroutine is being awaited already")
+            self.state = FINISHING
+            self.rest = self.client._finish_call(self)
+        if self.state == ENDED:
+            raise RuntimeError("cannot reuse already awaited coroutine")
+        outcome = PyIter_Send(self.rest, value, &given)
+        if outcome == PYGEN_NEXT:
+            return taken(given)
+        self.state = ENDED
+        self.rest = None
+        if outcome == PYGEN_ERROR:
+            reraise()
+        has_ended[0] = True
+        return taken(given)
+
+    cdef int begin(self) except -1:
+        cdef ToolCaller client = self.client
+        cdef object limit = self.timeout_seconds
+        client._stream.start_call(
+            self, self.name, self.arguments, client._timeout_seconds if limit is None else limit
+        )
+        return 0
+
+    cdef object likely_result(self):
+        cdef ToolCaller client = self.client
+        if self.as_type is None and not PyDict_Contains(client._output_schemas, self.name):
+            return self.value
+        return client._value_of(self.name, self.value, self.as_type)
+
+    cdef int withdraw(self) except -1:
+        cdef CallState state = self.state
+        self.state = ENDED
+        if state == SENT and self.id != 0 and not self.done and not self.client._loop.is_closed():
+            self.client._session.withdraw(self)
+        return 0
+
+    # --- as a future ----------------------------------------------------------------------------------
+
+    @property
+    def _asyncio_future_blocking(self):
+        """None but while the task waits: `asyncio.isfuture` takes it for a coroutine before."""
+        return self.blocking if self.state == SENT else None
+
+    @_asyncio_future_blocking.setter
+    def _asyncio_future_blocking(self, bint value):
+        self.blocking = value
+
+    @property
+    def _loop(self):
+        return self.client._loop
+
+    def add_done_callback(self, callback, *, context=None):
+        self.callback = callback
+        self.callback_context = context
+
+    def cancel(self, msg=None):
+        """Raise CancelledError in the task that waits. Return False if the response has been read."""
+        if self.done or self.cancellation is not None:
+            return False
+        self.cancellation = CancelledError() if msg is None else CancelledError(msg)
+        self.resume_soon()
+        return True
+
+    def result(self):
+        """Raise CancelledError if the task was cancelled. The result is returned by `send`."""
+        if self.cancellation is not None:
+            raise self.cancellation
+
+    # --- when the response has been read ----------------------------------------------------------------
+
+    cdef int finish(self, object value) except -1:
+        self.value = value
+        return self.wake()
+
+    cdef int fail(self, object error) except -1:
+        self.error = error
+        return self.wake()
+
+    cdef int wake(self) except -1:
+        self.done = True
+        if self.callback is None or self.cancellation is not None:
+            return 0
+        return self.client._stream.wake(self)
+
+    cdef bint waits_in_loop(self) noexcept:
+        return True
+
+    cdef int resume(self) except -1:
+        cdef object context = self.callback_context
+        PyContext_Enter(context)
+        try:
+            self._resume()
+        finally:
+            PyContext_Exit(context)
+        return 0
+
+    cdef int resume_soon(self) except -1:
+        self.client._loop.call_soon(self._resume, context=self.callback_context)
+        return 0
+
+    cpdef _resume(self):
+        """Call the task back. It reads nothing but an error out of what it is given; it reads a future of
+        asyncio itself without a method call."""
+        cdef object callback = self.callback
+        self.callback = None
+        if callback is not None:
+            callback(self.client._stream.resolved if self.cancellation is None else self)
+
+
+cdef object step_of(object call, object value, int* has_ended):
+    return (<ToolCall> call).step(value, has_ended)
+
+
+cdef object taken(PyObject* given):
+    """Return an object of which the caller has a reference."""
+    result = <object> given
+    Py_DECREF(result)
+    return result
+
+
+cdef int reraise() except -1:
+    """Return as a function does that has raised."""
+    return -1
+
+
+set_send(ToolCall, step_of)
