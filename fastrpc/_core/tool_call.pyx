@@ -91,6 +91,11 @@ cdef class ToolCall(PendingRequest):
 
     # --- as a coroutine -------------------------------------------------------------------------------
 
+    @property
+    def __qualname__(self):
+        """What the representation of a task says of its coroutine."""
+        return "Client.call_tool"
+
     def __await__(self):
         return self
 

@@ -68,6 +68,7 @@ def test_a_call_is_sent_when_it_is_first_awaited(run: Any) -> None:
             assert (await client.call_tool("said")).text == ""
             task = asyncio.create_task(call)
             await asyncio.sleep(0)
+            assert "Client.call_tool" in repr(task)
             assert (await client.call_tool("said")).text != ""
             await client.call_tool("release")
             await task
