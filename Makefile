@@ -14,11 +14,12 @@ STUBBED := $(subst /,.,$(basename $(wildcard fastrpc/_core/*.pyi)))
 COMPILED := setup.py pyproject.toml $(wildcard $(addprefix fastrpc/_core/*,.pyx .pxd .h .c))
 
 FUZZ_SECONDS ?= 3600
+SANITIZED_SECONDS ?= 120
 
 # Images of containers often set it. Each of the suite's thousands of processes would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test test-fast test-unit coverage sanitize fuzz conformance interop lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels lock clean
+.PHONY: help run test test-fast test-unit coverage sanitize fuzz conformance interop swap lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels lock clean
 
 help:                    ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -27,7 +28,7 @@ run: $(STAMP)            ## build, then show a real client talking to a real ser
 	$(BIN)/fastrpc demo
 
 test: $(STAMP)           ## everything: unit, property, tools, real processes
-	$(BIN)/python -m pytest tests -m "not alone" $(SPREAD)
+	$(BIN)/python -m pytest tests -m "not alone" $(SPREAD) $(COVERAGE)
 	$(BIN)/python -m pytest tests -m alone
 
 test-fast: $(STAMP)      ## the unit tests, in under a minute: for while you write
@@ -41,7 +42,7 @@ coverage: $(STAMP)       ## which lines of Python the tests run in their own pro
 
 sanitize: $(STAMP)       ## property tests, then two minutes of fuzzing, on a build with ASan and UBSan
 	$(BIN)/python tests/fuzz/sanitized.py -m pytest tests/property --capture=sys $(SPREAD)
-	$(BIN)/python tests/fuzz/sanitized.py tests/fuzz/fuzz.py --seconds 120
+	$(BIN)/python tests/fuzz/sanitized.py tests/fuzz/fuzz.py --seconds $(SANITIZED_SECONDS)
 
 fuzz: $(STAMP)           ## fuzz for an hour on that build; FUZZ_SECONDS=N for another time
 	$(BIN)/python tests/fuzz/sanitized.py tests/fuzz/fuzz.py --seconds $(FUZZ_SECONDS)
@@ -51,6 +52,9 @@ conformance: $(STAMP)    ## the protocol's official conformance suite, over HTTP
 
 interop: $(STAMP)        ## the client against servers of others, all versions and transports; needs node, go, cargo; choose with INTEROP="--help"
 	$(BIN)/python tests/interop/run.py $(INTEROP)
+
+swap: $(STAMP)           ## public servers on their own framework and on fastrpc, compared; a quarter of an hour; choose with SWAP="--help"
+	$(BIN)/python tests/swap/run.py $(SWAP)
 
 lint: $(STAMP)           ## ruff, mypy --strict, the stubs against what is compiled, cython-lint
 	$(BIN)/ruff check .

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from roster import ASYNC, LOAD_CLIENT, PLAIN, SDKS
+from roster import ASYNC, LOAD_CLIENT, ORIGINAL, PLAIN, SDKS
 
 Entry = dict[str, Any]
 NONE = "–"
@@ -24,6 +24,7 @@ NAMES = {
     "python-loop": ("plain Python loop", ""),
     "bare": ("python -c pass", ""),
     LOAD_CLIENT: ("C load client", ""),
+    ORIGINAL: ("its own framework", ""),
     "mcp": ("mcp", "(Python)"),
     "mcp-plain": ("mcp", "(Python), plain"),
     "fastmcp": ("fastmcp", "(Python)"),
@@ -140,7 +141,7 @@ class Record:
         self.rows = list(dict.fromkeys(row for row, _ in self.entries))
         present = {peer for _, peer in self.entries}
         order = [peer for peer in ("fastrpc", *NAMES) if peer in present]
-        beside = ("bare", "c-ready", PLAIN, LOAD_CLIENT)
+        beside = ("bare", "c-ready", PLAIN, LOAD_CLIENT, ORIGINAL)
         self.peers = list(dict.fromkeys(peer for peer in order if peer not in beside))
         self.versions: Entry = document["versions"]
         later = document.get("later", ())

@@ -20,9 +20,10 @@ from typing import Any
 import drawing
 from pictures import CHARTS, charts_of
 from record import NONE, NOT_YET, PEER_ROWS, Record, Run, Verdict, count, short
-from roster import A_COROUTINE, A_FUNCTION, ASYNC, CLIENT_SDKS, LOAD_CLIENT, WRITTEN
+from roster import A_COROUTINE, A_FUNCTION, ASYNC, CLIENT_SDKS, LOAD_CLIENT, ORIGINAL, WRITTEN
 from workloads import ROWS
 from workloads.w12 import OVER_HTTP, SHAPES
+from workloads.w17 import SERVERS as SWAPPED_SERVERS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 REPOSITORY = os.path.dirname(HERE)
@@ -313,6 +314,30 @@ def beside_its_bar(verdict: Verdict) -> str:
     return f"{verdict.value} ({bar}: {came_of_it})" if bar else verdict.value
 
 
+# The columns of W17's table: the figure of a report, "" for the row's own, and what it is divided by.
+SWAPPED_FIGURES = (("start_ms", 1), ("list_ms", 1), ("", 1000), ("rss_mb", 1))
+
+
+def swapped(record: Record) -> str:
+    """What published servers cost on their own framework and with their imports swapped: W17."""
+    headings = ["server", "start, ms", "lists, ms", "a call, ms", "memory, MB"]
+    lines = []
+    for name, server in SWAPPED_SERVERS.items():
+        pair = [record.entries.get((f"W17-{name}", peer), {}) for peer in (ORIGINAL, "fastrpc")]
+        lines.append([server, *(before_and_after(pair, *of) for of in SWAPPED_FIGURES)])
+    columns = [name for name in record.rows if name.startswith("W17")]
+    return "\n\n".join([table(headings, lines), *record.reasons(columns)])
+
+
+def before_and_after(pair: list[dict[str, Any]], field: str, divisor: int) -> str:
+    """Two figures and their ratio: ``12 → 3 (0.25×)``. `field` is "" for the row's own figure."""
+    if not all("figure" in entry for entry in pair):
+        return NOT_YET
+    found = [entry[field] if field else entry["figure"]["median"] for entry in pair]
+    before, after = (value / divisor for value in found)
+    return f"{short(before)} → {short(after)} ({short(after / before)}×)"
+
+
 def charts(record: Record) -> str:
     return "\n".join(f"![{CHARTS[name](record).title}](charts/{name}.svg)" for name in charts_of(record))
 
@@ -326,6 +351,7 @@ DOCUMENTS: dict[str, dict[str, Block]] = {
         "summary": summary,
         "bars": bars,
         "clients": clients,
+        "swapped": swapped,
         "peers": peers,
         "charts": charts,
     },

@@ -26,7 +26,8 @@ SETTINGS = ("FASTRPC_", "TOOL_", "TOOLS", "SKILL_", "ADDITIONAL_SKILLS")
 PLAIN = "fastrpc-plain"  # fastrpc's plain echo, beside its echo in other shapes
 ASYNC = "fastrpc-async"  # fastrpc with its tools as coroutines, in the rows where SDKs stand
 LOAD_CLIENT = "load-client"  # the load client itself, beside the clients of the others
-OWN = ("c", "c-ready", PLAIN, "fastrpc", ASYNC, "python-loop", "bare", LOAD_CLIENT)
+ORIGINAL = "original"  # a published server on the framework that it was written for
+OWN = ("c", "c-ready", PLAIN, "fastrpc", ASYNC, "python-loop", "bare", LOAD_CLIENT, ORIGINAL)
 PLAIN_SDKS = {"mcp-plain": "mcp"}  # the echo of an SDK as a plain function, where its peer's is a coroutine
 SDKS = (*sdks.PEERS, *PLAIN_SDKS)
 
@@ -52,6 +53,7 @@ PROXY, PROXY_HTTP = "proxy", "proxy-http"
 CLIENT, CLIENT_IN_MEMORY = "client", "client-in-memory"
 CLIENT_SYNC, CLIENT_SYNC_IN_MEMORY = "client-sync", "client-sync-in-memory"
 CLIENT_HTTP, CLIENT_SYNC_HTTP = "client-http", "client-sync-http"  # for fastrpc's server over HTTP
+SWAPPED = "swapped"  # a published server, by `fastrpc swap --run`; of the peer `original`, as it is
 MANY_TOOLS = (10, 100, 1000)
 # What servers/shapes.py serves: echo written in these ways; returning, raising and with something around it;
 # plain, but called wrongly or beside other things.
@@ -149,6 +151,8 @@ def peer_of(name: str, python: str) -> Peer:
     if name == "bare":
         bare = [python, "-c", "pass"]
         return Peer(name, dict.fromkeys((START, START_LIST, START_SERVE, START_HTTP), bare))
+    if name == ORIGINAL:
+        return Peer(name, {SWAPPED: []})
     if name == LOAD_CLIENT:
         program = [build.build("client", offline=True)]
         return Peer(name, dict.fromkeys((CLIENT, CLIENT_SYNC, CLIENT_HTTP, CLIENT_SYNC_HTTP), program))
@@ -221,6 +225,7 @@ def fastrpc(python: str) -> Peer:
         asked: [*command_line(python), "serve"] for asked in (LIST, SERVE, SHELL, START_LIST, START_SERVE)
     }
     commands |= client_commands(python, "fastrpc_client.py", echo, "--sync")
+    commands[SWAPPED] = command_line(python)
     commands[PROXY] = [python, os.path.join(SERVERS, "proxy.py")]
     commands[PROXY_HTTP] = [*commands[PROXY], PORT, TOKEN]
     commands |= {many(tools): [python, os.path.join(SERVERS, "many.py"), str(tools)] for tools in MANY_TOOLS}

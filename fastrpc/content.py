@@ -276,6 +276,16 @@ class Contents:
         self.uri = uri
         self.meta = meta
 
+    @staticmethod
+    def received(part: dict[str, Any]) -> Contents:
+        """Return one of the contents of a received result, with base64 decoded."""
+        content = part.get("text")
+        if content is None:
+            from base64 import b64decode
+
+            content = b64decode(part["blob"])
+        return Contents(content, part.get("mimeType"), uri=part.get("uri"), meta=part.get("_meta"))
+
     @property
     def text(self) -> str:
         """The content as a text. Raises TypeError if it is none."""
@@ -307,6 +317,12 @@ class ToolResult:
     """
 
     __slots__ = ("content", "is_error", "meta", "structured")
+
+    is_checked = True
+    """Whether `structured` is held against the tool's output schema."""
+
+    whole: dict[str, Any] | None = None
+    """The result as it is sent, of a type that this class does not know."""
 
     def __init__(
         self,

@@ -41,9 +41,31 @@ _logger: logging.Logger | None = None
 _endings: list[Callable[[], object]] = []
 
 
+_default_level = LEVELS["warning"]
+
+
 def level() -> int:
     """Return the lowest level that is written, as a number of `logging`."""
-    return LEVELS.get(os.environ.get("FASTRPC_LOG_LEVEL", "").lower(), LEVELS["warning"])
+    return LEVELS.get(os.environ.get("FASTRPC_LOG_LEVEL", "").lower(), _default_level)
+
+
+def set_default_level(name: str) -> None:
+    """Set the level that is used without FASTRPC_LOG_LEVEL. Raises KeyError for one not in `LEVELS`."""
+    global _default_level
+    _default_level = LEVELS[name]
+    if _logger is not None:
+        _logger.setLevel(level())
+
+
+def configure_root(name: str) -> None:
+    """Write the records of the program's own loggers, from a level on, to standard error, secrets masked;
+    unless the program has configured logging, or has not imported it."""
+    logging = sys.modules.get("logging")
+    if logging is not None and not logging.root.handlers:
+        handler = _stderr_handler()
+        handler.setFormatter(_formatter())
+        logging.root.addHandler(handler)
+        logging.root.setLevel(LEVELS[name])
 
 
 def write(at: str, message: str, error: BaseException | None = None) -> None:

@@ -32,6 +32,10 @@ class FastrpcError(Exception):
 
     outcome = "tool_error"
 
+    def answering(self, kind: str, server: Any) -> BaseException:
+        """Return the error that answers the call of a handler of this kind that has raised this one."""
+        return self
+
 
 class ProtocolError(FastrpcError):
     """The client violated the protocol.

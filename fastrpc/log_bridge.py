@@ -4,7 +4,7 @@ Call ``bridge()`` once, before the server runs; from then on each record that is
 is sent to its client as a log message, if the client has asked for its level. Records outside of calls are
 handled as before. Nothing is ever written to standard output.
 
-With a bridge, call plans store the running call in a context variable: a fraction of a microsecond a call.
+With a bridge, call plans store the running call (`fastrpc.running_call`): a fraction of a microsecond a call.
 Without one this is not imported.
 """
 
@@ -12,25 +12,17 @@ from __future__ import annotations
 
 import logging
 import sys
-from contextvars import ContextVar
 from threading import local
 
-from fastrpc.engine import runtime
+from fastrpc import running_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from fastrpc._core.call_info import CallInfo
     from fastrpc.context import Context
     from fastrpc.options import LogLevel
 
 OWN = "fastrpc"
 """The logger of fastrpc itself, whose records are not sent to clients."""
-
-_call: ContextVar[Context | None] = ContextVar("fastrpc_call", default=None)
-
-_bridges: set[Bridge] = set()
 
 
 class Bridge(logging.Handler):
@@ -42,7 +34,7 @@ class Bridge(logging.Handler):
         self._sending = local()
 
     def emit(self, record: logging.LogRecord) -> None:
-        call = _call.get()
+        call = running_call.current()
         if call is None or record.name == OWN or getattr(self._sending, "now", False):
             return
         self._sending.now = True  # records of the sending itself are not sent
@@ -60,9 +52,7 @@ class Bridge(logging.Handler):
     def close(self) -> None:
         """Stop sending."""
         self.logger.removeHandler(self)
-        _bridges.discard(self)
-        if not _bridges:
-            runtime.scope = None
+        running_call.leave(self)
         super().close()
 
 
@@ -82,8 +72,7 @@ def bridge(logger: logging.Logger | str | None = None, level: int | str = loggin
     if target.getEffectiveLevel() > handler.level:
         target.setLevel(handler.level)
     target.addHandler(handler)
-    _bridges.add(handler)
-    runtime.scope = Scoped
+    running_call.keep(handler)
     return handler
 
 
@@ -98,29 +87,3 @@ def level_of(number: int) -> LogLevel:
     if number > logging.INFO:
         return "notice"
     return "info" if number == logging.INFO else "debug"
-
-
-class Scoped:
-    """Calls a handler with its hooks; records of it, and of tasks that it starts, belong to the call."""
-
-    __slots__ = ("inner", "is_async")
-
-    def __init__(self, handler: Any, inner: Any) -> None:
-        self.inner = inner
-        self.is_async = handler.is_async or (inner is not None and inner.is_async)
-
-    def __call__(self, call: CallInfo) -> Any:
-        if self.is_async:
-            return self._run_async(call)
-        before = _call.set(call.context)
-        try:
-            return self._enter(call)
-        finally:
-            _call.reset(before)
-
-    async def _run_async(self, call: CallInfo) -> Any:
-        _call.set(call.context)  # in the context of the task that runs this
-        return await self._enter(call)
-
-    def _enter(self, call: CallInfo) -> Any:
-        return call.invoke() if self.inner is None else self.inner(call)

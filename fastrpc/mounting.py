@@ -1,9 +1,9 @@
 """Mounts the entries of one server in another: as copies, kept up to date.
 
 A mounted tool or prompt has the prefix and an underscore before its name; resources and templates keep
-their URIs, which others may have stored. A copy refers to its own server: the hooks and the lifespan of that
-server apply to it, and the limits of the server that is served. Mounting is live: entries that the other
-server adds or removes later are added or removed here too.
+their URIs, which others may have stored, unless `address` gives them others. A copy refers to its own server:
+the hooks and the lifespan of that server apply to it, and the limits of the server that is served. Mounting
+is live: entries that the other server adds or removes later are added or removed here too.
 A call of a mounted tool costs no more than an unmounted one. `shares_of` returns which records belong to the
 mounted servers, for their observers. Which server is mounted where, and the check for cycles, are left to
 `Server.mount`.
@@ -43,15 +43,22 @@ PREFIXED = ("tool", "prompt")
 class Mount:
     """A mounted server: the entries of `other` in `registries`, from `follow` on.
 
-    Creating one changes nothing. Raises DefinitionError for a prefix that is not a string, and for a name or
-    a URI that is taken.
+    Creating one changes nothing. `address` returns the URI, or the template of URIs, that one of the other
+    server has here. Raises DefinitionError for a prefix that is not a string, and for a name or a URI that is
+    taken.
     """
 
-    def __init__(self, registries: Registries, other: Mountable, prefix: str) -> None:
+    def __init__(
+        self,
+        registries: Registries,
+        other: Mountable,
+        prefix: str,
+        address: Callable[[str], str] | None = None,
+    ) -> None:
         if not isinstance(prefix, str):
             raise DefinitionError(f"mount: prefix={prefix!r:.40} is no text")
         self._other = other
-        self._kinds = [_Mounted(kind, other, prefix) for kind in reversed([*registries])]
+        self._kinds = [_Mounted(kind, other, prefix, address) for kind in reversed([*registries])]
         for mounted in self._kinds:
             mounted.check()
 
@@ -69,10 +76,17 @@ class Mount:
 class _Mounted:
     """The entries that one registry has of the same registry of another server."""
 
-    def __init__(self, target: Registry[Any], other: Mountable, prefix: str) -> None:
+    def __init__(
+        self,
+        target: Registry[Any],
+        other: Mountable,
+        prefix: str,
+        address: Callable[[str], str] | None,
+    ) -> None:
         self.target = target
         self.other = other
         self.prefix = prefix
+        self.address = address
         self.source: Registry[Any] = next(kind for kind in other.registries if kind.kind == target.kind)
         self.shown: dict[int, tuple[Any, Any]] = {}  # original and copy, by the original's identity
 
@@ -121,6 +135,8 @@ class _Mounted:
         if self.target.kind == "provider":
             return self._provider_of(original)
         shown = self._from_there(original)
+        if self.address is not None:
+            _readdress(shown, self.address)
         if self.prefix:
             _rename(shown, self.prefix)
         return shown
@@ -152,6 +168,22 @@ def _rename(entry: Any, prefix: str) -> None:
         from fastrpc.definitions.completion import key_of
 
         entry.target = f"{prefix}_{entry.target}"
+        entry.name = key_of(entry.target, entry.argument)
+
+
+def _readdress(entry: Any, address: Callable[[str], str]) -> None:
+    """Give a resource, a template, or the template that a completion is for, the address that it has here."""
+    if entry.kind == "resource":
+        entry.uri = address(entry.uri)
+    elif entry.kind == "template":
+        from fastrpc.protocol.uri_template import Template
+
+        entry.uri_template = address(entry.uri_template)
+        entry.template = Template(entry.uri_template)
+    elif entry.kind == "completion" and "{" in entry.target:
+        from fastrpc.definitions.completion import key_of
+
+        entry.target = address(entry.target)
         entry.name = key_of(entry.target, entry.argument)
 
 

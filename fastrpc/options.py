@@ -13,6 +13,8 @@ from datetime import datetime
 from os import PathLike
 from typing import Any, Literal, Protocol, TypedDict
 
+from fastrpc.tool_style import ToolStyle
+
 Run = Literal["auto", "inline", "thread"]
 Effect = Literal["read", "write", "network", "exec"]
 ItemKind = Literal["tool", "resource", "resource_template", "prompt"]
@@ -88,7 +90,8 @@ class ToolOptions(_Described, total=False):
     documents: Mapping[str, Any] | None
     json_schema_extra: dict[str, Any] | None
     annotations: ToolAnnotations | None
-    structured: bool
+    structured: bool | Literal["wrapped"]
+    style: ToolStyle
 
 
 class PromptOptions(_Described, total=False):

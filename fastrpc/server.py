@@ -122,6 +122,7 @@ class Server:
         self._hooks: list[Hook] = []
         self._guards: list[Callable[[CallInfo], Awaitable[None] | None]] = []
         self.list_filters: list[ListFilter] = []
+        self._wrapper: Any = None  # what is around its requests: `fastrpc.engine.wrappers`
         self._observers: Observers | None = None
         self._mounts: list[Server] = []  # what is mounted here
         self._hosts: list[Server] = []  # where this server is mounted
@@ -386,8 +387,7 @@ class Server:
     def set_note(self, function: Callable[[], list[str]] | None) -> None:
         """Append the texts of `function()` to each result of a tool, errors included. None ends it.
 
-        With a function, calls of tools take the slower path through the dispatcher.
-        """
+        With a function, calls of tools take the slower path through the dispatcher."""
         self._note = function
         self._plan_anew()
 
@@ -460,15 +460,18 @@ class Server:
     def mount(self, other: Server, prefix: str = "") -> None:
         """Mount another server: add its tools, resources and prompts, now and later, with `prefix` before the
         names. See `fastrpc.mounting`. Raises DefinitionError for anything but a server, for a server that
-        would contain itself, and for a name or a URI that is taken: nothing is mounted then.
-        """
+        would contain itself, and for a name or a URI that is taken: nothing is mounted then."""
+        self._mount(other, prefix)
+
+    def _mount(self, other: Server, prefix: str, address: Callable[[str], str] | None = None) -> None:
+        """Mount another server, whose resources have here what `address` returns for their URIs."""
         from fastrpc.mounting import Mount
 
         if not getattr(type(other), "__fastrpc_server__", False):
             raise DefinitionError(f"mount: expected a Server, got {type(other).__name__}")
         if self in other._with_mounts():
             raise DefinitionError(f"mount: {self.name} would be mounted in itself")
-        mount = Mount(self.registries, other, prefix)
+        mount = Mount(self.registries, other, prefix, address)
         self._mounts.append(other)
         other._hosts.append(self)
         self._plan_anew()
@@ -638,8 +641,7 @@ class Server:
     def over_http(self) -> bool:
         """Whether callers may be on other machines, over HTTP or another transport, here or where this server
         is mounted: tools must then not fetch for them what only this machine can reach. Once it is true, it
-        stays so.
-        """
+        stays so."""
         return self._over_http or any(host.over_http for host in self._hosts)
 
     def _input_schema_of(self, name: str) -> dict[str, Any] | None:
@@ -649,8 +651,7 @@ class Server:
 
     def connect(self, main: Dispatcher | None = None) -> Dispatcher:
         """Return the dispatcher of a new connection, for a transport to feed; `main` is that of the session
-        that the connection belongs to, if there is one.
-        """
+        that the connection belongs to, if there is one."""
         from fastrpc._core.connection import Connection
         from fastrpc.engine.dispatcher import Dispatcher
         from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
@@ -685,6 +686,7 @@ class Server:
 
     def _set_around(self, runtime: Runtime) -> None:
         runtime.results.notes = [each._note for each in self._with_mounts() if each._note is not None]
+        runtime.take_wrappers([each._wrapper for each in self._with_mounts()])
         observed = [each for each in self._with_mounts() if each._observers and each._observers.functions]
         runtime.is_observed = self in observed
         runtime.recorder = self._observed().recorder if observed else None

@@ -213,3 +213,16 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(words, yellow=True)
     elif lines := stash[RECORDER].lines:
         terminalreporter.write_line(f"{lines} lines of servers were held against their schemas")
+
+
+@pytest.fixture(autouse=True)
+def _what_a_file_asks_of_its_process() -> Iterator[None]:
+    """Take back what a server file that a test has loaded has set for its process: that the running call
+    is kept, and the level of the log."""
+    yield
+    runtime, diagnostics = sys.modules.get("fastrpc.engine.runtime"), sys.modules.get("fastrpc.diagnostics")
+    if runtime is not None and runtime.scope is not None:
+        runtime.scope = None
+        sys.modules["fastrpc.running_call"]._users.clear()
+    if diagnostics is not None and diagnostics._default_level != diagnostics.LEVELS["warning"]:
+        diagnostics.set_default_level("warning")

@@ -43,8 +43,9 @@ MODULES = (
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of ELF
 PACKAGED = (".py", ".pyi", ".so", "py.typed", "SKILL.md", "_core/reaper")
 CORE_TESTS = ("tests/unit", "tests/property", "tests/integration/test_stdio.py")
-# Emulated, each of hypothesis' examples takes some ten times as long: what is compiled, and a server.
-EMULATED_TESTS = ("tests/property", "tests/unit/test_encoder.py", "tests/integration/test_stdio.py")
+# What is compiled, and a server: for --fewer-tests, and for emulated Pythons, where an example of hypothesis
+# takes some ten times as long.
+COMPILED_TESTS = ("tests/property", "tests/unit/test_encoder.py", "tests/integration/test_stdio.py")
 TEST_PACKAGES = [
     "hypothesis",
     "jsonschema",
@@ -161,7 +162,7 @@ def output(command: list[str], folder: str, **variables: str) -> str:
     return done.stdout + done.stderr
 
 
-def use(wheel: Wheel, python: str, folder: str, with_tests: bool) -> Iterator[str]:
+def use(wheel: Wheel, python: str, folder: str, tests: tuple[str, ...]) -> Iterator[str]:
     """Install a wheel into an empty environment and use it; yield a word for each thing that works."""
     venv = os.path.join(folder, "venv")
     output([python, "-m", "venv", venv], folder)
@@ -183,8 +184,8 @@ def use(wheel: Wheel, python: str, folder: str, with_tests: bool) -> Iterator[st
         if extra not in NOT_THERE.get(wheel.platform.tag, ()):
             install(own, folder, "--dry-run", f"{wheel.path}[{extra}]")
     yield "extras"
-    if with_tests:
-        yield core_tests(wheel, own, folder)
+    if tests:
+        yield core_tests(wheel, own, folder, tests)
 
 
 def install(python: str, folder: str, *wanted: str) -> None:
@@ -206,8 +207,8 @@ def pipelined(python: str, folder: str) -> str:
     return f"{entry['figure']['median']:,.0f} calls/s"
 
 
-def core_tests(wheel: Wheel, python: str, folder: str) -> str:
-    """Run the core tests that the sdist brings, from a folder in which no fastrpc lies."""
+def core_tests(wheel: Wheel, python: str, folder: str, tests: tuple[str, ...]) -> str:
+    """Run tests that the sdist brings, from a folder in which no fastrpc lies."""
     extra = "all" if "all" not in NOT_THERE.get(wheel.platform.tag, ()) else "http,schema"
     install(python, folder, f"{wheel.path}[{extra}]", *TEST_PACKAGES)
     with tarfile.open(f"{wheel.path.partition('-cp')[0]}.tar.gz") as sdist:
@@ -217,7 +218,6 @@ def core_tests(wheel: Wheel, python: str, folder: str) -> str:
         shutil.move(os.path.join(source, name), folder)
     shutil.rmtree(source)
     data = os.environ.get("FASTRPC_DATA_DIR") or os.path.join(REPOSITORY, "..", "shared", "data")
-    tests = EMULATED_TESTS if wheel.emulated else CORE_TESTS
     runs = [["-m", "not alone", "-n", "2", "--dist", "loadfile"]]
     if not wheel.emulated:  # where promises about time can be kept
         runs.append(["-m", "alone"])
@@ -227,8 +227,8 @@ def core_tests(wheel: Wheel, python: str, folder: str) -> str:
     return "; ".join(text.strip().splitlines()[-1] for text in said)
 
 
-def check(wheel: Wheel, contents_only: bool, with_tests: bool) -> None:
-    """Check one wheel; raises `Wrong`, prints what works."""
+def check(wheel: Wheel, contents_only: bool, tests: tuple[str, ...]) -> None:
+    """Check one wheel; raises `Wrong`, prints what works. `tests` are run on it last."""
     if faults := list(wrong_contents(wheel)):
         raise Wrong("; ".join(faults))
     audit(wheel)
@@ -237,7 +237,7 @@ def check(wheel: Wheel, contents_only: bool, with_tests: bool) -> None:
         return
     python = pythons.interpreter(wheel.version, wheel.platform.triplet)
     folder = tempfile.mkdtemp(prefix="fastrpc-check-")  # stays where something is wrong, to be looked at
-    for works in use(wheel, python, folder, with_tests):
+    for works in use(wheel, python, folder, tests):
         print(f"  {works}", flush=True)
     shutil.rmtree(folder)
 
@@ -247,11 +247,20 @@ def main() -> None:
     parser.add_argument("wheels", nargs="+")
     parser.add_argument("--contents", action="store_true", help="only look into them")
     parser.add_argument("--skip-tests", action="store_true", help="use them, but leave the core tests out")
+    parser.add_argument(
+        "--fewer-tests",
+        metavar="VERSIONS",
+        default="",
+        help="of these Pythons, as 3.11,3.12, run the tests of what is compiled alone",
+    )
     options = parser.parse_args()
+    fewer = options.fewer_tests.split(",")
     failed = 0
     for path in options.wheels:
         try:
-            check(Wheel(path), options.contents, not options.skip_tests)
+            wheel = Wheel(path)
+            tests = COMPILED_TESTS if wheel.emulated or wheel.version in fewer else CORE_TESTS
+            check(wheel, options.contents, () if options.skip_tests else tests)
         except (Wrong, pythons.CannotMake) as error:
             print(f"{os.path.basename(path)}: {error}", file=sys.stderr, flush=True)
             failed += 1

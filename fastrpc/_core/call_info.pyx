@@ -7,7 +7,8 @@ those that are synchronous.
 """
 
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
+
+from fastrpc._core.python_api cimport owned, reraise
 
 cdef object MISSING = object()
 
@@ -86,9 +87,7 @@ cdef class CallInfo:
             made = self.plan.invoke(self.vector)
             if made == NULL:
                 reraise()
-            result = <object> made
-            Py_DECREF(result)  # `made` was a reference of ours
-            return result
+            return owned(made)
         self.keep()
         signature = self.plan.tool.signature
         values = self.values
@@ -195,8 +194,3 @@ cdef bint is_changed(dict given, dict bound) except -1:
         if given.get(name, MISSING) is not value:
             return True
     return False
-
-
-cdef int reraise() except -1:
-    """Return as a function does that has raised."""
-    return -1

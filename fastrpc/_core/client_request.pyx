@@ -53,11 +53,11 @@ cdef class PendingRequest:
         return self.future is not None
 
     cdef int resume(self) except -1:
-        """Let the task go on that waits for the response."""
+        """Resume the task that awaits the response, now."""
         raise NotImplementedError
 
     cdef int resume_soon(self) except -1:
-        """The same from the event loop."""
+        """Have the event loop resume the task that awaits the response."""
         raise NotImplementedError
 
     @property

@@ -41,9 +41,9 @@ cdef class ClientStream:
     cdef list tails              # of AnswerTail
     cdef int next_tail
     cdef object resolved         # a future of the loop that has the result None
-    cdef list resumable          # PendingRequests whose tasks are to go on
-    cdef Py_ssize_t resumed      # the number of those that do
-    cdef bint resumes_tasks      # in a callback of the loop, where no task is running
+    cdef list resumable          # completed PendingRequests, in the order in which to resume their tasks
+    cdef Py_ssize_t resumed      # how many of them have been resumed
+    cdef bint resumes_tasks      # `readable` runs: it resumes the tasks, as no other is running
 
     cdef PendingRequest begin(self, str method, bint is_call, object future, object context, double seconds)
     cdef int register(self, PendingRequest request, str method, bint is_call, double seconds) except -1
@@ -53,6 +53,7 @@ cdef class ClientStream:
     cdef int read_input(self) except -1
     cdef int wake(self, PendingRequest request) except -1
     cdef int resume_tasks(self) except -1
+    cdef int resume_rest(self) except -1
     cdef bint is_congested(self) noexcept
     cdef PendingRequest forward(
         self, str name, const char* arguments, Py_ssize_t size, AnswerSink sink, object call

@@ -388,10 +388,8 @@ cdef class ClientStream:
             self.resume_tasks()
         finally:
             self.resumes_tasks = False
-            for request in self.resumable[self.resumed:]:  # after a KeyboardInterrupt or SystemExit of a task
-                (<PendingRequest> request).resume_soon()
-            self.resumable.clear()
-            self.resumed = 0
+            if self.resumable:  # a task has raised KeyboardInterrupt or SystemExit
+                self.resume_rest()
 
     cdef int read_input(self) except -1:
         cdef char* room
@@ -404,7 +402,6 @@ cdef class ClientStream:
                 reads += 1
                 self.framer.filled(count)
                 self.handle_lines()
-                self.resume_tasks()
                 if count < available:
                     return 0
             elif count == 0 or (errno != EAGAIN and errno != EINTR):
@@ -414,8 +411,8 @@ cdef class ClientStream:
         return 0
 
     cdef int wake(self, PendingRequest request) except -1:
-        """Let the task go on that waits for this response: after the lines that have been read with it, or
-        soon, if another task may be running."""
+        """Resume the task that awaits this response: at the end of `readable`, or from the event loop if
+        another task may be running."""
         if self.resumes_tasks:
             self.resumable.append(request)
         else:
@@ -428,6 +425,15 @@ cdef class ClientStream:
             request = self.resumable[self.resumed]
             self.resumed += 1
             request.resume()
+        self.resumable.clear()
+        self.resumed = 0
+        return 0
+
+    cdef int resume_rest(self) except -1:
+        """Have the event loop resume the tasks that have not been resumed."""
+        cdef PendingRequest request
+        for request in self.resumable[self.resumed:]:
+            request.resume_soon()
         self.resumable.clear()
         self.resumed = 0
         return 0

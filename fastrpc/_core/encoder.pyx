@@ -260,9 +260,11 @@ cdef class Output:
         """Answer with a plain value: its JSON as a text and, by the form, as structured content.
 
         `tail` begins with the end of the text block, `"}]`. Returns False, with nothing written, for a
-        value that is not plain or goes another way: a text, None.
+        value that is not plain or goes another way: None, a text that is none, or beside an object's schema.
         """
         cdef Py_ssize_t held = self.end - self.start
+        if type(value) is str:
+            return form != FORM_OBJECT and put_text_value(self, id, id_size, value, form, tail, tail_size)
         self.end = open_text(self, id, id_size, 0) - self.buffer
         return finish_value(self, held, value, form, tail, tail_size)
 
@@ -485,6 +487,47 @@ cdef exact_value(value, int depth):
         if isinstance(value, (list, tuple)):
             return [exact_value(member, depth + 1) for member in value]
     raise TypeError(f"no plain JSON value: {value!r:.80}")
+
+
+cdef bint put_text_value(
+    Output output,
+    const char* id,
+    Py_ssize_t id_size,
+    str text,
+    int form,
+    const char* tail,
+    Py_ssize_t tail_size,
+) except -1:
+    """Answer with a text and, in the wrapped form, with `{"result": text}` as structured content."""
+    cdef Py_ssize_t held = output.end - output.start
+    cdef Py_ssize_t behind = WRAPPING_SIZE + 3 + tail_size
+    cdef Py_ssize_t begin = held + OPEN_SIZE + id_size + TEXT_SIZE
+    cdef Py_ssize_t size
+    cdef char* to
+    try:
+        if form != FORM_WRAPPED:
+            output.put_text(id, id_size, text, tail, tail_size)
+            return True
+        output.put_text(id, id_size, text, NULL, 0)
+    except UnicodeEncodeError:
+        return False
+    size = output.end - output.start - begin
+    try:
+        to = output.reserve(STRUCTURE_SIZE + size + behind)
+    except BaseException:
+        output.end = output.start + held
+        raise
+    memcpy(to, STRUCTURE, STRUCTURE_SIZE)
+    to += STRUCTURE_SIZE
+    memcpy(to, WRAPPING, WRAPPING_SIZE)
+    to += WRAPPING_SIZE
+    to[0] = c'"'
+    memcpy(to + 1, output.buffer + output.start + begin, size)
+    to += 1 + size
+    memcpy(to, b'"}', 2)
+    memcpy(to + 2, tail + CONTENT_END_SIZE, tail_size - CONTENT_END_SIZE)
+    output.end = to + 2 + tail_size - CONTENT_END_SIZE - output.buffer
+    return True
 
 
 # --- plain values ---------------------------------------------------------------------------------------

@@ -65,6 +65,9 @@ cdef class Plan:
     cdef object exact                    # the type of such a value, or None: any
     cdef object check                    # says whether it is what was promised, or None: it is
     cdef readonly int quick              # quick calls in a row
+    cdef str refusal_prefix              # of the texts of refusals, or None
+    cdef str failure_prefix              # of the texts of failures; None: the class of the exception
+    cdef bint hides_failures             # their own texts are left out
     cdef object failed_type              # what an inline call raised last,
     cdef object failed_code              # in which code
     cdef int failed_at                   # at which instruction,

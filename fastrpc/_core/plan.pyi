@@ -81,6 +81,9 @@ class Plan:
         around: Callable[[Any], Any] | None = None,
         recorder: Recorder | None = None,
         forwarder: CallForwarder | None = None,
+        refusal_prefix: str | None = None,
+        failure_prefix: str | None = None,
+        hides_failures: bool = False,
     ) -> None: ...
     def record_duration(self, nanoseconds: int) -> None:
         """Record how long a call took, wherever `inline` let it run."""

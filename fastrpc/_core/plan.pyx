@@ -98,6 +98,9 @@ cdef class Plan:
         around=None,
         recorder=None,
         CallForwarder forwarder=None,
+        str refusal_prefix=None,
+        str failure_prefix=None,
+        bint hides_failures=False,
     ):
         """Plan calls of `function`, registered as `tool`.
 
@@ -117,7 +120,8 @@ cdef class Plan:
         makes every result, since texts may be added. The slots: ``guard(call)`` decides about a call whose
         arguments are bound; ``around(call)`` calls the function in the connection's place; both are handed a
         `CallInfo`. `recorder` gets a record of each call. `forwarder` may send a call to another server
-        without its arguments being bound.
+        without its arguments being bound. The prefixes and `hides_failures` are those of
+        `fastrpc.tool_style.ToolStyle`.
         """
         cdef Py_ssize_t at
         cdef bytes key
@@ -167,6 +171,9 @@ cdef class Plan:
         self.around = around
         self.recorder = recorder
         self.forwarder = forwarder
+        self.refusal_prefix = refusal_prefix
+        self.failure_prefix = failure_prefix
+        self.hides_failures = hides_failures
         self.is_bare = (
             self.count >= 0
             and not binds_whole
@@ -381,7 +388,9 @@ cdef class Plan:
             return None
         if kind is ToolError or kind is ArgumentError:
             text = only_argument(error)
-            return text if is_writable_text(text) else None
+            if not is_writable_text(text):
+                return None
+            return text if self.refusal_prefix is None else self.refusal_prefix + text
         if not isinstance(error, Exception) or isinstance(error, FastrpcError):
             return None
         name = kind.__name__
@@ -393,7 +402,9 @@ cdef class Plan:
         self.count_failure(error)
         if not none_in(text):
             text = masked(text)
-        return f"{name}: {text}" if text else name
+        if self.failure_prefix is None and not self.hides_failures:
+            return f"{name}: {text}" if text else name
+        return self.tool.style.failure_text(self.name, error, text)
 
     cdef int count_failure(self, object error) except -1:
         """Have an unexpected exception logged; one like the last of the tool is only counted, here."""

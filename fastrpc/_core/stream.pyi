@@ -53,3 +53,5 @@ def forget_signals() -> None:
     """Take signals as before `catch_signals`, in a child process."""
 
 def release_signals() -> None: ...
+def flush_c_output() -> None:
+    """Write what C code has printed and C's standard I/O still holds back."""

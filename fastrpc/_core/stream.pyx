@@ -11,6 +11,7 @@ What lines mean is the connection's affair, and opening and restoring descriptor
 from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport int64_t
+from libc.stdio cimport fflush
 from posix.unistd cimport close, read, write
 
 from fastrpc import forks
@@ -543,3 +544,8 @@ def forget_signals():
 def release_signals():
     """Put back the handlers that were there before catch_signals()."""
     c_release_signals()
+
+
+def flush_c_output():
+    """Write what C code has printed and C's standard I/O still holds back."""
+    fflush(NULL)

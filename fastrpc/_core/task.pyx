@@ -15,7 +15,20 @@ import sys
 from asyncio import CancelledError, InvalidStateError, iscoroutine, tasks
 
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_REFCNT
+from cpython.ref cimport Py_REFCNT
+
+from fastrpc._core.python_api cimport (
+    PYGEN_ERROR,
+    PYGEN_NEXT,
+    PYGEN_RETURN,
+    PyContext_CopyCurrent,
+    PyContext_Enter,
+    PyContext_Exit,
+    PyIter_Send,
+    PySendResult,
+    owned,
+    reraise,
+)
 
 cdef extern from *:
     """
@@ -27,15 +40,7 @@ cdef extern from *:
     bint is_referred "fastrpc_is_referred"(object value) noexcept
 
 cdef extern from "Python.h":
-    ctypedef enum PySendResult:
-        PYGEN_RETURN
-        PYGEN_ERROR
-        PYGEN_NEXT
-    PySendResult PyIter_Send(object iterator, object value, PyObject** result)
-    object PyContext_CopyCurrent()
     bint PyCoro_CheckExact(object candidate)
-    int PyContext_Enter(object context) except -1
-    int PyContext_Exit(object context) except -1
 
 cdef object enter_task = tasks._enter_task
 cdef object leave_task = tasks._leave_task
@@ -147,8 +152,7 @@ cdef class CallTask:
                 outcome = PyIter_Send(self.coroutine, None, &sent)
                 if outcome == PYGEN_ERROR:
                     reraise()
-                result = <object> sent
-                Py_DECREF(result)  # `sent` was a reference of ours
+                result = owned(sent)
             else:
                 result = self.coroutine.throw(error)
                 outcome = PYGEN_NEXT
@@ -423,8 +427,3 @@ cdef object loop_of(object future):
     """Return the loop of a future, as asyncio itself finds it."""
     get_loop = getattr(future, "get_loop", None)
     return future._loop if get_loop is None else get_loop()
-
-
-cdef int reraise() except -1:
-    """Return as a function does that has raised."""
-    return -1

@@ -22,6 +22,7 @@ cdef class ToolCall(PendingRequest):
     cdef readonly object as_type
     cdef readonly object timeout_seconds
     cdef ToolCaller client
+    cdef ClientStream stream     # on which the request was sent
     cdef object rest
     cdef object callback         # of the task that waits
     cdef object callback_context

@@ -13,20 +13,22 @@ from asyncio import CancelledError
 
 from cpython.dict cimport PyDict_Contains
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
 from cython cimport binding, final
 
 from fastrpc._core.call_result cimport CallResult
 from fastrpc._core.client_request cimport PendingRequest
+from fastrpc._core.python_api cimport (
+    PYGEN_ERROR,
+    PYGEN_NEXT,
+    PyContext_Enter,
+    PyContext_Exit,
+    PyIter_Send,
+    PySendResult,
+    owned,
+    reraise,
+)
 
 cdef extern from "Python.h":
-    ctypedef enum PySendResult:
-        PYGEN_RETURN
-        PYGEN_ERROR
-        PYGEN_NEXT
-    PySendResult PyIter_Send(object iterator, object value, PyObject** result)
-    int PyContext_Enter(object context) except -1
-    int PyContext_Exit(object context) except -1
     int PyErr_WarnFormat(object category, Py_ssize_t stack_level, const char* text, ...) noexcept
     void PyErr_WriteUnraisable(PyObject* where)
 
@@ -153,18 +155,19 @@ cdef class ToolCall(PendingRequest):
             raise RuntimeError("cannot reuse already awaited coroutine")
         outcome = PyIter_Send(self.rest, value, &given)
         if outcome == PYGEN_NEXT:
-            return taken(given)
+            return owned(given)
         self.state = ENDED
         self.rest = None
         if outcome == PYGEN_ERROR:
             reraise()
         has_ended[0] = True
-        return taken(given)
+        return owned(given)
 
     cdef int begin(self) except -1:
         cdef ToolCaller client = self.client
         cdef object limit = self.timeout_seconds
-        client._stream.start_call(
+        self.stream = client._stream
+        self.stream.start_call(
             self, self.name, self.arguments, client._timeout_seconds if limit is None else limit
         )
         return 0
@@ -228,7 +231,7 @@ cdef class ToolCall(PendingRequest):
         self.done = True
         if self.callback is None or self.cancellation is not None:
             return 0
-        return self.client._stream.wake(self)
+        return self.stream.wake(self)
 
     cdef bint waits_in_loop(self) noexcept:
         return True
@@ -247,28 +250,16 @@ cdef class ToolCall(PendingRequest):
         return 0
 
     cpdef _resume(self):
-        """Call the task back. It reads nothing but an error out of what it is given; it reads a future of
-        asyncio itself without a method call."""
+        """Call the task's callback with a future that is done. The task takes only an exception from it;
+        asyncio reads a future of its own class faster than this object."""
         cdef object callback = self.callback
         self.callback = None
         if callback is not None:
-            callback(self.client._stream.resolved if self.cancellation is None else self)
+            callback(self.stream.resolved if self.cancellation is None else self)
 
 
 cdef object step_of(object call, object value, int* has_ended):
     return (<ToolCall> call).step(value, has_ended)
-
-
-cdef object taken(PyObject* given):
-    """Return an object of which the caller has a reference."""
-    result = <object> given
-    Py_DECREF(result)
-    return result
-
-
-cdef int reraise() except -1:
-    """Return as a function does that has raised."""
-    return -1
 
 
 set_send(ToolCall, step_of)

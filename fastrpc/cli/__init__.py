@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 WAITS_FOR_CLIENT = (
     "fastrpc waits for an MCP client on standard input, one JSON message a line. Ctrl-D ends it."
 )
-"""What a person is told who starts a server of stdio at a terminal."""
+"""Written to stderr when a stdio server is started at a terminal."""
 
 COMMANDS = {
     "serve": "serve tools over standard input and output, or over HTTP",
     "dev": "serve a file while it is being written: reload it at each change",
     "bridge": "serve a remote server, at a URL, over standard input and output",
     "gateway": "serve all servers of a configuration file as one",
+    "swap": "run a server written for FastMCP or the official SDK on fastrpc",
+    "compare": "compare a server with itself on fastrpc: what it describes, answers, and how fast",
     "list": "list the tools, resources and prompts of a server",
     "tools": "list the tools of a server, as a table",
     "call": "call a tool, read a resource or get a prompt of a server",
@@ -48,6 +50,7 @@ OTHER_WORDS = {
     **dict.fromkeys(("install", "add"), "install-client"),
     **dict.fromkeys(("new", "init", "create"), "dev FILE"),
     **dict.fromkeys(("settings", "env"), "config"),
+    **dict.fromkeys(("migrate", "convert"), "swap FILE"),
     **dict.fromkeys(("check", "test"), "selftest"),
 }
 """Names of commands in other programs, and the command here."""

@@ -268,8 +268,8 @@ class AsyncClient(ToolCaller):
         return self._value_of(name, result, as_type)
 
     async def _finish_call(self, call: ToolCall) -> Any:
-        """Return the result of a call that was not sent, that has failed, or whose result requests input.
-        Raises ClientError."""
+        """Finish a call on its rare ways, and return its result: send it after reconnecting, send it again
+        after an error that allows that, or answer the input requests of its result. Raises ClientError."""
         error = call.error
         if isinstance(error, (RemoteError, SessionExpired)):
             if not self.may_call_again(error):

@@ -123,12 +123,12 @@ class Visit(InputRequest[ElicitResult[None]]):
     capability = "elicitation"
     mode = "url"
 
-    def __init__(self, message: str, url: str) -> None:
+    def __init__(self, message: str, url: str, id: str | None = None) -> None:
         import os
 
         self.message = message
         self.url = url
-        self.id = os.urandom(16).hex()
+        self.id = id or os.urandom(16).hex()
         """The `elicitationId` of 2025-11-25; later versions have none."""
 
     def params(self, version: str) -> dict[str, Any]:

@@ -14,20 +14,21 @@ from fastrpc.lazy_names import load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fastrpc.compat.context import AcceptedElicitation, CancelledElicitation, Context, DeclinedElicitation
-    from fastrpc.compat.endpoints import StdioServerParameters
-    from fastrpc.compat.errors import McpError, NotOffered
-    from fastrpc.compat.errors import McpError as MCPError
-    from fastrpc.compat.fastmcp_client import CallToolResult, Client, ElicitResult, MessageHandler
-    from fastrpc.compat.server import FastMCP
-    from fastrpc.compat.server import FastMCP as MCPServer
-    from fastrpc.compat.sessions import (
+    from fastrpc.compat.client.endpoints import StdioServerParameters
+    from fastrpc.compat.client.fastmcp_client import CallToolResult, Client, ElicitResult, MessageHandler
+    from fastrpc.compat.client.sessions import (
         ClientSession,
         sse_client,
         stdio_client,
         streamable_http_client,
         streamablehttp_client,
     )
+    from fastrpc.compat.context import AcceptedElicitation, CancelledElicitation, Context, DeclinedElicitation
+    from fastrpc.compat.dependencies import CurrentContext, Depends, get_context
+    from fastrpc.compat.errors import McpError, NotOffered
+    from fastrpc.compat.errors import McpError as MCPError
+    from fastrpc.compat.sdk2.resolvers import Elicit, ListRoots, Resolve, Sample
+    from fastrpc.compat.server import FastMCP, MCPServer
     from fastrpc.compat.values import (
         AssistantMessage,
         Audio,
@@ -53,11 +54,15 @@ __all__ = [
     "Client",
     "ClientSession",
     "Context",
+    "CurrentContext",
     "DeclinedElicitation",
+    "Depends",
+    "Elicit",
     "ElicitResult",
     "FastMCP",
     "File",
     "Image",
+    "ListRoots",
     "MCPError",
     "MCPServer",
     "McpError",
@@ -66,13 +71,16 @@ __all__ = [
     "NotOffered",
     "PromptError",
     "PromptResult",
+    "Resolve",
     "ResourceContent",
     "ResourceError",
     "ResourceResult",
+    "Sample",
     "StdioServerParameters",
     "ToolError",
     "ToolResult",
     "UserMessage",
+    "get_context",
     "sse_client",
     "stdio_client",
     "streamable_http_client",
@@ -86,11 +94,13 @@ _HOMES = {
         "Context",
         "DeclinedElicitation",
     ),
-    "fastrpc.compat.endpoints": ("StdioServerParameters",),
+    "fastrpc.compat.dependencies": ("CurrentContext", "Depends", "get_context"),
+    "fastrpc.compat.client.endpoints": ("StdioServerParameters",),
     "fastrpc.compat.errors": ("McpError", "NotOffered"),
-    "fastrpc.compat.fastmcp_client": ("CallToolResult", "Client", "ElicitResult", "MessageHandler"),
-    "fastrpc.compat.server": ("FastMCP",),
-    "fastrpc.compat.sessions": (
+    "fastrpc.compat.client.fastmcp_client": ("CallToolResult", "Client", "ElicitResult", "MessageHandler"),
+    "fastrpc.compat.sdk2.resolvers": ("Elicit", "ListRoots", "Resolve", "Sample"),
+    "fastrpc.compat.server": ("FastMCP", "MCPServer"),
+    "fastrpc.compat.client.sessions": (
         "ClientSession",
         "sse_client",
         "stdio_client",
@@ -114,23 +124,12 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _ALIASES = {
     "MCPError": "McpError",
-    "MCPServer": "FastMCP",
     "PromptError": "ToolError",
     "ResourceError": "ToolError",
 }
 """Names that stand for the same class here."""
 
-_MODULE_ALTERNATIVES = {
-    "get_context": "take a parameter ctx: Context",
-    "CurrentContext": "take a parameter ctx: Context",
-    "Depends": "use the server's lifespan, ctx.request_context.lifespan_context",
-    "Resolve": "await ctx.elicit(…) in the tool",
-}
-
-
 if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
 
     def __getattr__(name: str) -> object:
-        if name in _MODULE_ALTERNATIVES:
-            raise ImportError(f"fastrpc.compat has no {name}; {_MODULE_ALTERNATIVES[name]}")
         return load(globals(), _HOME_OF, name, _ALIASES.get(name))

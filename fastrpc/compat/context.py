@@ -9,19 +9,21 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from fastrpc.compat.errors import NotOffered
+from fastrpc.compat.answers import Members, Sampled, not_offered, roots_object, visited
+from fastrpc.compat.call_session import RequestContext, Session
+from fastrpc.compat.field_types import ModelType
+from fastrpc.compat.models import typed
 from fastrpc.compat.values import plain
 from fastrpc.context import DONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
     from typing import Literal, TypeAlias, _SpecialForm, overload
 
     from typing_extensions import TypeForm, Unpack
 
     from fastrpc.client_requests.elicitation import ElicitResult
-    from fastrpc.client_requests.sampling import Sample
     from fastrpc.compat.options import FormOptions
     from fastrpc.context import Context as PlainContext
     from fastrpc.context import Done
@@ -29,34 +31,23 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value", covariant=True)
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    First = DefaultTypeVar("First", default=Any)
+    Lifespan = DefaultTypeVar("Lifespan", default=First)
+    Request = DefaultTypeVar("Request", default=Any)
+else:
+    First, Lifespan, Request = (TypeVar(name) for name in ("First", "Lifespan", "Request"))
+
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
-_HTTP = "there is no HTTP request behind a call over stdio"
 _ALTERNATIVES = {
-    "session_id": "keep what belongs to a client with set_state",
-    "headers": _HTTP,
-    "close_sse_stream": _HTTP,
-    "close_standalone_sse_stream": _HTTP,
-    "input_responses": "await ctx.elicit(…) or ctx.sample(…) works in each protocol version",
-    "request_state": "await ctx.elicit(…) or ctx.sample(…) works in each protocol version",
-    "list_resources": "ask the server: ctx.fastmcp.registries.resources",
-    "list_prompts": "ask the server: ctx.fastmcp.registries.prompts",
-    "get_prompt": "call the prompt's function",
-    "enable_components": "add or remove tools at run time: ctx.fastmcp.add_tool, remove_tool",
-    "disable_components": "add or remove tools at run time: ctx.fastmcp.add_tool, remove_tool",
-    "reset_visibility": "add or remove tools at run time: ctx.fastmcp.add_tool, remove_tool",
-    "send_notification": "use info, report_progress or the notify_… methods",
+    "sample_step": "call ctx.sample(…, tools=…), or ctx.inner.sample(…, tools=…) for one step",
 }
 
 
-def not_offered(owner: str, name: str, alternatives: dict[str, str]) -> AttributeError:
-    """Return the error for an unsupported name, with the alternative if there is one."""
-    if name in alternatives:
-        return NotOffered(f"fastrpc.compat: {owner} has no {name}; {alternatives[name]}")
-    return AttributeError(f"fastrpc.compat: {owner} has no {name}")
-
-
-class AcceptedElicitation(Generic[Value]):
+class AcceptedElicitation(ModelType, Generic[Value]):
     """The person has accepted the form: `data` is its value."""
 
     action: Literal["accept"] = "accept"
@@ -66,14 +57,14 @@ class AcceptedElicitation(Generic[Value]):
         self.data = data
 
 
-class DeclinedElicitation:
+class DeclinedElicitation(ModelType):
     """The person has declined."""
 
     action: Literal["decline"] = "decline"
     data = None
 
 
-class CancelledElicitation:
+class CancelledElicitation(ModelType):
     """The person has dismissed the form."""
 
     action: Literal["cancel"] = "cancel"
@@ -92,43 +83,6 @@ def _elicited(answer: ElicitResult[Value]) -> Elicitation[Value]:
     return DeclinedElicitation() if answer.action == "decline" else CancelledElicitation()
 
 
-class Members:
-    """A JSON object whose members are attributes, under their own names and in snake case."""
-
-    def __init__(self, members: dict[str, Any]) -> None:
-        self._members = members
-
-    def __getattr__(self, name: str) -> Any:
-        first, *others = name.split("_")
-        camel = first + "".join(other.capitalize() for other in others)
-        for known in (name, camel):
-            if known in self.__dict__["_members"]:
-                return members_of(self._members[known])
-        raise AttributeError(name)
-
-    def __repr__(self) -> str:
-        return f"Members({self._members!r})"
-
-
-def members_of(value: Any) -> Any:
-    if isinstance(value, dict):
-        return Members(value)
-    return [members_of(item) for item in value] if isinstance(value, list) else value
-
-
-class Sampled:
-    """The answer of the client's model: `text`, and the parts of the result under both frameworks' names."""
-
-    role = "assistant"
-
-    def __init__(self, sample: Sample) -> None:
-        self.text = self.result = sample.text
-        blocks: Any = sample.content
-        self.content = members_of(blocks[0] if len(blocks) == 1 else blocks)
-        self.model = sample.model
-        self.stop_reason = self.stopReason = sample.stop_reason
-
-
 class ReadContents(list[object]):
     """The contents of a resource, each with `content` and `mime_type`; `contents` is the list itself."""
 
@@ -137,16 +91,28 @@ class ReadContents(list[object]):
         return self
 
 
-class Context:
-    """The context that a tool, a resource or a prompt receives if a parameter has this type."""
+class Context(Generic[First, Lifespan, Request]):
+    """The context that a tool, a resource or a prompt receives if a parameter has this type.
+
+    For type checkers, ``Context[Session, App]`` and ``Context[App]`` say what the lifespan yields.
+    """
 
     def __init__(self, inner: PlainContext, server: Any) -> None:
         self.inner = inner
         """fastrpc's own `Context`."""
-        self.fastmcp = self.mcp_server = server
+        self.fastmcp = self.mcp_server = inner.server if server is None else server
 
-    def __class_getitem__(cls, parameters: Any) -> type[Context]:
-        return cls
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, parameters: Any) -> type[Context]:
+            return cls
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """For pydantic's ``validate_call``: a Context is what it is."""
+        from pydantic_core import core_schema
+
+        return core_schema.is_instance_schema(cls)
 
     # --- the call -------------------------------------------------------------------------------------
 
@@ -170,15 +136,91 @@ class Context:
 
     @property
     def transport(self) -> str:
-        return "stdio"
+        """``stdio``, ``streamable-http`` or ``sse``."""
+        from fastrpc.compat.http.request import current_transport
+
+        return current_transport() or "stdio"
 
     @property
-    def lifespan_context(self) -> Any:
+    def session_id(self) -> str:
+        """An identifier of the client's connection: over HTTP that of the session, if it has one."""
+        from fastrpc.compat.http.request import current_http_request
+
+        for name, value in (current_http_request() or {}).get("headers", ()):
+            if name == b"mcp-session-id":
+                return str(value.decode("latin-1"))
+        known = self._state.get(_SESSION_ID)
+        if known is None:
+            from uuid import uuid4
+
+            known = self._state[_SESSION_ID] = str(uuid4())
+        return str(known)
+
+    @property
+    def headers(self) -> Mapping[str, str] | None:
+        """The headers of the HTTP request; None over stdio."""
+        from fastrpc.compat.http.headers import get_http_headers, running_request
+
+        request = running_request()
+        if request is None:
+            return None
+        headers: Any = getattr(request, "headers", None)
+        return get_http_headers(include_all=True) if headers is None else headers
+
+    def get_http_request(self) -> Any:
+        """Return the HTTP request. Raises RuntimeError where there is none."""
+        from fastrpc.compat.http.headers import get_http_request
+
+        return get_http_request()
+
+    @property
+    def origin_request_id(self) -> str:
+        return self.request_id
+
+    is_background_task = False
+    task_id = None
+
+    def client_extension_settings(self, identifier: str) -> dict[str, Any] | None:
+        """Return what the client has declared for an extension; None if it has not."""
+        found: dict[str, Any] | None = self.inner.client_capabilities.get("extensions", {}).get(identifier)
+        return found
+
+    def client_supports_extension(self, extension_id: str) -> bool:
+        return self.client_extension_settings(extension_id) is not None
+
+    def close_sse_stream(self) -> Done:
+        """Close the stream of a long call over HTTP; the client comes back for the rest."""
+        return self.inner.close_stream()
+
+    def close_standalone_sse_stream(self) -> Done:
+        """Do nothing: a client's standing stream ends with its connection."""
+        return DONE
+
+    @property
+    def input_responses(self) -> dict[str, Any] | None:
+        """The answers to what an InputRequiredResult has asked for; None in the first round."""
+        from fastrpc.compat.sdk2.input_rounds import responses_to
+
+        channel: Any = self.inner._channel
+        return None if channel is None else responses_to(channel.request)
+
+    @property
+    def request_state(self) -> str | None:
+        """The state of the InputRequiredResult that the handler returned in the round before."""
+        from fastrpc.compat.sdk2.input_rounds import state_of
+
+        channel: Any = self.inner._channel
+        return None if channel is None else state_of(channel.request)
+
+    @property
+    def lifespan_context(self) -> Lifespan:
         """The value that the server's ``lifespan`` yielded."""
-        return {} if self.inner.state is None else self.inner.state
+        found: Any = {} if self.inner.state is None else self.inner.state
+        value: Lifespan = found
+        return value
 
     @property
-    def request_context(self) -> RequestContext:
+    def request_context(self) -> RequestContext[Lifespan]:
         return RequestContext(self)
 
     @property
@@ -225,7 +267,9 @@ class Context:
     def _log(
         self, message: object, level: LogLevel, logger_name: str | None, extra: Mapping[str, object] | None
     ) -> Done:
-        said = {"msg": message, "extra": dict(extra)} if extra else message
+        dialect = getattr(self.fastmcp, "dialect", None)
+        is_wrapped = extra or (dialect is not None and dialect.wraps_logs)
+        said = {"msg": message, "extra": dict(extra) if extra else None} if is_wrapped else message
         return self.inner.log(said, level, logger_name)
 
     def debug(
@@ -248,26 +292,68 @@ class Context:
     ) -> Done:
         return self._log(message, "error", logger_name, extra)
 
-    def notify_tools_changed(self) -> Done:
-        self.fastmcp.registries.tools.changed()
-        return DONE
+    def send_notification(self, notification: object) -> Done:
+        """Send a notification of the SDK's types."""
+        return self.session.send_notification(notification)
 
-    def notify_prompts_changed(self) -> Done:
-        self.fastmcp.registries.prompts.changed()
-        return DONE
+    def send_tool_list_changed(self) -> Awaitable[None]:
+        return self.notify_tools_changed()
 
-    def notify_resources_changed(self) -> Done:
-        self.fastmcp.registries.resources.changed()
-        return DONE
+    def send_prompt_list_changed(self) -> Awaitable[None]:
+        return self.notify_prompts_changed()
 
-    def notify_resource_updated(self, uri: object) -> Done:
-        self.fastmcp.resource_updated(str(uri))
-        return DONE
+    def send_resource_list_changed(self) -> Awaitable[None]:
+        return self.notify_resources_changed()
+
+    def notify_tools_changed(self) -> Awaitable[None]:
+        return self._notify("ToolsListChanged", self.fastmcp.registries.tools.changed)
+
+    def notify_prompts_changed(self) -> Awaitable[None]:
+        return self._notify("PromptsListChanged", self.fastmcp.registries.prompts.changed)
+
+    def notify_resources_changed(self) -> Awaitable[None]:
+        return self._notify("ResourcesListChanged", self.fastmcp.registries.resources.changed)
+
+    def notify_resource_updated(self, uri: object) -> Awaitable[None]:
+        return self._notify("ResourceUpdated", self.fastmcp.resource_updated, str(uri))
+
+    def _notify(self, event: str, own: Callable[..., object], *values: str) -> Awaitable[None]:
+        """Tell of a change: by the bus of the server if it has one, which has to be awaited."""
+        bus = getattr(self.fastmcp, "_bus", None)
+        if bus is None:
+            own(*values)
+            return DONE
+        from fastrpc.compat.sdk2 import subscription_events
+
+        published: Awaitable[None] = bus.publish(getattr(subscription_events, event)(*values))
+        return published
 
     # --- requests to the client -----------------------------------------------------------------------
 
     async def read_resource(self, uri: object) -> ReadContents:
-        return ReadContents(await self.inner.read_resource(str(uri)))
+        from fastrpc.compat.errors import UnknownResourceError
+        from fastrpc.errors import ToolError
+
+        try:
+            return ReadContents(await self.inner.read_resource(str(uri)))
+        except ToolError as error:
+            if str(error).startswith("Resource not found: "):
+                raise UnknownResourceError(f"Unknown resource: {uri}") from None
+            raise
+
+    async def list_resources(self) -> list[Any]:
+        """Return the server's resources, as the SDK describes them to clients."""
+        version = self.inner.protocol_version
+        return [typed("Resource", each.descriptor(version)) for each in self.fastmcp.registries.resources]
+
+    async def list_prompts(self) -> list[Any]:
+        """Return the server's prompts, as the SDK describes them to clients."""
+        version = self.inner.protocol_version
+        return [typed("Prompt", each.descriptor(version)) for each in self.fastmcp.registries.prompts]
+
+    async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
+        """Return the messages of one of the server's prompts, in `messages`."""
+        return typed("GetPromptResult", await self.fastmcp._prompt(name, arguments))
 
     if TYPE_CHECKING:
 
@@ -311,7 +397,7 @@ class Context:
     async def elicit_url(
         self, message: str, url: str, elicitation_id: str | None = None
     ) -> Elicitation[None]:
-        return _elicited(await self.inner.elicit_url(message, url))
+        return _elicited(await visited(self.inner, message, url, elicitation_id))
 
     async def sample(
         self,
@@ -321,27 +407,35 @@ class Context:
         temperature: float | None = None,
         max_tokens: int | None = None,
         model_preferences: object = None,
-        **others: object,
+        *,
+        tools: Iterable[Any] | None = None,
+        result_type: Any = None,
+        mask_error_details: bool | None = None,
+        tool_concurrency: int | None = None,
     ) -> Sampled:
-        """Request a completion of a text or of messages from the client's model. Raises ToolError."""
-        for name, value in others.items():
-            if value is not None:
-                raise NotOffered(
-                    f"fastrpc.compat: sample has no {name}; read .text, or use ctx.inner.sample(…, tools=…)"
-                )
+        """Request a completion of a text or of messages from the client's model.
+
+        With `tools`, functions, the model may call them until it answers; with `result_type`, `result` is a
+        value of that type. `tool_concurrency` has no effect: calls run one after the other. Raises ToolError.
+        """
         options = {
             "system_prompt": system_prompt,
             "include_context": include_context,
             "temperature": temperature,
             "model_preferences": plain(model_preferences),
+            "max_tokens": max_tokens or 512,
         }
         given = {name: value for name, value in options.items() if value is not None}
-        sample = await self.inner.sample(plain(messages), max_tokens=max_tokens or 512, **given)
-        return Sampled(sample)
+        if tools or result_type not in (None, str):
+            from fastrpc.compat.sampling_loop import sampled_with_tools
 
-    async def list_roots(self) -> list[Members]:
+            hides = bool(mask_error_details)
+            return await sampled_with_tools(self.inner, plain(messages), given, tools, result_type, hides)
+        return Sampled(await self.inner.sample(plain(messages), **given))
+
+    async def list_roots(self) -> list[Any]:
         """Return the client's roots, each with `uri` and `name`. Raises ToolError."""
-        return [Members({"name": None, **root}) for root in await self.inner.roots()]
+        return roots_object(await self.inner.roots())
 
     # --- state ----------------------------------------------------------------------------------------
 
@@ -356,14 +450,35 @@ class Context:
     async def delete_state(self, key: str) -> None:
         self._state.pop(key, None)
 
+    async def enable_components(self, **criteria: Any) -> None:
+        """Offer this client the components that match, for its connection: `names`, `keys`, `tags`,
+        `components` (kinds), `version`, or ``match_all=True``. Later rules win, the server's come first.
+        Raises TypeError for another criterion."""
+        self.fastmcp._add_session_rule(self, True, criteria)
+
+    async def disable_components(self, **criteria: Any) -> None:
+        """Offer this client the components that match no more: see `enable_components`."""
+        self.fastmcp._add_session_rule(self, False, criteria)
+
+    async def reset_visibility(self) -> None:
+        """Offer this client again what the server offers to all."""
+        self.fastmcp._reset_session_rules(self)
+
     @property
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> dict[Any, Any]:
+        return _states.setdefault(self._owner, {})
+
+    @property
+    def _owner(self) -> Any:
+        """What stands for the client's connection."""
         channel = self.inner._channel
-        owner: Any = self.fastmcp if channel is None else channel.request.dispatcher
-        return _states.setdefault(owner, {})
+        return self.fastmcp if channel is None else channel.request.dispatcher
 
 
-_states: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+_SESSION_ID = object()
+"""The key of `Context.session_id` among the states."""
+
+_states: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
 
 def _form(response_type: Any) -> Any:
@@ -385,85 +500,3 @@ def _form(response_type: Any) -> Any:
 
 def _one_field(field: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {"value": field}, "required": ["value"]}
-
-
-class RequestContext:
-    """The request of a call, with the attributes of the official SDK."""
-
-    request = None
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self.lifespan_context = context.lifespan_context
-        self.request_id = context.inner.request_id
-        self.session = context.session
-
-    @property
-    def meta(self) -> Members:
-        return Members({"progressToken": None, **self._context._meta})
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            raise not_offered("request_context", name, {})
-
-
-class Session:
-    """What the official SDK offers as ``ctx.session``."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-
-    def send_tool_list_changed(self) -> Done:
-        return self._context.notify_tools_changed()
-
-    def send_prompt_list_changed(self) -> Done:
-        return self._context.notify_prompts_changed()
-
-    def send_resource_list_changed(self) -> Done:
-        return self._context.notify_resources_changed()
-
-    def send_resource_updated(self, uri: Any) -> Done:
-        return self._context.notify_resource_updated(uri)
-
-    def send_log_message(
-        self, level: LogLevel, data: object, logger: str | None = None, **others: object
-    ) -> Done:
-        return self._context.inner.log(data, level, logger)
-
-    def send_progress_notification(
-        self,
-        progress_token: Any,
-        progress: float,
-        total: float | None = None,
-        message: str | None = None,
-        **others: Any,
-    ) -> Done:
-        """Report the call's progress; the call's own token is used, whatever is passed."""
-        return self._context.inner.progress(progress, total, message)
-
-    async def create_message(self, messages: Any, *, max_tokens: int, **options: Any) -> Sampled:
-        """Request a completion of messages from the client's model. Raises ToolError."""
-        options.pop("related_request_id", None)
-        given = {name: plain(value) for name, value in options.items() if value is not None}
-        return Sampled(await self._context.inner.sample(plain(messages), max_tokens=max_tokens, **given))
-
-    async def list_roots(self) -> Any:
-        return Members({"roots": await self._context.inner.roots()})
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            raise not_offered("session", name, _SESSION_ALTERNATIVES)
-
-
-_SESSION_ALTERNATIVES = {
-    "elicit": "await ctx.elicit(message, schema)",
-    "elicit_form": "await ctx.elicit(message, schema)",
-    "elicit_url": "await ctx.elicit_url(message, url)",
-    "client_params": "read ctx.client_capabilities and ctx.inner.client_info",
-    "check_client_capability": "read ctx.client_capabilities",
-    "send_ping": "the transport sees when a client goes away",
-    "send_notification": "use info, report_progress or the notify_… methods of the Context",
-    "send_request": "use elicit, sample or list_roots of the Context",
-}

@@ -12,6 +12,9 @@ from fastrpc.errors import (
     ClientError,
     ConnectionLost,
     DefinitionError,
+    InvalidParams,
+    InvalidRequest,
+    ProtocolError,
     RemoteError,
     RequestTimeout,
     ToolError,
@@ -21,6 +24,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fastrpc.compat.dialect import Dialect
+
+URL_ELICITATION_REQUIRED = -32042
 CONNECTION_CLOSED = -32000
 REQUEST_TIMEOUT = -32001
 FORMER_REQUEST_TIMEOUT = 408
@@ -44,9 +50,10 @@ class McpError(RemoteError):
     data: Any = None
     status: int | None = None
 
-    def __init__(self, code: Any = 0, message: str = "", data: Any = None) -> None:
+    def __init__(self, code: Any = 0, message: str = "", data: Any = None, *, error: Any = None) -> None:
+        code = code if error is None else error
         if not isinstance(code, int):
-            code, message, data = code.code, code.message, getattr(code, "data", None)
+            message, code, data = code.message, code.code, getattr(code, "data", None)
         Exception.__init__(self, code, message, data)
         self.code = code
         self.message = message
@@ -59,8 +66,113 @@ class McpError(RemoteError):
 
         return typed("ErrorData", {"code": self.code, "message": self.message, "data": self.data})
 
+    @classmethod
+    def from_error_data(cls, error: Any) -> McpError:
+        """Return the exception for an ErrorData."""
+        return McpError(error)
+
+    def answering(self, kind: str, server: Any) -> BaseException:
+        """Return the error that the original of `server` answers with: one of JSON-RPC, or this one."""
+        dialect = getattr(server, "dialect", None)
+        is_protocol_error = dialect is not None and _KINDS.get(kind, kind) in self._protocol_kinds(dialect)
+        return _answer(self.code, self.message, self.data) if is_protocol_error else self
+
+    def _protocol_kinds(self, dialect: Dialect) -> frozenset[str]:
+        return dialect.protocol_errors
+
     def __str__(self) -> str:
         return self.message
+
+
+class UrlElicitationRequiredError(McpError):
+    """The client must first open these URLs (MCP 2025-11-25, elicitation: URLElicitationRequiredError).
+
+    `elicitations` are the params of URL elicitations.
+    """
+
+    def __init__(self, elicitations: Any, message: str | None = None) -> None:
+        from fastrpc.compat.values import plain
+
+        self.elicitations = elicitations
+        plural = "s" if len(elicitations) > 1 else ""
+        super().__init__(
+            URL_ELICITATION_REQUIRED,
+            message or f"URL elicitation{plural} required",
+            {"elicitations": plain(elicitations)},
+        )
+
+    def _protocol_kinds(self, dialect: Dialect) -> frozenset[str]:
+        return dialect.protocol_errors | dialect.url_errors
+
+
+class NoBackChannelError(McpError):
+    """A request to the client has no channel that leads there, for example in a stateless server."""
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+        super().__init__(
+            InvalidRequest.code, f"Cannot send {method!r}: this connection has no channel to the client"
+        )
+
+
+class MCPDeprecationWarning(UserWarning):
+    """The class of the official SDK's warnings, for filters of a file; fastrpc does not warn."""
+
+
+_KINDS = {"template": "resource", "provider": "resource"}
+
+
+def _answer(code: int, message: str, data: Any = None) -> ProtocolError:
+    error = ProtocolError(message, data)
+    error.code = code
+    return error
+
+
+# ------------------------------------------------------------------------- raised by tools and resources
+
+
+class ToolFailure(ToolError):
+    """A tool has failed; the client gets the message. A sibling of `ResourceError`, as in the originals: a
+    class of a program may derive from both."""
+
+
+ToolFailure.__name__ = ToolFailure.__qualname__ = "ToolError"
+
+
+class ResourceError(ToolError):
+    """A resource has failed; the client gets the message."""
+
+
+class PromptError(ToolError):
+    """A prompt has failed; the client gets the message."""
+
+
+class ValidationError(ToolError):
+    """A value is invalid; the client gets the message."""
+
+    def answering(self, kind: str, server: Any) -> BaseException:
+        """Return the error that answers the call: invalid params, except for a tool."""
+        return self if kind == "tool" else InvalidParams(str(self))
+
+
+class ResourceNotFoundError(ResourceError):
+    """There is no such resource; the client gets the message."""
+
+    def answering(self, kind: str, server: Any) -> BaseException:
+        """Return the error that answers the call: invalid params, except for a tool."""
+        return self if kind == "tool" else InvalidParams(str(self))
+
+
+class UnknownResourceError(ResourceError, ValueError):
+    """A tool has read a resource that is not there. In the official SDK it is a ValueError."""
+
+
+class NotFoundError(Exception):
+    """There is no component of this name."""
+
+
+class DisabledError(Exception):
+    """The component is disabled."""
 
 
 _made: dict[tuple[type[Exception], type[Exception]], type[Exception]] = {}
@@ -78,14 +190,14 @@ def _with_class_of(ours: type[Exception], module: str, *names: str) -> type[Exce
     loaded = sys.modules.get(module)
     for name in names:
         theirs = getattr(loaded, name, None)
-        if isinstance(theirs, type) and issubclass(theirs, Exception):
+        if isinstance(theirs, type) and issubclass(theirs, Exception) and not issubclass(ours, theirs):
             return _both(ours, theirs)
     return ours
 
 
 def tool_error(message: str) -> Exception:
     """Return the error for a tool that has failed."""
-    return _with_class_of(ToolError, "fastmcp.exceptions", "ToolError")(message)
+    return _with_class_of(ToolFailure, "fastmcp.exceptions", "ToolError")(message)
 
 
 def translated(error: ClientError) -> Exception:

@@ -12,6 +12,22 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from fastrpc.compat.context import Context
+from fastrpc.compat.parameters import (
+    Made,
+    Needs,
+    add_descriptions,
+    aliases_of,
+    defaults_of,
+    dependency_of,
+    made_later,
+    named_code,
+    read_json_texts,
+    renamed_code,
+    renamed_defaults,
+    takes_json_text,
+    understood,
+)
+from fastrpc.compat.values import resource_value
 from fastrpc.content import Content, ToolResult
 from fastrpc.context import Context as PlainContext
 from fastrpc.definitions.handler import docstring_of, is_async, is_unbound_method, name_of
@@ -20,18 +36,21 @@ from fastrpc.schema.annotations import peel, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
 PLAIN_RESULTS = (str, int, float, bool, None, type(None), dict)
 """Return types that need no conversion."""
 
 _FOREIGN = ("mcp", "mcp_types")
 
+READERS = frozenset(("get_context", "get_server"))
+"""Names by which a function reads the running call without a parameter for it."""
 
-def adapted(function: Any, server: Any, convert: Callable[[Any], Any]) -> Any:
+
+def adapted(function: Any, server: Any, convert: Callable[[Any], Any], dialect: Any = None) -> Any:
     """Return what fastrpc can call and describe instead of `function`.
 
-    `convert` turns its result into a type of fastrpc.
+    `convert` turns its result into a type of fastrpc. `dialect` is by default that of the server.
     """
     if isinstance(function, staticmethod):
         function = function.__func__
@@ -39,82 +58,219 @@ def adapted(function: Any, server: Any, convert: Callable[[Any], Any]) -> Any:
         return function  # fastrpc reports the error
     if is_unbound_method(function):
         raise DefinitionError(f"{name_of(function)} is a method with a self; add the method of an object")
-    described, takes_context, is_plain = _described(function)
+    _watch(function)
+    dialect = getattr(server, "dialect", dialect)
+    reads_docstring = dialect is not None and dialect.describes_arguments and convert is not resource_value
+    described, needs = _described(function, dialect, reads_docstring)
     direct = isinstance(function, FunctionType) and not hasattr(function, "__wrapped__")
-    if direct and is_plain and not takes_context:
+    is_plain = needs.is_plain and not (needs.takes_context or needs.has_factories or needs.json_texts)
+    if direct and is_plain and not needs.names_differ:
         return described
-    return _shim(function, described, server, None if is_plain else convert)
-
-
-def _shim(function: Any, described: Any, server: Any, convert: Callable[[Any], Any] | None) -> Any:
-    def outer(value: Any) -> Any:
-        return Context(value, server) if isinstance(value, PlainContext) else value
-
-    def call(values: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        return function(*map(outer, values), **{name: outer(value) for name, value in named.items()})
-
-    async def shim_async(*values: Any, **named: Any) -> Any:
-        value = await call(values, named)
-        return value if convert is None else convert(value)
-
-    def shim_sync(*values: Any, **named: Any) -> Any:
-        value = call(values, named)
-        return value if convert is None else convert(value)
-
-    shim: Any = shim_async if is_async(function) else shim_sync
+    shim = _shim(function, needs, server, None if needs.is_plain else convert)
     shim.__name__ = name_of(function)
     shim.__qualname__ = shim.__name__
     shim.__module__ = getattr(function, "__module__", shim.__module__)
-    shim.__doc__ = docstring_of(function)
+    shim.__doc__ = needs.description if needs.description is not None else docstring_of(function)
     shim.__wrapped__ = described
     return shim
 
 
-def _described(function: Any) -> tuple[Any, bool, bool]:
-    """Return the function with all annotations, whether it takes a Context, and whether its results need no
-    conversion."""
+def _shim(function: Any, needs: Needs, server: Any, convert: Callable[[Any], Any] | None) -> Any:
+    if needs.dependencies:
+        from fastrpc.compat.dependencies import with_dependencies
+
+        return with_dependencies(function, needs, server, convert)
+
+    def outer(value: Any) -> Any:
+        if type(value) is Made:
+            return value.factory()
+        return Context(value, server) if isinstance(value, PlainContext) else value
+
+    def call(values: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        values = tuple(map(outer, values))
+        named = {name: outer(value) for name, value in named.items()}
+        if needs.json_texts:
+            values, named = read_json_texts(needs, values, named)
+        if needs.names_differ:
+            named = {needs.renamed.get(name, name): value for name, value in named.items()}
+            given = (*values, *named.values())
+            context = next((value for value in given if isinstance(value, Context)), None)
+            named.update(dict.fromkeys(needs.contexts, context))
+        return function(*values, **named)
+
+    def result(value: Any, values: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        if convert is None:
+            return value
+        if hasattr(value, "input_requests"):
+            _ask(value, (*values, *named.values()))
+        return convert(value)
+
+    async def shim_async(*values: Any, **named: Any) -> Any:
+        return result(await call(values, named), values, named)
+
+    def shim_sync(*values: Any, **named: Any) -> Any:
+        value = call(values, named)
+        if convert is not None and hasattr(value, "__await__"):
+            return _converted_later(value, convert)
+        return result(value, values, named)
+
+    return shim_async if is_async(function) else shim_sync
+
+
+def _ask(value: Any, given: tuple[Any, ...]) -> None:
+    """Raise InputRequired for a result that asks the client for input: of a function with a Context."""
+    from fastrpc.compat.sdk2.input_rounds import asked, is_input_required
+
+    context = next((each for each in given if isinstance(each, PlainContext)), None)
+    if is_input_required(value) and context is not None and context._channel is not None:
+        request: Any = context._reach().request
+        raise asked(value, request)
+
+
+async def _converted_later(value: Awaitable[Any], convert: Callable[[Any], Any]) -> Any:
+    return convert(await value)
+
+
+def _watch(function: Any) -> None:
+    """Have the running call stored, if the function, or one that it calls, reads it: they may import what
+    reads it in a call only."""
+    while hasattr(function, "__wrapped__") or isinstance(function, (partial, MethodType)):
+        inner = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
+        function = inner or function.__func__
+    if not isinstance(function, FunctionType):
+        return
+    names = function.__code__.co_names
+    called = (function.__globals__.get(name) for name in names)
+    inner_names = [each.__code__.co_names for each in called if isinstance(each, FunctionType)]
+    if any(not READERS.isdisjoint(each) for each in (names, *inner_names)):
+        import fastrpc.compat.dependencies  # noqa: F401 - importing it has the calls stored
+
+
+def _described(function: Any, dialect: Any, reads_docstring: bool) -> tuple[Any, Needs]:
+    """Return the function with all annotations, and what it needs."""
+    signature = getattr(function, "__dict__", {}).get("__signature__")
+    if hasattr(signature, "parameters"):
+        return _signed(function, signature, dialect, reads_docstring)
     if isinstance(function, MethodType):
-        inner, takes_context, is_plain = _described(function.__func__)
-        return MethodType(inner, function.__self__), takes_context, is_plain
+        inner, needs = _described(function.__func__, dialect, reads_docstring)
+        needs.names = needs.names[1:]
+        return MethodType(inner, function.__self__), needs
     if isinstance(function, partial):
-        inner, takes_context, is_plain = _described(function.func)
-        return partial(inner, *function.args, **function.keywords), takes_context, is_plain
+        inner, needs = _described(function.func, dialect, reads_docstring)
+        rest = needs.names[len(function.args) :]
+        needs.names = tuple(name for name in rest if name not in function.keywords)
+        return partial(inner, *function.args, **function.keywords), needs
     if hasattr(function, "__wrapped__"):
-        return _described(function.__wrapped__)
+        return _described(function.__wrapped__, dialect, reads_docstring)
     if isinstance(function, FunctionType):
-        return _annotated(function)
+        return _annotated(function, dialect, reads_docstring)
     call = getattr(type(function), "__call__", None)  # noqa: B004 - its code is wanted, not whether it is there
     if isinstance(call, FunctionType):
-        inner, takes_context, is_plain = _described(call)
-        return MethodType(inner, function), takes_context, is_plain
-    return function, False, True
+        inner, needs = _described(call, dialect, reads_docstring)
+        needs.names = needs.names[1:]
+        return MethodType(inner, function), needs
+    return function, Needs()
 
 
-def _annotated(function: FunctionType) -> tuple[Any, bool, bool]:
+def _signed(function: Any, signature: Any, dialect: Any, reads_docstring: bool) -> tuple[Any, Needs]:
+    """Return a function with the parameters that ``__signature__`` names, to describe the original by; it is
+    never called."""
+    inner = function
+    while hasattr(inner, "__wrapped__"):
+        inner = inner.__wrapped__
+    parameters = {
+        name: parameter
+        for name, parameter in signature.parameters.items()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    }
+    names = tuple(parameters)
+    code = _nothing.__code__.replace(co_kwonlyargcount=len(names), co_nlocals=len(names), co_varnames=names)
+    stand_in = FunctionType(code, getattr(inner, "__globals__", {}), name_of(function))
+    empty = signature.empty
+    stand_in.__kwdefaults__ = {
+        name: each.default for name, each in parameters.items() if each.default is not empty
+    }
+    stand_in.__annotations__ = {
+        name: each.annotation for name, each in parameters.items() if each.annotation is not empty
+    }
+    if signature.return_annotation is not empty:
+        stand_in.__annotations__["return"] = signature.return_annotation
+    stand_in.__doc__ = docstring_of(function)
+    stand_in.__module__ = getattr(function, "__module__", stand_in.__module__)
+    found, needs = _annotated(stand_in, dialect, reads_docstring)
+    needs.is_variable = True
+    return found, needs
+
+
+def _nothing() -> None:
+    """Lends its code to `_signed`."""
+
+
+def _annotated(function: FunctionType, dialect: Any, reads_docstring: bool) -> tuple[Any, Needs]:
     """Return a copy of a function in which each parameter has an annotation that fastrpc understands."""
     namespace = _namespace(function)
-    code = function.__code__
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    annotations = dict(function.__annotations__)
-    takes_context = False
-    for name in names:
-        if name not in annotations:
-            annotations[name] = Any
-        elif _is_context(annotations[name], namespace):
-            annotations[name] = PlainContext
-            takes_context = True
-    is_plain = _returns_plain(annotations.get("return", Any), namespace)
-    if not is_plain and "return" in annotations:
-        annotations["return"] = _result_type(annotations["return"], namespace)
+    code = named_code(function.__code__, dialect)
+    needs = Needs(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    needs.is_variable = code is not function.__code__
+    annotations = _annotations(function, needs, namespace)
+    if dialect is not None and dialect.reads_json_texts:
+        needs.json_texts = [name for name in needs.names if takes_json_text(annotations[name], namespace)]
+    needs.is_plain = _returns_plain(annotations.get("return", Any), namespace)
+    if not needs.is_plain and "return" in annotations:
+        wraps_items = dialect is not None and dialect.wraps_generics
+        annotations["return"] = _result_type(annotations["return"], namespace, wraps_items)
+    if reads_docstring and function.__doc__:
+        needs.description = add_descriptions(function, annotations, needs, namespace)
+    for alias, name in needs.renamed.items():
+        annotations[alias] = annotations.pop(name)
     copy = FunctionType(
-        code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        renamed_code(code, needs.renamed),
+        function.__globals__,
+        function.__name__,
+        function.__defaults__ and tuple(map(made_later, function.__defaults__)),
+        function.__closure__,
     )
-    copy.__kwdefaults__ = function.__kwdefaults__
+    keyword_defaults = renamed_defaults(function, needs.renamed)
+    copy.__kwdefaults__ = keyword_defaults and {
+        name: made_later(default) for name, default in keyword_defaults.items()
+    }
     copy.__annotations__ = annotations
-    copy.__doc__ = function.__doc__
+    copy.__doc__ = function.__doc__ if needs.description is None else needs.description
     copy.__qualname__ = function.__qualname__
     copy.__module__ = function.__module__
-    return copy, takes_context, is_plain
+    hidden: dict[str, Any] = dict.fromkeys([*needs.dependencies, *needs.contexts])
+    return partial(copy, **hidden) if hidden else copy, needs
+
+
+def _annotations(function: FunctionType, needs: Needs, namespace: dict[str, Any]) -> dict[str, Any]:
+    """Return an annotation for each parameter, and note in `needs` which are not for the client."""
+    annotations = dict(function.__annotations__)
+    defaults = defaults_of(function)
+    for name in needs.names:
+        annotation = annotations.setdefault(name, Any)
+        needs.has_factories |= made_later(defaults.get(name)) is not defaults.get(name)
+        dependency = dependency_of(annotation, defaults.get(name), namespace)
+        if dependency is not None:
+            needs.dependencies[name] = dependency
+        elif not _is_context(annotation, namespace):
+            annotations[name] = understood(annotation, namespace)
+        elif needs.takes_context:
+            needs.contexts.append(name)
+        else:
+            needs.takes_context = True
+            annotations[name] = PlainContext
+    needs.renamed = aliases_of(annotations, defaults, needs.names, namespace)
+    return annotations
+
+
+def return_annotation_of(function: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the return annotation of what `adapted` returns, and the namespace of its names."""
+    while not isinstance(function, FunctionType) or hasattr(function, "__wrapped__"):
+        inner = getattr(function, "__wrapped__", None) or getattr(function, "__func__", None)
+        function = inner or getattr(function, "func", None)
+        if function is None:
+            return Any, {}
+    return function.__annotations__.get("return", Any), _namespace(function)
 
 
 def _namespace(function: FunctionType) -> dict[str, Any]:
@@ -133,7 +289,7 @@ def _is_context(annotation: Any, namespace: dict[str, Any]) -> bool:
             return False
         annotation = annotation.strip("'\" ")
         name, bracket, _ = annotation.partition("[")
-        if bracket and name.replace(".", "").isidentifier():
+        if bracket and name.endswith("Context") and name.replace(".", "").isidentifier():
             annotation = name  # the type in the brackets may exist for type checkers only
     try:
         base = peel(annotation, namespace).base
@@ -150,12 +306,13 @@ def _returns_plain(annotation: Any, namespace: dict[str, Any]) -> bool:
         return False
     return annotation in PLAIN_RESULTS or (
         getattr(annotation, "__origin__", None) is dict
-        and all(argument in (*PLAIN_RESULTS, Any) for argument in annotation.__args__)
+        and all(argument in (*PLAIN_RESULTS, Any) for argument in _arguments(annotation))
     )
 
 
-def _result_type(annotation: Any, namespace: dict[str, Any]) -> Any:
-    """Return the type for the output schema: Any for content, which has none."""
+def _result_type(annotation: Any, namespace: dict[str, Any], wraps_items: bool) -> Any:
+    """Return the type for the output schema: Any for content, which has none. `wraps_items`: items of any
+    type are not taken for content."""
     try:
         if isinstance(annotation, str):
             annotation = resolve(annotation, namespace)
@@ -164,7 +321,10 @@ def _result_type(annotation: Any, namespace: dict[str, Any]) -> Any:
     for model in getattr(annotation, "__metadata__", ()):
         if isinstance(model, type) and _is_foreign(annotation.__origin__):
             return model  # in Annotated[CallToolResult, Model], Model is the structured content
-    if annotation in (list, tuple) or getattr(annotation, "__args__", None) == (Any,):
+    if annotation is bytes:
+        return str if wraps_items else Any
+    bare = getattr(annotation, "__origin__", annotation) if not _arguments(annotation) else None
+    if bare in (list, tuple) or (_arguments(annotation) == (Any,) and not wraps_items):
         return Any  # any of the elements may be content
     return Any if _contains_content(annotation) else annotation
 
@@ -174,7 +334,12 @@ def _contains_content(annotation: Any) -> bool:
         return True
     if isinstance(annotation, type) and issubclass(annotation, (Content, ToolResult)):
         return True
-    return any(_contains_content(argument) for argument in getattr(annotation, "__args__", ()))
+    return any(_contains_content(argument) for argument in _arguments(annotation))
+
+
+def _arguments(annotation: Any) -> tuple[Any, ...]:
+    """Return the arguments of a generic type; none of ``typing.List`` alone, which has no such attribute."""
+    return getattr(annotation, "__args__", ())
 
 
 def _is_foreign(annotation: Any) -> bool:

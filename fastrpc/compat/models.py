@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from typing_extensions import Self
+
 DATA = frozenset(
     {
         "_meta",
@@ -28,7 +30,7 @@ DATA = frozenset(
         "structuredContent",
     }
 )
-"""Members that stay what was received: any JSON value."""
+"""Members that stay what was received: any JSON value. So do the arguments of a call, an object."""
 
 OPTIONAL = {
     **dict.fromkeys(
@@ -105,7 +107,7 @@ class Model:
         member = _member_of(name)
         if member in self._raw:
             value = self._raw[member]
-            if member not in DATA:
+            if member not in DATA and not (member == "arguments" and isinstance(value, dict)):
                 value = _object_of(value)
         elif member in OPTIONAL:
             value = OPTIONAL[member]
@@ -114,15 +116,34 @@ class Model:
         self.__dict__[name] = value
         return value
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__[name] = value
+        if name != "_raw":
+            self._raw[_member_of(name)] = dumped(value)
+
     def model_dump(self, **options: Any) -> dict[str, Any]:
-        """Return the members as received. Options of pydantic's method have no effect."""
-        return dict(self._raw)
+        """Return the members, as received or as set. Options of pydantic's method have no effect."""
+        found = dict(self._raw)
+        for name, value in self.__dict__.items():
+            member = _member_of(name)
+            if member in found:
+                found[member] = dumped(value)
+        return found
 
     def model_dump_json(self, **options: Any) -> str:
-        """Return the members as received, as JSON."""
+        """Return the members, as received or as set, as JSON."""
         from fastrpc.json_encoding import to_json
 
-        return to_json(self._raw).decode()
+        return to_json(self.model_dump()).decode()
+
+    def model_copy(self, *, update: dict[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with other values of some members."""
+        from copy import deepcopy
+
+        copy = type(self)(deepcopy(self.model_dump()) if deep else self.model_dump())
+        for name, value in (update or {}).items():
+            setattr(copy, name, value)
+        return copy
 
     def __eq__(self, other: object) -> bool:
         return self._raw == other._raw if isinstance(other, Model) else NotImplemented
@@ -159,6 +180,11 @@ def _object_of(value: Any) -> Any:
 def _types() -> Any:
     """Return the official SDK's module of types, where the program has imported it."""
     return sys.modules.get("mcp_types") or sys.modules.get("mcp.types")
+
+
+def has_types() -> bool:
+    """Whether the program has imported the official SDK's types."""
+    return _types() is not None
 
 
 def typed(name: str, raw: dict[str, Any]) -> Any:

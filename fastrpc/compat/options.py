@@ -6,9 +6,12 @@ reports them, as `NotOffered` does at run time. docs/compat.md has the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypedDict
 
+from fastrpc.compat.auth.checks import AuthCheck
+from fastrpc.compat.auth.provider import AuthProvider
+from fastrpc.compat.auth.settings import AuthSettings
 from fastrpc.options import (
     CacheScope,
     CallOptions,
@@ -28,18 +31,60 @@ class Model(Protocol):
     def model_dump(self) -> Callable[..., Any]: ...
 
 
-class FastMCPOptions(ServerSettings, total=False):
-    """`fastrpc.compat.FastMCP`. The last ones have no effect."""
+class VerifiesTokens(Protocol):
+    """A token verifier."""
+
+    def verify_token(self, token: str) -> Awaitable[Any]: ...
+
+
+class _CompatOptions(ServerSettings, total=False):
+    """Every compat server. The last ones have no effect."""
 
     version: str | float | None
     icons: Sequence[Icon | Model] | None
-    tools: Iterable[Callable[..., object]] | None
+    tools: Iterable[object] | None
+    resources: Iterable[object] | None
+    mask_error_details: bool | None
+    include_tags: Iterable[str] | None
+    exclude_tags: Iterable[str] | None
+    tool_serializer: Callable[[Any], str] | None
+    experimental_capabilities: dict[str, Any] | None
     list_page_size: int | None
     cache_ttl: float | None
 
-    debug: object
+    cache_hints: object
+    client_log_level: object
+    dereference_schemas: object
+    include_fastmcp_meta: object
+    request_state_security: object
+    resource_prefix_format: object
+    resource_security: object
+    session_state_store: object
+    strict_input_validation: object
+    subscriptions: object
+    host: str | None
+    port: int | None
+    mount_path: str | None
+    sse_path: str | None
+    message_path: str | None
+    streamable_http_path: str | None
+    json_response: bool | None
+    stateless_http: bool | None
+    max_request_body_size: int | None
+    session_idle_timeout: float | None
+    max_sessions: int | None
+    retry_interval: int | None
+    transport_security: object
+    uvicorn_config: dict[str, Any] | None
+    debug: bool | None
+    log_level: str | None
+
+    auth: AuthProvider | AuthSettings | None
+    token_verifier: VerifiesTokens | None
+    auth_server_provider: object
+
+    event_store: object
     dependencies: object
-    log_level: object
     on_duplicate: object
     on_duplicate_prompts: object
     on_duplicate_resources: object
@@ -49,19 +94,42 @@ class FastMCPOptions(ServerSettings, total=False):
     warn_on_duplicate_tools: object
 
 
+class FastMCPOptions(_CompatOptions, total=False):
+    """`fastrpc.compat.FastMCP`."""
+
+    providers: Sequence[object] | None
+    transforms: Sequence[object] | None
+    tool_transformations: Mapping[str, object] | None
+    tasks: bool | None
+    middleware: Sequence[Callable[..., Any]] | None
+
+
+class MCPServerOptions(_CompatOptions, total=False):
+    """`fastrpc.compat.MCPServer`."""
+
+    instructions: str | None
+
+
 class _Described(CallOptions, total=False):
     title: str | None
     description: str | None
     icons: Sequence[Icon | Model] | None
     meta: dict[str, Any] | None
     tags: Iterable[str] | None
+    version: str | int | None
     enabled: bool | None
+    auth: AuthCheck | list[AuthCheck] | None
+    task: object
+    app: object
 
 
 class ToolOptions(_Described, total=False):
     """`FastMCP.tool` and `FastMCP.add_tool`."""
 
     annotations: ToolAnnotations | Model | None
+    output_schema: dict[str, Any] | bool | None
+    exclude_args: Sequence[str] | None
+    serializer: Callable[[Any], str] | None
     structured_output: bool | None
     run_in_thread: bool | None
     timeout: float | None
@@ -77,6 +145,7 @@ class ResourceOptions(_Described, total=False):
     mime_type: str | None
     annotations: ContentAnnotations | Model | None
     size: int | None
+    security: object
     ttl: float | None
     cache_scope: CacheScope | None
 
@@ -92,12 +161,44 @@ class FormOptions(TypedDict, total=False):
     response_description: str | None
 
 
-class RunOptions(HttpOptions, total=False):
-    """`FastMCP.run`. The last two have no effect."""
+class _ServedOptions(TypedDict, total=False):
+    host: str | None
+    mount_path: str | None
+    sse_path: str | None
+    message_path: str | None
+    streamable_http_path: str | None
+    retry_interval: int | None
+    transport_security: object
+    host_origin_protection: bool | Literal["auto"] | None
+    allowed_hosts: Sequence[str] | None
+    allowed_origins: Sequence[str] | None
+    max_request_body_size: int | None
+    session_idle_timeout: float | Literal["auto"] | None
+    event_store: object
+
+
+class HttpAppOptions(_ServedOptions, total=False):
+    """`FastMCP.http_app`. The last one has no effect: see docs/compat.md."""
+
+    max_sessions: int | None
+    debug: bool | None
+
+
+class RunOptions(HttpOptions, _ServedOptions, total=False):
+    """`FastMCP.run`. The last one has no effect."""
 
     http: str | None
     drain_seconds: float | None
     trace: str | None
     stats: bool
+    port: int | None
+    path: str | None
+    middleware: Sequence[Any] | None
+    json_response: bool | None
+    stateless_http: bool | None
+    stateless: bool | None
+    uvicorn_config: dict[str, Any] | None
+    sockets: Sequence[Any] | None
+    debug: bool | None
+    log_level: str | None
     show_banner: object
-    log_level: object

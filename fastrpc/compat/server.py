@@ -8,146 +8,154 @@ from __future__ import annotations
 
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from fastrpc.compat.context import not_offered
+from fastrpc.compat import catalogue, composition, interception, serving
+from fastrpc.compat.answers import not_offered
+from fastrpc.compat.authorization import Authorization
+from fastrpc.compat.catalogue import Catalogue
+from fastrpc.compat.components.objects import Prompt, Resource, ResourceTemplate
+from fastrpc.compat.components.standalone import component_of, mark_of
+from fastrpc.compat.components.tools import FunctionTool, Tool
+from fastrpc.compat.components.visibility import Visibility
+from fastrpc.compat.composition import Composition
+from fastrpc.compat.context import Context
+from fastrpc.compat.declaring import Duplicates, meta_of, prompt_options, tool_definition
+from fastrpc.compat.dialect import FASTMCP, SDK_1, SDK_2
 from fastrpc.compat.errors import NotOffered
 from fastrpc.compat.functions import adapted
+from fastrpc.compat.interception import Interception
+from fastrpc.compat.sdk2.server import SdkParts
+from fastrpc.compat.serving import Serving
 from fastrpc.compat.values import (
     checked_annotations,
     plain,
     prompt_value,
     resource_value,
-    tool_value,
 )
 from fastrpc.definitions.completion import Completions
 from fastrpc.definitions.completion import key_of as completion_key
+from fastrpc.definitions.handler import name_of
+from fastrpc.definitions.resource import is_template
 from fastrpc.errors import DefinitionError
-from fastrpc.server import Server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
-    from typing import Literal, TypeVar, overload
+    from typing import overload
 
+    from typing_extensions import TypeVar as DefaultTypeVar
     from typing_extensions import Unpack
 
     from fastrpc import options as own
-    from fastrpc.compat.options import FastMCPOptions, PromptOptions, ResourceOptions, RunOptions, ToolOptions
-    from fastrpc.transports.base import Transport
+    from fastrpc.compat.options import (
+        FastMCPOptions,
+        MCPServerOptions,
+        PromptOptions,
+        ResourceOptions,
+        ToolOptions,
+    )
 
     Function = TypeVar("Function", bound=Callable[..., object])
+    LifespanResult = DefaultTypeVar("LifespanResult", default=Any)
     Completer = TypeVar("Completer", bound=Callable[[Any, Any, Any], Awaitable[object]])
-
-_STDIO = "fastrpc serves over stdio; leave it out, and let the client start the server"
-_HOOKS = "write hooks: @mcp.before, @mcp.after, @mcp.on_error"
-_CLIENT = "use fastrpc.testing.Client: async with Client(mcp) as client: await client."
+else:
+    LifespanResult = TypeVar("LifespanResult")
 
 _IGNORED = {
-    "debug",
+    "cache_hints",
+    "client_log_level",
+    "dereference_schemas",
+    "include_fastmcp_meta",
+    "request_state_security",
+    "resource_prefix_format",
+    "resource_security",
+    "session_state_store",
+    "strict_input_validation",
+    "subscriptions",
     "dependencies",
-    "log_level",
-    "on_duplicate",
-    "on_duplicate_prompts",
-    "on_duplicate_resources",
-    "on_duplicate_tools",
-    "warn_on_duplicate_prompts",
-    "warn_on_duplicate_resources",
-    "warn_on_duplicate_tools",
+    "tasks",
 }
-"""Options of a server that have no effect here: a duplicate name is always an error."""
+"""Options of a server that have no effect here."""
 
 _SERVER_OPTIONS = {
-    **dict.fromkeys(
-        [
-            "host",
-            "port",
-            "sse_path",
-            "message_path",
-            "mount_path",
-            "streamable_http_path",
-            "json_response",
-            "stateless_http",
-            "event_store",
-            "retry_interval",
-            "transport_security",
-        ],
-        _STDIO,
-    ),
-    **dict.fromkeys(
-        ["auth", "auth_server_provider", "token_verifier"],
-        "a server on stdio is started by its user, who needs no proof",
-    ),
-    "middleware": _HOOKS,
-    "mask_error_details": f"say in a ToolError what the client may know, or {_HOOKS}",
-    "providers": "use @mcp.resources(scheme), mcp.mount(other) or Server.proxy(command)",
-    "transforms": "name things where they are added: @mcp.tool(name=…), mcp.mount(other, prefix)",
+    **serving.NOT_OFFERED,
+    **composition.NOT_OFFERED,
     "extensions": "there are none yet",
-    "tasks": "there are none; report progress instead",
 }
-_TOOL_OPTIONS = {
-    "output_schema": "annotate the function's result; structured_output=False sends text alone",
-    "task": "there are none; report progress instead",
-    "auth": _SERVER_OPTIONS["auth"],
-    "app": "there are no apps",
-    "version": "give each version of a tool a name of its own",
-    "exclude_args": "leave the argument out, and read it from ctx.request_context.lifespan_context",
-    "serializer": "return the text",
-    "security": "the function's own checks hold: it is called with the decoded variables",
-}
+_TOOL_OPTIONS: dict[str, str] = {}
+"""Options of components that are not supported, and the alternatives."""
 
 _ALTERNATIVES = {
-    "custom_route": _STDIO,
-    "sse_app": _STDIO,
-    "http_app": _STDIO,
-    "streamable_http_app": _STDIO,
-    "session_manager": _STDIO,
-    "run_sse_async": _STDIO,
-    "run_http_async": _STDIO,
-    "run_streamable_http_async": _STDIO,
-    "run_async": "call mcp.run(): it brings its own event loop",
-    "run_stdio_async": "call mcp.run(): it brings its own event loop",
-    "settings": "settings are fastrpc.Server's: mcp.page_size, mcp.threads …",
-    "get_context": "take a parameter ctx: Context",
-    "add_middleware": _HOOKS,
-    "middleware": _HOOKS,
-    "add_provider": _SERVER_OPTIONS["providers"],
-    "add_transform": _SERVER_OPTIONS["transforms"],
-    "import_server": "use mcp.mount(other, prefix)",
+    **serving.ALTERNATIVES,
+    **interception.ALTERNATIVES,
+    **composition.ALTERNATIVES,
+    **catalogue.ALTERNATIVES,
     "add_completion_handler": "use @mcp.completion()",
-    "as_proxy": "use fastrpc.Server.proxy(command)",
-    "from_openapi": "write a tool for each call that a model needs",
-    "from_fastapi": "write a tool for each call that a model needs",
-    "list_tools": _CLIENT + "tools()",
-    "get_tools": _CLIENT + "tools()",
-    "get_tool": _CLIENT + "tools()",
-    "call_tool": _CLIENT + "call(name, …)",
-    "list_resources": _CLIENT + "resources()",
-    "get_resources": _CLIENT + "resources()",
-    "list_resource_templates": _CLIENT + "templates()",
-    "read_resource": _CLIENT + "read(uri)",
-    "list_prompts": _CLIENT + "prompts()",
-    "get_prompts": _CLIENT + "prompts()",
-    "get_prompt": _CLIENT + "prompt(name, …)",
-    "render_prompt": _CLIENT + "prompt(name, …)",
-    "enable": "add or remove tools at run time: add_tool, remove_tool",
-    "disable": "add or remove tools at run time: add_tool, remove_tool",
 }
 
 
-class FastMCP(Server):
+class FastMCP(
+    Authorization, Serving, Catalogue, Composition, Interception, SdkParts, Generic[LifespanResult]
+):
     """A server with the interface of FastMCP and of the official SDK's high-level server.
 
     The options of `fastrpc.Server` are accepted too. Raises NotOffered for an unsupported option.
     """
 
-    def __init__(
-        self, name: str | None = None, instructions: str | None = None, **options: Unpack[FastMCPOptions]
-    ) -> None:
+    dialect = FASTMCP
+    nameless = "FastMCP"
+    """The name of a server that was given none."""
+
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, parameters: Any) -> Any:
+            return cls  # the type of the lifespan's value, for type checkers
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, name: str | None = None, instructions: str | None = None, **options: Unpack[FastMCPOptions]
+        ) -> None: ...
+
+    else:
+
+        def __init__(self, name=None, *given, **options):
+            positional = self.dialect.positional
+            if len(given) > len(positional):
+                raise TypeError(
+                    f"{type(self).__name__}: expected at most {len(positional) + 1} positional arguments"
+                )
+            options = {**dict(zip(positional, given, strict=False)), **options}
+            self._declare(name, options.pop("instructions", None), options)
+
+    def _declare(self, name: str | None, instructions: str | None, options: dict[str, Any]) -> None:
+        """Take the options of the constructor. Raises NotOffered."""
+        self._prepare_catalogue()
+        self._take_serving_options(options)
         tools = options.pop("tools", None) or ()
+        resources = options.pop("resources", None) or ()
+        shown, hidden = options.pop("include_tags", None), options.pop("exclude_tags", None)
+        self._serializer = options.pop("tool_serializer", None)
+        self._style = (
+            self.dialect.hiding_style if options.pop("mask_error_details", None) else self.dialect.style
+        )
+        self._duplicates = Duplicates(self.dialect, options)
+        self._duplicates.keep = self._keep_version
+        self._take_sdk_options(options)
+        experimental = options.pop("experimental_capabilities", None)
+        if experimental is not None:
+            options["experimental"] = experimental
+        middleware = options.pop("middleware", None)
+        sources = options.pop("providers", None), options.pop("transforms", None)
+        changes = options.pop("tool_transformations", None)
         page_size = options.pop("list_page_size", None)
+        self._take_auth_options(options)
         seconds = options.pop("cache_ttl", None)
-        taken = _own_options("FastMCP", {**options}, _SERVER_OPTIONS, _IGNORED)
+        extensions = options.pop("extensions", None) if self._extensions else None
+        taken = _own_options("FastMCP", options, _SERVER_OPTIONS, _IGNORED)
+        if extensions:
+            taken["extensions"] = extensions
         if page_size is not None:
             taken["page_size"] = page_size
         if seconds is not None:
@@ -156,12 +164,34 @@ class FastMCP(Server):
         if "icons" in taken:
             taken["icons"] = plain(taken["icons"])
         try:
-            super().__init__(name or "FastMCP", instructions=instructions, **taken)
+            super().__init__(name or self.nameless, instructions=instructions, **taken)
         except TypeError as error:
             raise NotOffered(f"fastrpc.compat: FastMCP: {error}; see docs/compat.md") from None
         self._completer: Any = None
+        self._visibility = Visibility(self.registries)
+        if shown is not None:
+            self.enable(tags=set(shown), only=True)
+        if hidden:
+            self.disable(tags=set(hidden))
+        self._take_middleware(middleware)
+        if self.lifespan is not None:
+            from fastrpc.compat.middleware.entering import entering_first
+
+            self._handle(entering_first(self))
+        if self.dialect is not FASTMCP and type(self) not in (SdkFastMCP, MCPServer):
+            self._override_all()
+        self._begin_sdk_parts()
         for tool in tools:
             self.add_tool(tool)
+        for resource in resources:
+            self.add_resource(resource)
+        self._take_composition(*sources, changes)
+
+    def get_context(self) -> Context:
+        """Return the Context of the running call; outside of calls one that reaches no client."""
+        from fastrpc.compat.dependencies import context_of
+
+        return context_of(self)
 
     # --- tools ----------------------------------------------------------------------------------------
 
@@ -176,37 +206,58 @@ class FastMCP(Server):
             self, name_or_fn: str | None = None, *, name: str | None = None, **options: Unpack[ToolOptions]
         ) -> Callable[[Function], Function]: ...
 
-    def tool(self, name_or_fn: Any = None, **options: Any) -> Any:
+    def tool(self, name_or_fn: Any = None, *positional: Any, **options: Any) -> Any:
         """Register a function as a tool: ``@mcp.tool``, ``@mcp.tool()`` or ``@mcp.tool("name")``.
 
         Raises DefinitionError, and NotOffered for an unsupported option.
         """
-        return _decorated(self.add_tool, name_or_fn, options)
+        return _decorated(self.add_tool, name_or_fn, _by_name("tool", positional, options))
 
     def add_tool(  # type: ignore[override]
-        self, tool: Function, name: str | None = None, **options: Unpack[ToolOptions]
+        self, tool: Function, name: str | None = None, *positional: Any, **options: Unpack[ToolOptions]
     ) -> Function:
-        """Add a function and return it. Raises DefinitionError, and NotOffered for an unsupported option."""
+        """Add a function or a tool object, and return it.
+
+        Raises DefinitionError, ValueError for a name that is taken if duplicates are errors, and NotOffered
+        for an unsupported option.
+        """
+        if isinstance(tool, Tool):
+            return self._add_tool_object(tool, name)
         _check_function("add_tool", tool, "give it a function")
-        given = _own_options("tool", {"name": name, **options}, _TOOL_OPTIONS)
+        name, options = _with_mark(tool, "tool", name, options)
+        given = _component_options("tool", _by_name("add_tool", positional, {"name": name, **options}))
+        if options.get("output_schema", ...) is None:
+            given["output_schema"] = False
+        declared = tool, dict(given)
         if given.pop("enabled", True) is False:
             return tool
-        given["annotations"] = plain(given.get("annotations"))
-        given["meta"] = _meta(given)
-        given["icons"] = plain(given.get("icons"))
-        structured = given.pop("structured_output", None)
-        if given.pop("run_in_thread", True) is False:
-            given["run"] = "inline"
-        if "timeout" in given:
-            given["timeout_seconds"] = given.pop("timeout")
-        function = adapted(tool, self, tool_value)
-        try:
-            super().add_tool(function, structured=structured is not False, **given)
-        except DefinitionError:
-            if structured is not None:
-                raise
-            # A result that no schema can describe is sent as text, as in those frameworks.
-            super().add_tool(function, structured=False, **given)
+        if not self._duplicates.allow(self.registries.tools, given.get("name") or name_of(tool), given):
+            return tool
+        self._restrict("tool", given.get("name") or name_of(tool), given.pop("auth", None))
+        given.setdefault("serializer", self._serializer)
+        self.registries.tools.add(tool_definition(tool, given, self.dialect, self._style, self))
+        self._functions[given.get("name") or name_of(tool)] = declared
+        return tool
+
+    def _keep_version(self, registry: Any, key: str) -> None:
+        """Keep a version of a component that another one replaces."""
+        self._compose().add_variant(registry, key)
+
+    def _add_tool_object(self, tool: Tool, name: str | None) -> Any:
+        """Add a tool object: a function's as that function, another one by its ``run``."""
+        if not tool.enabled:
+            return tool
+        if isinstance(tool, FunctionTool):
+            self.add_tool(tool.fn, name or tool.name, **tool.options)
+            return tool
+        from fastrpc.compat.components.definitions import runner
+        from fastrpc.compat.components.described_tool import DescribedTool
+
+        raw = {**tool.descriptor(), "name": name or tool.name}
+        if not self._duplicates.allow(self.registries.tools, raw["name"], {}):
+            return tool
+
+        self.registries.tools.add(DescribedTool(raw, runner(tool), self._style))
         return tool
 
     # --- resources ------------------------------------------------------------------------------------
@@ -218,35 +269,58 @@ class FastMCP(Server):
         """
         if not isinstance(uri, str):
             raise DefinitionError("@mcp.resource needs an address: @mcp.resource('docs://guide')")
-        given = _own_options("resource", {**options}, _TOOL_OPTIONS)
-        given["meta"] = _meta(given)
+        is_offered = options.pop("enabled", True) is not False
+        security = options.pop("security", None)
+        given = _component_options("resource", {**self._cached(options)})
+        given["meta"] = meta_of(given)
         given["annotations"] = checked_annotations(given.get("annotations"))
         given["icons"] = plain(given.get("icons"))
-        if given.pop("enabled", True) is False:
+        if not is_offered:
             return lambda function: function
         if not given.get("mime_type"):
             given["mime_type"] = "text/plain"
-        add: Callable[[Any], Any] = super().resource(uri, **given)
+        registry = self.registries.templates if is_template(uri) else self.registries.resources
+        if not self._duplicates.allow(registry, uri, given):
+            return lambda function: function
+        self._restrict("template" if is_template(uri) else "resource", uri, given.pop("auth", None))
 
         def decorate(function: Function) -> Function:
             _check_function("resource", function, "give it a function")
-            add(adapted(function, self, resource_value))
+            served = self._with_meta(function, given["meta"])
+            if is_template(uri):
+                served = self._secured(served, uri, security)
+            add = super(FastMCP, self).resource(uri, **given)
+            add(adapted(served, self, resource_value))
             self._complete_all()
             return function
 
         return decorate
 
-    def add_resource(self, uri: str, content: object = None, **options: Unpack[own.ResourceOptions]) -> None:
-        """Add a text, bytes, or a function as the resource with this URI.
+    def add_resource(self, uri: Any, content: object = None, **options: Unpack[own.ResourceOptions]) -> Any:
+        """Add a resource object; or a text, bytes, or a function as the resource with this URI.
 
         Raises DefinitionError, and NotOffered for an object of another framework.
         """
+        if isinstance(uri, (Resource, ResourceTemplate)):
+            self.resource(uri.key, **uri.options())(uri.function())
+            return uri
+        if mark_of(uri, "resource") is not None:
+            return self.add_resource(component_of(uri)) and uri
         if not isinstance(uri, str):
             raise NotOffered(
                 "fastrpc.compat: add_resource takes an address and what is there: "
-                "mcp.add_resource('docs://guide', text)"
+                "mcp.add_resource('docs://guide', text), or a resource object of fastrpc.compat"
             )
-        super().add_resource(uri, content, **options)
+        return super().add_resource(uri, content, **options)
+
+    def add_template(self, template: ResourceTemplate) -> ResourceTemplate:
+        """Add a template object, and return it. Raises DefinitionError."""
+        self.add_resource(template)
+        return template
+
+    def add_resource_fn(self, fn: Function, uri: str, **options: Unpack[ResourceOptions]) -> None:
+        """Add a function as the resource, or the template, with this URI. Raises as `resource` does."""
+        self.resource(uri, **options)(fn)
 
     # --- prompts --------------------------------------------------------------------------------------
 
@@ -261,24 +335,36 @@ class FastMCP(Server):
             self, name_or_fn: str | None = None, *, name: str | None = None, **options: Unpack[PromptOptions]
         ) -> Callable[[Function], Function]: ...
 
-    def prompt(self, name_or_fn: Any = None, **options: Any) -> Any:
+    def prompt(self, name_or_fn: Any = None, *positional: Any, **options: Any) -> Any:
         """Register a function as a prompt: ``@mcp.prompt``, ``@mcp.prompt()`` or ``@mcp.prompt("name")``.
 
         Raises DefinitionError, and NotOffered for an unsupported option.
         """
-        return _decorated(self.add_prompt, name_or_fn, options)
+        return _decorated(self.add_prompt, name_or_fn, _by_name("prompt", positional, options))
 
     def add_prompt(
         self, prompt: Function, name: str | None = None, **options: Unpack[PromptOptions]
     ) -> Function:
-        """Add a function and return it. Raises DefinitionError, and NotOffered for an unsupported option."""
+        """Add a function or a prompt object, and return it. Raises as `add_tool` does."""
+        if isinstance(prompt, Prompt):
+            if prompt.enabled:
+                self.add_prompt(prompt.function(), prompt.key, **prompt_options(prompt))
+            return prompt
         _check_function("add_prompt", prompt, "give it a function")
-        given = _own_options("prompt", {"name": name, **options}, _TOOL_OPTIONS)
-        given["meta"] = _meta(given)
+        name, options = _with_mark(prompt, "prompt", name, options)
+        given = _component_options("prompt", {"name": name, **options})
+        given["meta"] = meta_of(given)
         given["icons"] = plain(given.get("icons"))
         if given.pop("enabled", True) is False:
             return prompt
-        super().prompt(adapted(prompt, self, prompt_value), **given)
+        if not self._duplicates.allow(self.registries.prompts, given.get("name") or name_of(prompt), given):
+            return prompt
+        function = adapted(prompt, self, prompt_value)
+        self._restrict("prompt", given.get("name") or name_of(function), given.pop("auth", None))
+        super().prompt(function, **given)
+        added = self.registries.prompts.get(given.get("name") or name_of(function))
+        if added is not None and not self._style.hides_failures:
+            added.failure_prefix = self.dialect.rendering.replace("{name}", added.name)
         self._complete_all()
         return prompt
 
@@ -326,54 +412,36 @@ class FastMCP(Server):
 
         return complete
 
-    # --- mounting and running -------------------------------------------------------------------------
-
-    def mount(  # type: ignore[override]
-        self,
-        server: Server | str,
-        prefix: str | Server | None = None,
-        *,
-        namespace: str | None = None,
-        **options: None,
-    ) -> None:
-        """Mount another server, its names prefixed with ``prefix_``.
-
-        ``mcp.mount(server, "prefix")``, or in the order of early versions ``mcp.mount("prefix", server)``.
-        Raises DefinitionError, and NotOffered for an unsupported option.
-        """
-        other: Any = server
-        if isinstance(server, str):
-            other, prefix = prefix, server
-        for name, value in options.items():
-            if value is not None:
-                raise NotOffered(f"fastrpc.compat: mount has no {name}; a mount is live, names have a prefix")
-        start: Any = namespace or prefix or ""
-        super().mount(other, start)
-
-    def run(
-        self, transport: Literal["stdio"] | Transport | None = None, **options: Unpack[RunOptions]
-    ) -> None:
-        """Serve over standard input and output: ``mcp.run()`` or ``mcp.run(transport="stdio")``; or over a
-        transport of your own.
-
-        The options of `fastrpc.Server.run` are accepted too. Raises NotOffered for another transport, and
-        UsageError as that method does.
-        """
-        if isinstance(transport, str) and transport != "stdio":
-            raise NotOffered(f"fastrpc.compat: run(transport={transport!r}): {_STDIO}")
-        given: dict[str, Any] = {**options}
-        given.pop("show_banner", None)
-        given.pop("log_level", None)
-        carrier = None if isinstance(transport, str) else transport
-        super().run(transport=carrier, **_own_options("run", given, _SERVER_OPTIONS))
-
     if not TYPE_CHECKING:  # type checkers should report an unknown name
 
         def __getattr__(self, name: str) -> Any:
             raise not_offered("FastMCP", name, _ALTERNATIVES)
 
 
+class SdkFastMCP(FastMCP[LifespanResult]):
+    """`FastMCP` of the official SDK 1.x."""
+
+    dialect = SDK_1
+
+
+class MCPServer(FastMCP[LifespanResult]):
+    """`MCPServer` of the official SDK 2.x."""
+
+    dialect = SDK_2
+    nameless = "mcp-server"
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, name: str | None = None, *texts: str | None, **options: Unpack[MCPServerOptions]
+        ) -> None: ...
+
+
 # ---------------------------------------------------------------------------------------- internal
+
+
+_POSITIONAL = ("title", "description", "annotations", "icons", "meta", "structured_output")
+"""What may follow the name of a tool by position, in the official SDK."""
 
 
 def _decorated(add: Callable[..., Any], name_or_fn: Any, options: dict[str, Any]) -> Any:
@@ -385,6 +453,20 @@ def _decorated(add: Callable[..., Any], name_or_fn: Any, options: dict[str, Any]
     return add(name_or_fn, **options)
 
 
+def _by_name(what: str, positional: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options, with those that were given by position, as the official SDK takes them. An empty
+    description is none there. Raises TypeError."""
+    if not positional:
+        return options
+    names = _POSITIONAL[:2] + _POSITIONAL[3:4] if what == "prompt" else _POSITIONAL
+    if len(positional) > len(names):
+        raise TypeError(
+            f"{what}: expected at most {len(names)} values behind the name, got {len(positional)}"
+        )
+    found = {**options, **dict(zip(names, positional, strict=False))}
+    return {name: value for name, value in found.items() if name != "description" or value}
+
+
 def _add_with(add: Callable[..., Any], options: dict[str, Any], function: Any) -> Any:
     return add(function, **options)
 
@@ -392,6 +474,24 @@ def _add_with(add: Callable[..., Any], options: dict[str, Any], function: Any) -
 def _check_function(what: str, thing: Any, cure: str) -> None:
     if not callable(thing) and not isinstance(thing, (staticmethod, classmethod)):
         raise NotOffered(f"fastrpc.compat: {what} takes no {type(thing).__name__}; {cure}")
+
+
+def _with_mark(function: Any, kind: str, name: str | None, options: Any) -> tuple[str | None, Any]:
+    """Return the name and the options of a function, with those that it was marked with."""
+    mark = mark_of(function, kind)
+    if mark is None:
+        return name, options
+    marked = dict(mark.options)
+    own = marked.pop("name", None)
+    return name or own, {**marked, **options}
+
+
+def _component_options(kind: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a component that have an effect here: what a client that asks for no task, and
+    offers no apps, would see. Raises NotOffered."""
+    from fastrpc.compat.components.app_metadata import with_app
+
+    return _own_options(kind, with_app(options), _TOOL_OPTIONS, ("task",))
 
 
 def _own_options(
@@ -407,15 +507,6 @@ def _own_options(
         elif value is not False:
             raise NotOffered(f"fastrpc.compat: {what} has no {name}; {alternatives[name]}")
     return taken
-
-
-def _meta(options: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the ``_meta`` of an entry; tags are stored there, as in FastMCP."""
-    tags = options.pop("tags", None)
-    meta: dict[str, Any] | None = options.pop("meta", None)
-    if tags:
-        meta = {**(meta or {}), "fastmcp": {"tags": sorted(tags)}}
-    return meta
 
 
 def _reference(kind: str, target: str) -> Any:

@@ -7,11 +7,13 @@ unchanged.
 
 from __future__ import annotations
 
+from fastrpc.compat.field_types import ModelType
 from fastrpc.content import Audio as PlainAudio
-from fastrpc.content import Block, Content, Contents, EmbeddedResource, annotations_of
+from fastrpc.content import Block, Content, Contents, EmbeddedResource, annotations_of, block_of
 from fastrpc.content import Image as PlainImage
 from fastrpc.content import ToolResult as PlainResult
 from fastrpc.definitions.prompt import Message as PromptMessage
+from fastrpc.protocol.versions import LATEST_LEGACY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +55,16 @@ class Image(PlainImage):
     ) -> None:
         super().__init__(*_media(PlainImage, path, data, format), annotations=plain(annotations))
 
+    def to_image_content(self, mime_type: str | None = None, annotations: Any = None) -> Any:
+        """Return it as the SDK's ImageContent."""
+        return _typed_block(self, "ImageContent", mime_type, annotations)
+
+    def to_data_uri(self, mime_type: str | None = None) -> str:
+        """Return it as an address that is the image itself, for an `Icon`."""
+        from base64 import b64encode
+
+        return f"data:{mime_type or self.mime_type};base64,{b64encode(self.data).decode()}"
+
 
 class Audio(PlainAudio):
     """Audio: the `path` of a file, or `data` with its `format` (``wav``, ``mp3`` …)."""
@@ -67,6 +79,10 @@ class Audio(PlainAudio):
         annotations: Any = None,
     ) -> None:
         super().__init__(*_media(PlainAudio, path, data, format), annotations=plain(annotations))
+
+    def to_audio_content(self, mime_type: str | None = None, annotations: Any = None) -> Any:
+        """Return it as the SDK's AudioContent."""
+        return _typed_block(self, "AudioContent", mime_type, annotations)
 
 
 class File(EmbeddedResource):
@@ -111,8 +127,23 @@ class File(EmbeddedResource):
         else:
             super().__init__(uri, data=data, mime_type=mime_type, annotations=hints)
 
+    def to_resource_content(self, mime_type: str | None = None, annotations: Any = None) -> Any:
+        """Return it as the SDK's EmbeddedResource."""
+        return _typed_block(self, "EmbeddedResource", mime_type, annotations)
 
-class Message:
+
+def _typed_block(block: Content, name: str, mime_type: str | None, annotations: Any) -> Any:
+    from fastrpc.compat.models import typed
+
+    raw = {key: value for key, value in block_of(block, LATEST_LEGACY).items() if value is not None}
+    if mime_type is not None:
+        raw.get("resource", raw)["mimeType"] = mime_type
+    if annotations is not None:
+        raw["annotations"] = plain(annotations)
+    return typed(name, raw)
+
+
+class Message(ModelType):
     """A message of a prompt; the role is ``user`` unless `role` says ``assistant``."""
 
     role = "user"
@@ -132,7 +163,7 @@ class AssistantMessage(Message):
     role = "assistant"
 
 
-class PromptResult:
+class PromptResult(ModelType):
     """The messages of a prompt. Its `description` is not sent; that of the prompt's definition is."""
 
     def __init__(self, messages: Any, description: str | None = None, meta: Any = None) -> None:
@@ -141,7 +172,7 @@ class PromptResult:
         self.meta = meta
 
 
-class ToolResult(PlainResult):
+class ToolResult(ModelType, PlainResult):
     """A tool's result: `content`, `structured_content` or both, and `meta`."""
 
     __slots__ = ()
@@ -158,8 +189,24 @@ class ToolResult(PlainResult):
             found = found if _is_content_list(found) else _json_text(found)
         super().__init__(found, structured=plain(structured_content), meta=meta, is_error=is_error)
 
+    @property
+    def structured_content(self) -> Any:
+        """The structured content, None if there is none."""
+        return self.structured
 
-class ResourceContent(Contents):
+    @structured_content.setter
+    def structured_content(self, value: Any) -> None:
+        self.structured = plain(value)
+
+    def to_mcp_result(self) -> Any:
+        """Return it as the SDK's low-level handlers do. Where a subclass has a method of its own by this
+        name, what that returns is sent."""
+        from fastrpc.compat.typed_content import sdk_result
+
+        return sdk_result(self)
+
+
+class ResourceContent(ModelType, Contents):
     """One of the contents of a resource."""
 
     __slots__ = ()
@@ -168,7 +215,7 @@ class ResourceContent(Contents):
         super().__init__(content, mime_type, meta=meta)
 
 
-class ResourceResult:
+class ResourceResult(ModelType):
     """The contents of a resource."""
 
     def __init__(self, contents: Any, meta: Any = None) -> None:
@@ -212,8 +259,19 @@ def _json_text(value: Any) -> str:
 
 def tool_value(value: Any) -> Any:
     """Convert the result of a tool: a list with content in it becomes content."""
+    if isinstance(value, ToolResult) and type(value) is not ToolResult:
+        from fastrpc.compat.typed_content import has_own_form, in_own_form
+
+        if has_own_form(value):
+            return in_own_form(value)
+    if isinstance(value, ToolResult) and isinstance(value.content, list):
+        value.content = [content(part) for part in value.content]
     if isinstance(value, (*SCALARS, dict, Content, PlainResult)):
         return value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if hasattr(value, "__fspath__"):
+        return value.__fspath__()
     if isinstance(value, (list, tuple)):
         parts = [content(part) for part in value]
         if not _is_content_list(parts):
@@ -223,7 +281,24 @@ def tool_value(value: Any) -> Any:
         return content(value)
     if is_model(value, "content") and (hasattr(value, "isError") or hasattr(value, "is_error")):
         return _call_result(plain(value))
-    return value
+    return _json_text(str(value)) if _is_opaque(value) else value
+
+
+def _is_opaque(value: Any) -> bool:
+    """Whether a value is of a class that says nothing of its members: it is sent as its text, as JSON."""
+    kind = type(value)
+    return (
+        kind.__module__ != "builtins" and kind.__bases__ == (object,) and not _KNOWN.intersection(dir(kind))
+    )
+
+
+_KNOWN = frozenset(
+    {
+        *("__attrs_attrs__", "__await__", "__dataclass_fields__", "__fspath__", "__int__", "__iter__"),
+        *("__pydantic_serializer__", "__slots__", "__struct_fields__", "isoformat", "model_dump"),
+    }
+)
+"""Members of classes whose values are written otherwise."""
 
 
 def _call_result(result: dict[str, Any]) -> PlainResult:
@@ -266,4 +341,9 @@ def resource_value(value: Any) -> Any:
 
 def checked_annotations(annotations: Any) -> dict[str, Any] | None:
     """Return the annotations of a resource as fastrpc's dict."""
-    return None if annotations is None else annotations_of(plain(annotations))
+    if annotations is None:
+        return None
+    given = plain(annotations)
+    if isinstance(given, dict):  # hints for tools, which some give to resources, mean nothing there
+        given = {name: value for name, value in given.items() if not name.endswith(("Hint", "_hint"))}
+    return annotations_of(given)

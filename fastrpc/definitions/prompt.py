@@ -47,9 +47,12 @@ class Prompt(Handler):
 
     `name`, `title`, `description`, `icons` and `meta` are sent to clients; name and description default to
     the function's own. The other options are those of `Handler`.
+
+    `failure_prefix` begins the error for an exception that is no ToolError, with the text of that behind it;
+    None: clients are not told that text.
     """
 
-    __slots__ = ("description", "icons", "meta", "title")
+    __slots__ = ("description", "failure_prefix", "icons", "meta", "title")
 
     kind = "prompt"
 
@@ -70,6 +73,7 @@ class Prompt(Handler):
             function, name=name, run=run, timeout_seconds=timeout_seconds, max_running=max_running
         )
         function = self.function
+        self.failure_prefix: str | None = None
         self.title = title
         self.description = clean_docstring(docstring_of(function) if description is None else description)
         self.icons = icons

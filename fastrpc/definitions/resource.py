@@ -370,20 +370,24 @@ class ResourceTemplate(_Readable):
             )
         return ReadingSignature(signature, self.mime_type)
 
-    def match(self, uri: str) -> dict[str, str] | None:
-        """Return the values of the variables in a URI; None if the URI does not match."""
+    def match(self, uri: str) -> dict[str, Any] | None:
+        """Return the values of the variables in a URI: texts, or the steps of a path where the parameter is a
+        list; None if the URI does not match."""
         from fastrpc.protocol.uri_template import LONGEST, normal
 
         return None if len(uri) > LONGEST else self.match_normal(normal(uri))
 
-    def match_normal(self, uri: str) -> dict[str, str] | None:
+    def match_normal(self, uri: str) -> dict[str, Any] | None:
         """`match` for a URI that `uri_templates.normal` has normalised."""
-        values = self.template.match_normal(uri)
+        values: dict[str, Any] | None = self.template.match_normal(uri)
         if values is None:
             return None
         for parameter in self.signature.parameters:
-            if parameter.required and parameter.name not in values:
-                return None
+            if parameter.name not in values:
+                if parameter.required:
+                    return None
+            elif parameter.schema.get("type") == "array":
+                values[parameter.name] = [step for step in values[parameter.name].split("/") if step]
         return values
 
     def descriptor(self, version: str) -> dict[str, Any]:

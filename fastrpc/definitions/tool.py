@@ -12,16 +12,18 @@ from fastrpc.definitions.handler import Handler, clean_docstring, docstring_of, 
 from fastrpc.errors import DefinitionError
 from fastrpc.protocol.versions import known
 from fastrpc.schema import describe
+from fastrpc.tool_style import PLAIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, TypeVar, overload
+    from typing import Any, Literal, TypeVar, overload
 
     from typing_extensions import Unpack
 
     from fastrpc.options import Effect, Icon, Run, ToolAnnotations, ToolOptions
     from fastrpc.schema import Signature
+    from fastrpc.tool_style import ToolStyle
 
     Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -59,6 +61,7 @@ class Tool(Handler):
         "effect",
         "icons",
         "meta",
+        "style",
         "title",
     )
 
@@ -83,7 +86,8 @@ class Tool(Handler):
         annotations: ToolAnnotations | None = None,
         icons: list[Icon] | None = None,
         meta: dict[str, Any] | None = None,
-        structured: bool = True,
+        structured: bool | Literal["wrapped"] = True,
+        style: ToolStyle = PLAIN,
     ) -> None:
         super().__init__(
             function, name=name, run=run, timeout_seconds=timeout_seconds, max_running=max_running
@@ -99,6 +103,7 @@ class Tool(Handler):
         self._documents = documents
         self._schema_extra = json_schema_extra
         self._structured = structured
+        self.style = style
         self._check_options()
         self.describe_early()
 
@@ -129,6 +134,8 @@ class Tool(Handler):
             input_schema=self._input_schema,
             documents=self._documents,
             structured=self._structured,
+            explicit_nulls=self.style.explicit_nulls,
+            structures_texts=self.style.structures_texts,
         )
         if self._schema_extra is not None:
             signature.input_schema = merged(signature.input_schema, self._schema_extra)
@@ -173,6 +180,7 @@ class Tool(Handler):
             icons=self.icons,
             meta=self.meta,
             structured=self._structured,
+            style=self.style,
         )
 
 
@@ -193,7 +201,8 @@ def tool(function: Any = None, /, **options: Any) -> Any:
     `max_running` limit its calls. `input_schema`: a JSON Schema instead of annotations, with the `documents`
     (URI to schema) that it refers to. `json_schema_extra`: members that are added to the published schema, or
     replace members of it; they do not change which arguments are accepted. `icons`: objects with a ``src``
-    (MCP 2025-11-25: Icon). `meta`: the descriptor's ``_meta``. `structured=False`: results are text only.
+    (MCP 2025-11-25: Icon). `meta`: the descriptor's ``_meta``. `structured=False`: results are text only;
+    ``"wrapped"``: structured content is always ``{"result": …}``. `style`: see `fastrpc.tool_style`.
     Raises `DefinitionError`.
     """
     if function is None:

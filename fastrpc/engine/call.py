@@ -8,6 +8,7 @@ dispatcher.
 
 from __future__ import annotations
 
+from _contextvars import copy_context
 from _thread import get_ident
 from time import perf_counter_ns
 
@@ -18,6 +19,7 @@ from fastrpc.content import ToolResult
 from fastrpc.engine.request import ENDED, RUNNING, WAITING
 from fastrpc.errors import ArgumentError, CallTimeout, FastrpcError, InternalError, ToolError
 from fastrpc.json_encoding import UnencodableResult
+from fastrpc.tool_style import PLAIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     from fastrpc.context import Context
     from fastrpc.engine.interfaces import Dispatcher
     from fastrpc.engine.request import Request
+    from fastrpc.tool_style import ToolStyle
+
+SLOW_NANOSECONDS = 1_000_000_000
+"""Stands for the duration of a call that must not run inline."""
 
 
 class InputRequired(BaseException):
@@ -104,6 +110,7 @@ class Call:
         "task",
         "thread",
         "timer",
+        "variables",
     )
 
     def __init__(
@@ -124,6 +131,8 @@ class Call:
         self.thread = 0
         self.task: CallTask | None = None
         self.timer: TimerHandle | None = None
+        self.variables = copy_context()
+        """The context variables of the request: the call may begin in another's turn, or on a thread."""
         request.call = self
         self._info: CallInfo | None = None
         if context is None and plan.needs_context:
@@ -142,6 +151,10 @@ class Call:
     def invoke(self) -> Any:
         """Call the function, unless the call has ended; the result may be a coroutine."""
         return None if self.state == ENDED else self.call_function()
+
+    def invoke_with_variables(self) -> Any:
+        """Do so on a thread, with the context variables of the request."""
+        return self.variables.run(self.invoke)
 
     def call_function(self) -> Any:
         if self.plan.around is not None:
@@ -216,11 +229,11 @@ class Call:
         if handler.timeout_seconds is not None:
             self.timer = loop.call_later(handler.timeout_seconds, self.expire)
         if self.plan.is_async:
-            self.step(loop)
+            self.variables.run(self.step, loop)
         elif self.plan.inline:  # it has waited for a lifespan
-            self.run_late()
+            self.variables.run(self.run_late)
         else:
-            self.dispatcher.runtime.thread_pool.run(loop, self.invoke, self.thread_done)
+            self.dispatcher.runtime.thread_pool.run(loop, self.invoke_with_variables, self.thread_done)
 
     def step(self, loop: AbstractEventLoop) -> None:
         """Run the coroutine's first step now: it becomes a task of the loop if it waits."""
@@ -266,8 +279,23 @@ class Call:
             self.function_ended(task.result(), None)
 
     def thread_done(self, result: Any, error: BaseException | None, nanoseconds: int) -> None:
+        if type(result) is not str and error is None and hasattr(type(result), "__await__"):
+            self.plan.record_duration(SLOW_NANOSECONDS)  # inline, nothing could await it
+            self.await_result(result)
+            return
         self.plan.record_duration(nanoseconds)
         self.function_ended(result, error)
+
+    def await_result(self, result: Awaitable[Any]) -> None:
+        """Await what a synchronous function has returned: the call goes on until that has ended."""
+        import asyncio
+
+        from fastrpc._core.task import task_of
+
+        self.task = task_of(result, asyncio.get_running_loop(), self.task_done)
+        self.task.begin()
+        if self.state == ENDED and not self.task.done():  # cancelled, or out of time, meanwhile
+            self.task.cancel()
 
     def function_ended(self, result: Any, error: BaseException | None) -> None:
         """The function has returned or raised: free its place, and answer unless that has been done."""
@@ -339,14 +367,14 @@ def outcome_of_value(value: Any) -> str:
 
 def complaint_of(handler: Any, error: BaseException) -> str:
     """Return the message for the client of a failure; log the traceback unless it is a refusal."""
+    style: ToolStyle = getattr(handler, "style", PLAIN)
     if isinstance(error, (ArgumentError, ToolError, UnencodableResult)):
-        return str(error)
+        return (style.refusal_prefix(handler.name) or "") + str(error)
     from fastrpc import tracebacks
     from fastrpc.redaction import masked
 
     tracebacks.report(handler, error)
-    text = masked(str(error))
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return style.failure_text(handler.name, error, masked(str(error)))
 
 
 def own_fault(method: str, error: BaseException) -> InternalError:

@@ -14,10 +14,11 @@ from fastrpc.engine.call import Call, input_requests_of, outcome_of, own_fault
 from fastrpc.engine.known_answers import remember_unknown
 from fastrpc.engine.messages import key_of
 from fastrpc.engine.outbound import OutboundMessages
-from fastrpc.engine.request import RUNNING, WAITING, Request
+from fastrpc.engine.request import CALLED_BY, RECORDED, RUNNING, WAITING, Request
 from fastrpc.engine.results import error_object
 from fastrpc.errors import (
     BatchTooLarge,
+    FastrpcError,
     InternalError,
     InvalidParams,
     InvalidRequest,
@@ -46,10 +47,6 @@ if TYPE_CHECKING:
     from fastrpc.engine.batches import Batch
     from fastrpc.engine.ports import Method, PendingRequests
     from fastrpc.engine.runtime import Runtime
-
-RECORDED = {"tools/call": "tool", "resources/read": "resource", "prompts/get": "prompt"}
-"""The methods that call what users wrote, and what they call."""
-CALLED_BY = {kind: method for method, kind in RECORDED.items()}
 
 
 class Dispatcher(OutboundMessages):
@@ -310,7 +307,11 @@ class Dispatcher(OutboundMessages):
             raise self._no_method(request, method)
         if request.method == "initialize" and request.batch is not None:
             raise InvalidRequest("initialize: not allowed in a batch")
-        return method.serve(self, request)
+        if self.runtime.wrapper is None:
+            return method.serve(self, request)
+        from fastrpc.engine import wrappers
+
+        return wrappers.serve(self, request, method)
 
     def _no_method(self, request: Request, method: Method | None) -> MethodNotFound:
         """Say why there is no such method: for this server, this version, or at all."""
@@ -333,6 +334,10 @@ class Dispatcher(OutboundMessages):
         serve = self.runtime.features.NOTIFICATIONS.get(message.method or "")
         if serve is not None:
             serve(self, message.params or {})
+        if self.runtime.wrapper is not None:
+            from fastrpc.engine import wrappers
+
+            wrappers.notify(self, message.method or "", message.params or {})
 
     def _take_response(self, message: Message) -> None:
         """The client has answered a question of ours; an answer to nothing is dropped."""
@@ -513,6 +518,8 @@ class Dispatcher(OutboundMessages):
 
     def _failure(self, request: Request, plan: Plan, error: BaseException) -> bytes:
         """Return the result that tells of an error. Raises ProtocolError where it is to be none."""
+        if isinstance(error, FastrpcError):
+            error = error.answering(plan.tool.kind, self.runtime.server_of(plan.tool))
         request.outcome = request.outcome or outcome_of(error)
         if isinstance(error, ProtocolError):
             raise error

@@ -10,18 +10,21 @@ hook runs.
 
 from __future__ import annotations
 
-from functools import partial
-
 from fastrpc.definitions.handler import is_async, name_of
+from fastrpc.engine.wrappers import Pace, WrappedCall, enter
 from fastrpc.errors import FAILURES, DefinitionError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeAlias
 
     from fastrpc._core.call_info import CallInfo, HookChain
+    from fastrpc.definitions.handler import Handler
     from fastrpc.definitions.tool import Tool
+    from fastrpc.engine.interfaces import Runtime
+
+    Around: TypeAlias = "HookChain | AsyncHooks | WrappedCall"
 
 PARAMETERS = {"before": "(call)", "after": "(call, result)", "on_error": "(call, error)"}
 _VARIADIC = 0x04
@@ -67,24 +70,26 @@ def _takes(function: Any, count: int) -> bool:
     return least <= count and (count <= most or bool(code.co_flags & _VARIADIC))
 
 
-def around(tool: Tool, hooks: Sequence[Hook]) -> HookChain | AsyncHooks | None:
-    """Return what calls a tool with those hooks before and behind it that match its name; None if none do.
+def around(handler: Handler, runtime: Runtime, method: str) -> Around | None:
+    """Return what calls a handler within the wrapper of the server and, if it is a tool, its hooks; None if
+    there is nothing around it. `method` is the one that calls it.
 
-    A mounted tool has the hooks of its own server around it first, by the names it has there.
+    A mounted handler has what is around it on its own server within that, by the names it has there.
     """
-    names = [tool.name, *(name for _, name in tool.origin)]
-    layers = [hooks, *(server.runtime.hooks for server, _ in tool.origin)]
-    found: HookChain | AsyncHooks | None = None
-    for name, layer in zip(reversed(names), reversed(layers), strict=True):
-        matching = [hook for hook in layer if hook.matches(name)]
+    found: Around | None = None
+    layers = [(handler.name, runtime), *((name, server.runtime) for server, name in handler.origin)]
+    for name, each in reversed(layers):
+        hooks = each.hooks if method == "tools/call" else ()
+        matching = [hook for hook in hooks if hook.matches(name)]
         if matching:
+            tool: Any = handler
             found = _chain_of(tool, name, matching, found)
+        if each.wrapper is not None and each.wrapper.wraps_calls(method):
+            found = WrappedCall(handler, name, each.wrapper, found)
     return found
 
 
-def _chain_of(
-    tool: Tool, name: str, hooks: list[Hook], inner: HookChain | AsyncHooks | None
-) -> HookChain | AsyncHooks:
+def _chain_of(tool: Tool, name: str, hooks: list[Hook], inner: Around | None) -> HookChain | AsyncHooks:
     if tool.is_async or any(hook.is_async for hook in hooks) or (inner is not None and inner.is_async):
         return AsyncHooks(tool, name, hooks, inner)
     from fastrpc._core.call_info import HookChain
@@ -101,7 +106,7 @@ class AsyncHooks:
     `inner` are the hooks of the server that the tool was mounted from; None: there are none.
     """
 
-    __slots__ = ("after", "before", "inner", "name", "on_error", "tool")
+    __slots__ = ("_pace", "after", "before", "inner", "name", "on_error", "tool")
 
     is_async = True
 
@@ -109,6 +114,7 @@ class AsyncHooks:
         self.tool = tool
         self.name = name
         self.inner = inner
+        self._pace = Pace(tool)
         self.before, self.after, self.on_error = (
             [hook for hook in hooks if hook.when == when] for when in PARAMETERS
         )
@@ -117,7 +123,7 @@ class AsyncHooks:
         try:
             for hook in self.before:
                 await _answer(hook, call)
-            result = await self._enter(call)
+            result = await enter(self.tool, self.inner, self._pace, call)
             for hook in self.after:
                 call.name = self.name
                 changed = await _answer(hook, call, result)
@@ -126,18 +132,6 @@ class AsyncHooks:
             return result
         except FAILURES as error:
             return await self._mend(call, error)
-
-    async def _enter(self, call: CallInfo) -> Any:
-        """Call what is within these hooks; it knows the call by its own name."""
-        function = call.invoke
-        if self.inner is not None:
-            call.name = self.inner.name
-            function = partial(self.inner, call)
-        if self.tool.is_async or (self.inner is not None and self.inner.is_async):
-            return await function()
-        if self.tool.run == "inline":
-            return function()
-        return await call.context._reach().in_thread(function)
 
     async def _mend(self, call: CallInfo, error: BaseException) -> Any:
         """Call the hooks for errors, until one returns a result. Raises the remaining error."""

@@ -45,6 +45,8 @@ def remember_unknown(dispatcher: Dispatcher, name: str, error: UnknownName) -> N
     runtime = dispatcher.runtime
     if runtime.is_filtered:  # another caller's hint, where a connection serves several
         return
+    if runtime.wrapper is not None:  # which may answer it
+        return
     if runtime.recorder is None and not runtime.has_upstreams and len(name) <= LONGEST_EXCERPT:
         unknown = dispatcher.connection.unknown
         if len(unknown) >= UNKNOWN_KEPT:

@@ -42,6 +42,7 @@ class Lifespan:
         self._held: list[Call] = []
         self._task: asyncio.Task[None] | None = None
         self._leaving: asyncio.Event | None = None
+        self._ready: asyncio.Event | None = None
         self._asked = False
         self._failure: str | None = None
 
@@ -59,7 +60,18 @@ class Lifespan:
         elif self._failure is not None:
             call.dispatcher.connection.call_in_loop(self._refuse_soon)
 
+    async def enter(self) -> None:
+        """Enter it now, before the first call. Raises ToolError if that fails, after logging why."""
+        if not self._asked:
+            self._asked = True
+            self._begin()
+        if self._ready is not None:
+            await self._ready.wait()
+        if self._failure is not None:
+            raise self._error()
+
     def _begin(self) -> None:
+        self._ready = asyncio.Event()
         self._leaving = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._live(self._leaving))
 
@@ -83,6 +95,8 @@ class Lifespan:
                 text = str(error)
                 self._failure = f"{type(error).__name__}: {text}" if text else type(error).__name__
                 self._refuse()
+                if self._ready is not None:
+                    self._ready.set()
         finally:
             if self.entered:
                 self._close()
@@ -91,6 +105,8 @@ class Lifespan:
         """It has been entered: begin the calls that have waited."""
         self.entered = True
         self._runtime.state = value
+        if self._ready is not None:
+            self._ready.set()
         self._notify_watchers()
         held, self._held = self._held, []
         for call in held:
@@ -120,7 +136,10 @@ class Lifespan:
         held, self._held = self._held, []
         for call in held:
             call.dispatcher.runtime.calls.count -= 1
-            call.failed(ToolError(f"the server could not start, its lifespan failed: {self._failure}"))
+            call.failed(self._error())
+
+    def _error(self) -> ToolError:
+        return ToolError(f"the server could not start, its lifespan failed: {self._failure}")
 
     async def leave(self) -> None:
         """Leave it; what takes longer than a second is cancelled. It may be entered again afterwards."""

@@ -40,8 +40,8 @@ class RequestChannel:
         self.request = request
         self.token = request.progress_token
         call = request.call
-        origin = call.plan.tool.origin if call is not None else ()
-        self.server: Any = origin[-1][0] if origin else request.dispatcher.runtime.server
+        runtime = request.dispatcher.runtime
+        self.server: Any = runtime.server if call is None else runtime.server_of(call.plan.tool)
         """The server that the handler belongs to: the one that is served, or one that is mounted there."""
         self._reached: float | None = None
         self._told: float | None = None

@@ -52,8 +52,9 @@ class OutputMismatch(UnencodableResult):
     """A tool returned a value that does not conform to its output schema. The message names the member."""
 
 
-def conforming(signature: Signature, value: Any) -> Any:
-    """Return a result as a JSON value that conforms to the output schema. Raises OutputMismatch."""
+def conforming(signature: Signature, value: Any, *, is_strict: bool = True) -> Any:
+    """Return a result as a JSON value that conforms to the output schema. Raises OutputMismatch; unless
+    `is_strict`, for a result that has to be an object and is none alone."""
     converter = signature.result_converter
     try:
         if hasattr(converter, "adapter"):  # pydantic's: it coerces, and instances are validated already
@@ -62,6 +63,8 @@ def conforming(signature: Signature, value: Any) -> Any:
             return converter.to_json(value)
         return _checked(converter, converter.to_json(value))
     except Mismatch as mismatch:
+        if not is_strict and (signature.wraps_result or isinstance(value, dict)):
+            return value
         raise _error_of(mismatch) from None
 
 
@@ -89,12 +92,14 @@ def _validates_itself(converter: Converter, value: Any) -> bool:
     return hasattr(kind, "__post_init__") and getattr(converter, "annotation", None) in kind.__mro__
 
 
-def plain_check(converter: Converter) -> Callable[[Any], bool]:
-    """Return a function that returns whether a value conforms to the schema as it is; it never raises."""
+def plain_check(converter: Converter, *, texts: bool = False) -> Callable[[Any], bool]:
+    """Return a function that returns whether a value conforms to the schema as it is; it never raises.
+    Without `texts` it does not do so for a str."""
     check = _CHECKS.get(type(converter))
+    kinds = (*_PLAIN, str) if texts else _PLAIN
 
     def conforms(value: Any) -> bool:
-        if type(value) not in _PLAIN:
+        if type(value) not in kinds:
             return False
         try:
             if check is None:

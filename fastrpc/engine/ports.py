@@ -79,6 +79,51 @@ class Method(Protocol):
     def needs(self) -> str: ...
     @property
     def serve(self) -> Callable[[Any, Any], bytes | None]: ...
+    @property
+    def lists(self) -> ListMethod | None:
+        """How its list is made, for a method that lists entries."""
+
+
+class ListMethod(Protocol):
+    """How the list of a method is made where something is done with its entries in between."""
+
+    @property
+    def member(self) -> str:
+        """The member of the result that has the entries."""
+
+    def entries(self, request: Any) -> Awaitable[list[Any]]:
+        """Return all entries that the request's principal sees."""
+
+
+class RequestWrapper(Protocol):
+    """Coroutines around the requests of a server: see `fastrpc.engine.wrappers`."""
+
+    @property
+    def declares_everything(self) -> bool:
+        """Whether there may be resources and prompts that no registry has."""
+
+    def wraps_calls(self, method: str) -> bool:
+        """Whether calls by this method are wrapped, of the server's own handlers and mounted ones."""
+
+    def wraps_requests(self, method: str) -> bool:
+        """Whether requests of any other method are wrapped."""
+
+    def wraps_notifications(self) -> bool:
+        """Whether the wrapper is shown notifications."""
+
+    def of_host(self, server: Any) -> RequestWrapper:
+        """Return the wrapper of a server that has none and in which this one's is mounted: lists of mounted
+        entries are wrapped by it."""
+
+    async def call(self, call: Any, within: Any) -> Any:
+        """Return the value of a call; ``within.proceed(call)`` makes it, a `WrappedCall`."""
+
+    async def request(self, request: Any, call: Any, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        """Return what `proceed` returns, or another: the entries of a list; of a call that is refused, a
+        value; of any other request its result, as JSON."""
+
+    async def notification(self, dispatcher: Any, method: str, params: dict[str, Any]) -> None:
+        """See a notification of a dispatcher's client, which has been handled."""
 
 
 class PendingRequests(Protocol):
@@ -97,6 +142,9 @@ class Features(Protocol):
     def TOOL_RESULTS(self) -> ResultEncoder: ...
     @property
     def NOTIFICATIONS(self) -> Mapping[str, Callable[[Any, dict[str, Any]], object]]: ...
+
+    def encoder_of(self, method: str) -> ResultEncoder:
+        """Return what makes the results of a method that calls tools, resources or prompts."""
 
     # for a handler, by its channel
     def log(self, channel: Any, level: str, data: Any, logger: str | None) -> None: ...

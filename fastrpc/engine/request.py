@@ -20,6 +20,10 @@ WAITING = "waiting"
 RUNNING = "running"
 ENDED = "ended"
 
+RECORDED = {"tools/call": "tool", "resources/read": "resource", "prompts/get": "prompt"}
+"""The methods that call what users wrote, and what they call."""
+CALLED_BY = {kind: method for method, kind in RECORDED.items()}
+
 
 class Request:
     """One request: what the client asked, and whom to answer.

@@ -32,7 +32,7 @@ __all__ = [
 WRAP_MARK = {"fastmcp": {"wrap_result": True}}
 SIGNATURE_MEMBERS = ("name", "version", "title")
 """The members of `serverInfo` in every 2026-07-28 result; server/discover returns all of them."""
-GLANCED_AT = {"object": dict, "array": list, "int": int, "float": float, "bool": bool}
+GLANCED_AT = {"str": str, "object": dict, "array": list, "int": int, "float": float, "bool": bool}
 """Kinds of converters whose values the connection writes without a check, if they have exactly this type."""
 
 
@@ -103,7 +103,7 @@ class Results:
     def _of(self, tool: Tool, value: Any, version: str) -> bytes:
         promised = tool.signature.output_schema is not None
         if isinstance(value, ToolResult):
-            if promised and not value.is_error:
+            if promised and tool.style.checks_results and value.is_checked and not value.is_error:
                 from fastrpc.engine.output_validation import check_structured
 
                 check_structured(tool.signature, value.structured)
@@ -111,7 +111,14 @@ class Results:
         if promised:
             from fastrpc.engine.output_validation import conforming
 
-            return self._value(tool, conforming(tool.signature, value), version)
+            is_text = tool.style.structures_texts and (value is None or type(value) is str)
+            value = conforming(tool.signature, value, is_strict=tool.style.checks_results)
+            if tool.style.block_per_item and isinstance(value, (list, tuple)):
+                structured = {"result": value} if tool.signature.wraps_result else None
+                return self._full(ToolResult(_items(value), structured=structured), version)
+            if is_text and (value is None or isinstance(value, str)):
+                return self._text_value(value, version)
+            return self._value(tool, value, version)
         if isinstance(value, str):
             return _texts([value]) + self.tail(version)
         if value is None:
@@ -120,9 +127,16 @@ class Results:
             return _blocks([value], version) + self.tail(version)
         if isinstance(value, (list, tuple)) and _holds_content(value):
             return _blocks(value, version) + self.tail(version)
-        return self._value(tool, tool.signature.to_json(value), version)
+        value = tool.signature.to_json(value)
+        if tool.style.structures_objects and to_json(value).startswith(b"{"):
+            return self._full(ToolResult(structured=value), version)
+        if tool.style.block_per_item and isinstance(value, (list, tuple)):
+            return _blocks(_items(value), version) + self.tail(version)
+        return self._value(tool, value, version)
 
     def _full(self, result: ToolResult, version: str) -> bytes:
+        if result.whole is not None:
+            return to_json({**result.whole, "_meta": {**result.whole.get("_meta", {}), **self._server_meta}})
         content, structured, meta = result.content, result.structured, result.meta
         encoded = b"" if structured is None else to_json(structured)
         parts: Sequence[Any]
@@ -139,6 +153,14 @@ class Results:
                 meta = {**WRAP_MARK, **(meta or {})}
             text += b',"structuredContent":' + encoded
         return text + self.tail(version, is_error=result.is_error, meta=meta)
+
+    def _text_value(self, value: str | None, version: str) -> bytes:
+        """A text or None of a tool whose results are wrapped: structured content, too."""
+        text = _texts([] if value is None else [value])
+        if version not in STRUCTURED:
+            return text + self.tail(version)
+        wrapped = b',"structuredContent":' + dumps({"result": value})
+        return text + wrapped + self.tail(version, meta=WRAP_MARK)
 
     def _value(self, tool: Tool, value: Any, version: str) -> bytes:
         """Any other value: its JSON as a text, and as structured content where there is a schema for it."""
@@ -179,13 +201,29 @@ def exact_type_of(signature: Signature) -> type | None:
     return None if signature.output_schema is None else GLANCED_AT.get(signature.result_converter.kind)
 
 
-def plain_check_of(signature: Signature) -> Callable[[Any], bool] | None:
-    """Return a function that checks a plain value against the output schema; None if its type decides."""
-    if signature.output_schema is None or signature.result_converter.kind in GLANCED_AT:
+def divides_values(tool: Tool) -> bool:
+    """Return whether a plain value of a tool may have to be divided into blocks, by its output schema."""
+    signature = tool.signature
+    if signature.output_schema is None or not tool.style.block_per_item:
+        return False
+    return signature.result_converter.kind not in GLANCED_AT or signature.result_converter.kind == "array"
+
+
+def plain_check_of(tool: Tool) -> Callable[[Any], bool] | None:
+    """Return a function that checks a plain value against the output schema; None if its type decides.
+
+    Without a schema, it tells the values that need not be divided into blocks.
+    """
+    signature = tool.signature
+    if signature.output_schema is None:
+        if tool.style.structures_objects:
+            return _is_no_object
+        return _is_undivided if tool.style.block_per_item else None
+    if signature.result_converter.kind in GLANCED_AT:
         return None
     from fastrpc.engine.output_validation import plain_check
 
-    return plain_check(signature.result_converter)
+    return plain_check(signature.result_converter, texts=tool.style.structures_texts)
 
 
 def model_of(signature: Signature) -> tuple[type, Callable[[Any], Any], int] | None:
@@ -207,6 +245,24 @@ def _holds_content(values: Sequence[Any]) -> bool:
         elif not isinstance(part, str):
             return False
     return found
+
+
+def _is_no_object(value: Any) -> bool:
+    return not isinstance(value, dict)
+
+
+def _is_undivided(value: Any) -> bool:
+    return not isinstance(value, (list, tuple))
+
+
+def _items(values: Sequence[Any]) -> list[Any]:
+    """Return the blocks of a list's items: texts and content as they are, of other values the JSON, and none
+    of None."""
+    return [
+        item if isinstance(item, (str, Content)) else to_json(item).decode()
+        for item in values
+        if item is not None
+    ]
 
 
 def _texts(texts: list[str]) -> bytes:

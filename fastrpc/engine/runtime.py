@@ -10,8 +10,10 @@ from __future__ import annotations
 from fastrpc import diagnostics
 from fastrpc._core.connection import CallsInFlight
 from fastrpc._core.plan import REQUIRED, Plan
+from fastrpc.engine.request import CALLED_BY
 from fastrpc.engine.results import (
     Results,
+    divides_values,
     exact_type_of,
     form_of,
     keeps_plain_values,
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from fastrpc.engine.lifespan import Lifespan
     from fastrpc.engine.list_filter import CallerLists, CallerView
     from fastrpc.engine.monitor import Monitor
-    from fastrpc.engine.ports import Features, ResultEncoder
+    from fastrpc.engine.ports import Features, RequestWrapper, ResultEncoder
     from fastrpc.engine.request import Request
     from fastrpc.engine.thread_pool import ThreadPool
     from fastrpc.quotas import Quotas
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 
 scope: Callable[[Any, Any], Any] | None = None
 """Makes the outermost of what is around a handler, for those who want to know which call runs: it is handed
-the handler and what is around it already (`fastrpc.log_bridge`)."""
+the handler and what is around it already (`fastrpc.running_call`)."""
 
 
 class Runtime:
@@ -77,10 +79,14 @@ class Runtime:
         self.hooks = hooks
         self.guards = guards
         """Functions that decide about each call of a tool, a resource or a prompt (`Server.guard`)."""
+        self.wrapper: RequestWrapper | None = None
+        """What is around the requests of this server and of those that are mounted in it."""
         self.recorder: Recorder | None = None
         """Receives a record of each call, if there are observers of some: see `_recorder_of`."""
         self.is_observed = False
         """Whether this server has observers of its own (`Server.observe`)."""
+        self.honours_everything = False
+        """Whether clients may listen for changes of what the server does not declare."""
         self.secret: bytes | None = None
         """The key that signs request states, made by the first (`fastrpc.client_requests.request_state`)."""
         self.mounts = mounts
@@ -95,7 +101,7 @@ class Runtime:
             self.lifespan = Lifespan(lambda: enter(server), self)
         self.results = Results(self.server_info)
         self.page_size: int = server.page_size
-        self.calls = CallsInFlight(server.max_in_flight)
+        self.calls: CallsInFlight = CallsInFlight(server.max_in_flight)
         self.max_batch: int = server.max_batch
         self.threads: int = server.threads
         self.dispatchers: set[Dispatcher] = set()
@@ -146,6 +152,14 @@ class Runtime:
 
         dispatcher.connection.take_plans({})
         dispatcher.post(again)
+
+    def take_wrappers(self, wrappers: Sequence[RequestWrapper | None]) -> None:
+        """Take this server's wrapper and those of the servers that are mounted in it; None: it has none."""
+        own, *mounted = wrappers
+        self.wrapper = own
+        for each in mounted:
+            if self.wrapper is None and each is not None:
+                self.wrapper = each.of_host(self.server)
 
     # --- calls in flight ------------------------------------------------------------------------------
 
@@ -295,20 +309,24 @@ class Runtime:
 
     def _plan_of(self, tool: Tool) -> Plan:
         """Make a tool's plan; while a lifespan has to be entered the dispatcher alone calls it."""
-        around = None
-        if self.hooks or tool.origin:
-            from fastrpc.engine import interceptors
-
-            around = interceptors.around(tool, self.hooks)
         return plan_of(
             tool,
             direct=self._is_ready(tool),
             noted=bool(self.results.notes),
             guard=self._guard_of(tool),
-            around=around if scope is None else scope(tool, around),
+            around=self._around(tool, "tools/call"),
             recorder=self._recorder_of(tool),
             encoder=self.features.TOOL_RESULTS,
         )
+
+    def _around(self, handler: Handler, method: str) -> Any:
+        """Return what is around a handler that is called by a method; None: nothing."""
+        around = None
+        if self.hooks or handler.origin or self.wrapper is not None:
+            from fastrpc.engine import interceptors
+
+            around = interceptors.around(handler, self, method)
+        return around if scope is None else scope(handler, around)
 
     def _guard_of(self, handler: Handler) -> Callable[[Any], Any] | None:
         """Return the function that asks all guards that stand in front of a handler; None: there are none."""
@@ -331,6 +349,10 @@ class Runtime:
         for server, name in handler.origin:
             yield name, server.runtime
 
+    def server_of(self, handler: Handler) -> Any:
+        """Return the server that a handler belongs to: this one, or one that is mounted there."""
+        return handler.origin[-1][0] if handler.origin else self.server
+
     def forget_plans(self) -> None:
         """Make the plans anew, at the next call; from whatever thread."""
         self._handler_plans.clear()
@@ -344,22 +366,23 @@ class Runtime:
         if found is None:
             is_called = handler.kind != "completion" and not getattr(handler, "is_list", False)
             guard = self._guard_of(handler) if is_called else None
-            around = None if scope is None else scope(handler, None)
+            kind = "resource" if handler.kind in ("template", "provider") else handler.kind
+            around = self._around(handler, CALLED_BY.get(kind, "") if is_called else "")
+            is_async = handler.is_async or (around is not None and around.is_async)
             parameters = None
             if self._is_ready(handler) and handler.max_running is None:
                 parameters = parameters_of(handler.signature)
                 if any(kind != "str" for _, kind, _, _ in parameters or ()):
                     parameters = None
-            kind = "resource" if handler.kind in ("template", "provider") else handler.kind
             plan = Plan(
                 handler,
                 handler.name,
                 handler.function,
                 parameters and [(name, kind, default, False) for name, kind, default, _ in parameters],
-                inline=handler.run == "inline" and not handler.is_async,
-                adaptive=handler.run == "auto" and handler.timeout_seconds is None and not handler.is_async,
-                is_async=handler.is_async,
-                stepped=handler.is_async and parameters is not None,
+                inline=handler.run == "inline" and not is_async,
+                adaptive=handler.run == "auto" and handler.timeout_seconds is None and not is_async,
+                is_async=is_async,
+                stepped=is_async and parameters is not None,
                 context_at=handler.signature.context_index,
                 context_kind=context_kind_of(handler, guard is not None or around is not None),
                 kind=kind,
@@ -409,7 +432,8 @@ class Runtime:
     @property
     def _declares_everything(self) -> bool:
         """Whether what is declared does not follow from the registries: they are filled later."""
-        return self.upstream is not None and bool(self.upstream.declares_everything)
+        sources = (self.upstream, self.wrapper)
+        return any(each is not None and bool(each.declares_everything) for each in sources)
 
     @property
     def thread_pool(self) -> ThreadPool:
@@ -494,20 +518,25 @@ class Runtime:
             if kept is not None:
                 return kept
         entries = list(registry) if view is None else view.entries(registry)
-        start, end, following = page_of([entry.key for entry in entries], cursor, self.page_size)
-        page = self.list_result(member, entries[start:end], following, version)
+        page = self.page(member, entries, cursor, version)
         if cursor is None and view is None:
             self._lists[name] = page
         elif cursor is None and view is not None:
             view.keep_page(name, page)
         return page
 
+    def page(self, member: str, entries: Sequence[Any], cursor: str | None, version: str) -> bytes:
+        """Return the page of entries that a cursor names, None the first, as the JSON of its result. Raises
+        InvalidParams for a strange cursor."""
+        start, end, following = page_of([entry.key for entry in entries], cursor, self.page_size)
+        return self.list_result(member, entries[start:end], following, version)
+
     def list_result(self, member: str, entries: Sequence[Any], following: str | None, version: str) -> bytes:
         """Return the JSON of a list's result: entries, and the cursor of the next page, None at the end."""
         result: dict[str, Any] = {member: [entry.descriptor(version) for entry in entries]}
         if following is not None:
             result["nextCursor"] = following
-        hints = self.caching(version)
+        hints = self.caching(version, member)
         if hints and self.is_filtered:
             hints["cacheScope"] = "private"
         return to_json(result | hints)[:-1] + self.results.ending(version)
@@ -561,8 +590,9 @@ class Runtime:
         for dispatcher in list(self.dispatchers):
             dispatcher.resource_updated(uri)
 
-    def caching(self, version: str) -> dict[str, Any]:
-        """Return the hints that a version's cacheable results carry (MCP 2026-07-28: caching)."""
+    def caching(self, version: str, what: str = "") -> dict[str, Any]:
+        """Return the hints that a version's cacheable results carry (MCP 2026-07-28: caching): of a list,
+        which `what` is the member with the entries of, or of the server's description."""
         return {"ttlMs": self.ttl_ms, "cacheScope": self.cache_scope} if version == MODERN else {}
 
 
@@ -580,7 +610,7 @@ def plan_of(
 
     Without `direct` each call goes through the dispatcher.
     """
-    signature = tool.signature
+    signature, style = tool.signature, tool.style
     is_async = tool.is_async or (around is not None and around.is_async)
     parameters = None
     if direct and (not is_async or tool.max_running is None):
@@ -601,9 +631,12 @@ def plan_of(
         stepped=is_async and parameters is not None,
         context_at=signature.context_index,
         context_kind=context_kind_of(tool, guard is not None or around is not None),
-        form=form_of(signature) if keeps_plain_values(signature) else -1,
+        form=form_of(signature) if keeps_plain_values(signature) and not divides_values(tool) else -1,
+        refusal_prefix=style.refusal_prefix(tool.name),
+        failure_prefix=style.failure_prefix(tool.name),
+        hides_failures=style.hides_failures,
         exact=exact_type_of(signature),
-        check=plain_check_of(signature),
+        check=plain_check_of(tool),
         model=model_of(signature),
         guard=guard,
         around=around,

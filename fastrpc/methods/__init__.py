@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.outbound_channel import RequestChannel
-    from fastrpc.engine.ports import PendingRequests
+    from fastrpc.engine.ports import PendingRequests, ResultEncoder
     from fastrpc.engine.request import Request
 
     Serve = Callable[[Dispatcher, Request], "bytes | None"]
@@ -28,15 +28,43 @@ class Method:
     """A request method: the versions that have it, and the function that serves it.
 
     `serve` returns the result as JSON text, or None when it will answer later. `needs` names the property
-    of the runtime that says whether this server has anything for the method; without it all have.
+    of the runtime that says whether this server has anything for the method; without it all have. `lists`
+    says how the entries of a list are found where something is done with them before they are sent.
     """
 
-    __slots__ = ("needs", "serve", "versions")
+    __slots__ = ("lists", "needs", "serve", "versions")
 
-    def __init__(self, versions: tuple[str, ...], serve: Serve, needs: str = "") -> None:
+    def __init__(
+        self,
+        versions: tuple[str, ...],
+        serve: Serve,
+        needs: str = "",
+        lists: ListMethod | None = None,
+    ) -> None:
         self.versions = versions
         self.serve = serve
         self.needs = needs
+        self.lists = lists
+
+
+class ListMethod:
+    """How the entries of a list are found: `member` is the result's name for them, `feature` and `name` the
+    coroutine function that returns those that a request's principal sees."""
+
+    __slots__ = ("_feature", "_name", "member")
+
+    def __init__(self, member: str, feature: str, name: str) -> None:
+        self.member = member
+        self._feature = feature
+        self._name = name
+
+    def entries(self, request: Request) -> Awaitable[list[Any]]:
+        from importlib import import_module
+
+        found: Awaitable[list[Any]] = getattr(import_module(f"fastrpc.methods.{self._feature}"), self._name)(
+            request
+        )
+        return found
 
 
 def _later(feature: str, name: str) -> Serve:
@@ -57,14 +85,29 @@ METHODS: dict[str, Method] = {
     "initialize": Method(LEGACY_VERSIONS, lifecycle.initialize),
     "ping": Method(LEGACY_VERSIONS, lifecycle.ping),
     "server/discover": Method((MODERN,), lifecycle.discover),
-    "tools/list": Method(VERSIONS, tools.list_tools),
+    "tools/list": Method(VERSIONS, tools.list_tools, lists=ListMethod("tools", "tools", "listed_tools")),
     "tools/call": Method(VERSIONS, tools.call_tool),
-    "resources/list": Method(VERSIONS, _later("resources", "list_resources"), "has_resources"),
-    "resources/templates/list": Method(VERSIONS, _later("resources", "list_templates"), "has_resources"),
+    "resources/list": Method(
+        VERSIONS,
+        _later("resources", "list_resources"),
+        "has_resources",
+        ListMethod("resources", "resources", "listed_resources"),
+    ),
+    "resources/templates/list": Method(
+        VERSIONS,
+        _later("resources", "list_templates"),
+        "has_resources",
+        ListMethod("resourceTemplates", "resources", "listed_templates"),
+    ),
     "resources/read": Method(VERSIONS, _later("resources", "read_resource"), "has_resources"),
     "resources/subscribe": Method(LEGACY_VERSIONS, _later("resources", "subscribe"), "has_resources"),
     "resources/unsubscribe": Method(LEGACY_VERSIONS, _later("resources", "unsubscribe"), "has_resources"),
-    "prompts/list": Method(VERSIONS, _later("prompts", "list_prompts"), "has_prompts"),
+    "prompts/list": Method(
+        VERSIONS,
+        _later("prompts", "list_prompts"),
+        "has_prompts",
+        ListMethod("prompts", "prompts", "listed_prompts"),
+    ),
     "prompts/get": Method(VERSIONS, _later("prompts", "get_prompt"), "has_prompts"),
     "completion/complete": Method(VERSIONS, _later("completion", "complete"), "has_completions"),
     "logging/setLevel": Method(LEGACY_VERSIONS, _later("logging", "set_level")),
@@ -77,6 +120,19 @@ NOTIFICATIONS: dict[str, Callable[[Dispatcher, dict[str, Any]], object]] = {
     "notifications/roots/list_changed": lifecycle.roots_changed,
 }
 """Notifications that are handled. All others are ignored."""
+
+
+def encoder_of(method: str) -> ResultEncoder:
+    """Return what makes the results of a method that calls tools, resources or prompts."""
+    if method == "resources/read":
+        from fastrpc.methods.resources import CONTENTS_ENCODER
+
+        return CONTENTS_ENCODER
+    if method == "prompts/get":
+        from fastrpc.methods.prompts import PROMPT_ENCODER
+
+        return PROMPT_ENCODER
+    return TOOL_RESULTS
 
 
 # --- what a handler does with its client, by its `fastrpc.Context` -----------------------------------------

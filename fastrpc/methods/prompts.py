@@ -23,6 +23,7 @@ from fastrpc.errors import (
 from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.protocol.pagination import cursor_of
 from fastrpc.protocol.versions import MODERN
+from fastrpc.redaction import masked
 from fastrpc.schema.converters import quote, shorten
 
 TYPE_CHECKING = False
@@ -40,6 +41,12 @@ def list_prompts(dispatcher: Dispatcher, request: Request) -> bytes:
     runtime = dispatcher.runtime
     prompts, cursor = runtime.registries.prompts, cursor_of(request.params)
     return runtime.list_page("prompts", prompts, request.version, cursor, dispatcher.principal)
+
+
+async def listed_prompts(request: Request) -> list[Any]:
+    """Return the prompts that the principal sees."""
+    runtime = request.dispatcher.runtime
+    return runtime.entries_for(request.dispatcher.principal, runtime.registries.prompts)
 
 
 def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
@@ -152,4 +159,12 @@ def refusal(handler: Handler, error: BaseException) -> ProtocolError:
     if isinstance(error, UnencodableResult):
         return InternalError(f"{handler.kind} {handler.name}: {error}")
     tracebacks.report(handler, error)
-    return InternalError(f"{handler.kind} {handler.name} failed; see the server's log")
+    return InternalError(failure_text(handler, error))
+
+
+def failure_text(handler: Handler, error: BaseException) -> str:
+    """Return what clients are told of an exception."""
+    prefix = getattr(handler, "failure_prefix", None)
+    if prefix is None:
+        return f"{handler.kind} {handler.name} failed; see the server's log"
+    return f"{prefix}{masked(str(error))}"

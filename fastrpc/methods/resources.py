@@ -12,6 +12,7 @@ from fastrpc.content import Content, Contents
 from fastrpc.definitions.resource import ProviderMethod, Resource, entry_of, guessed_type
 from fastrpc.engine.call import Exited, complaint_of, contained
 from fastrpc.engine.known_answers import keep_plan
+from fastrpc.engine.outbound_channel import context_of
 from fastrpc.errors import (
     FAILURES,
     ArgumentError,
@@ -88,6 +89,15 @@ def _list_result(request: Request, entries: Sequence[Any], following: str | None
     return request.dispatcher.runtime.list_result("resources", entries, following, request.version)
 
 
+def page_entries(value: Any) -> tuple[Sequence[Any], str | None]:
+    """Return the entries of a page that a provider has listed, and its next cursor. Raises
+    UnencodableResult."""
+    entries, cursor = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
+    if not isinstance(entries, (list, tuple)) or not (cursor is None or isinstance(cursor, str)):
+        raise UnencodableResult("expected a list of entries and the next cursor, a str or None")
+    return entries, cursor
+
+
 class PageEncoder:
     """Encodes a page that a provider has listed, or its failure."""
 
@@ -95,9 +105,7 @@ class PageEncoder:
 
     @staticmethod
     def encode(request: Request, lister: ProviderMethod, value: Any) -> bytes:
-        entries, cursor = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
-        if not isinstance(entries, (list, tuple)) or not (cursor is None or isinstance(cursor, str)):
-            raise UnencodableResult("expected a list of entries and the next cursor, a str or None")
+        entries, cursor = page_entries(value)
         if cursor is not None:
             following: str | None = _cursor_at(lister.provider, cursor)
         else:
@@ -123,6 +131,30 @@ def list_templates(dispatcher: Dispatcher, request: Request) -> bytes:
     runtime = dispatcher.runtime
     templates, cursor = runtime.registries.templates, cursor_of(request.params)
     return runtime.list_page("resourceTemplates", templates, request.version, cursor, dispatcher.principal)
+
+
+async def listed_templates(request: Request) -> list[Any]:
+    """Return the templates that the principal sees."""
+    runtime = request.dispatcher.runtime
+    return runtime.entries_for(request.dispatcher.principal, runtime.registries.templates)
+
+
+async def listed_resources(request: Request) -> list[Any]:
+    """Return the resources that the principal sees, those of all pages of the providers last."""
+    runtime, principal = request.dispatcher.runtime, request.dispatcher.principal
+    found = [*runtime.entries_for(principal, runtime.registries.resources)]
+    view = runtime.view_of(principal)
+    for provider in runtime.registries.providers:
+        lister, cursor = provider.lister, None
+        while lister is not None:
+            channel: Any = context_of(request)._channel
+            value = await _called(channel, lister, provider.scheme, lister.bind(cursor))
+            entries, cursor = page_entries(value)
+            listed = [entry_of(entry) for entry in entries]
+            found += listed if view is None else view.listed(listed, lister.origin)
+            if cursor is None:
+                break
+    return found
 
 
 # ------------------------------------------------------------------------------------------ reading
@@ -156,14 +188,14 @@ def _reader_of(request: Request, uri: str) -> tuple[Reader, list[Any]]:
     """Return the handler of a URI, and the arguments to call it with. Raises ResourceNotFound, and
     InvalidParams if some template matches but for a value."""
     runtime = request.dispatcher.runtime
-    found = _bound_at(runtime.registries, uri)
+    found = bound_at(runtime.registries, uri)
     if found is None:
         hint = runtime.hint_for(request.dispatcher.principal, runtime.registries.resources, uri)
         raise ResourceNotFound(uri, hint, legacy=request.version != MODERN)
     return found
 
 
-def _bound_at(registries: Registries, uri: str) -> tuple[Reader, list[Any]] | None:
+def bound_at(registries: Registries, uri: str) -> tuple[Reader, list[Any]] | None:
     """Return the handler of a URI, and the arguments to call it with; None if there is none.
 
     Of equally specific templates the one with the most variables in the URI is chosen, then the first. One
@@ -221,7 +253,7 @@ def handler_at(registries: Registries, uri: str) -> Reader | None:
         found.append(provider)
     if len({handler.origin for handler in found}) > 1:
         try:
-            bound = _bound_at(registries, uri)
+            bound = bound_at(registries, uri)
         except (
             FAILURES
         ):  # the values fit nowhere, or a type that users write has failed: the best one refused
@@ -353,12 +385,16 @@ async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: 
     if plan.guard is not None:
         await _allowed(plan.guard, CallInfo(plan, uri, channel.principal, arguments, context))
 
+    info = CallInfo(plan, uri, channel.principal, arguments, context)
+
     def call() -> Any:
+        if plan.around is not None:
+            return plan.around(info)
         return reader.signature.call(reader.function, arguments, context)
 
-    if not reader.is_async and plan.inline:
+    if not plan.is_async and plan.inline:
         return call()
-    waiting = contained(call) if reader.is_async else channel.in_thread(call)
+    waiting = contained(call) if plan.is_async else channel.in_thread(call)
     try:
         return await asyncio.wait_for(waiting, reader.timeout_seconds)
     except Exited as exited:

@@ -172,8 +172,8 @@ def _honoured(runtime: Runtime, wanted: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         f"{name}ListChanged": True
         for name in ("tools", "prompts", "resources")
-        if name in offered and wanted.get(f"{name}ListChanged")
+        if (name in offered or runtime.honours_everything) and wanted.get(f"{name}ListChanged")
     }
-    if "resources" in offered and wanted.get("resourceSubscriptions"):
+    if ("resources" in offered or runtime.honours_everything) and wanted.get("resourceSubscriptions"):
         found["resourceSubscriptions"] = list(dict.fromkeys(wanted["resourceSubscriptions"]))
     return found

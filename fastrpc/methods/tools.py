@@ -29,6 +29,14 @@ def list_tools(dispatcher: Dispatcher, request: Request) -> bytes:
     return result
 
 
+async def listed_tools(request: Request) -> list[Any]:
+    """Return the tools that the principal sees."""
+    runtime = request.dispatcher.runtime
+    runtime.load()
+    runtime.look(request.dispatcher)
+    return runtime.entries_for(request.dispatcher.principal, runtime.registries.tools)
+
+
 def call_tool(dispatcher: Dispatcher, request: Request) -> bytes | None:
     """Call a tool. Its failures are results; only a malformed request is an error."""
     params = request.params

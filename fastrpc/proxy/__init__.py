@@ -16,6 +16,8 @@ from time import monotonic, time
 
 from fastrpc import diagnostics
 from fastrpc._core.forwarding import UpstreamRoute
+from fastrpc._core.task import task_of
+from fastrpc.content import Contents
 from fastrpc.definitions.completion import key_of
 from fastrpc.definitions.prompt import Prompt
 from fastrpc.errors import (
@@ -38,7 +40,6 @@ from fastrpc.proxy.entries import (
     PassedTemplate,
     PassedTool,
     ask,
-    contents_of,
     tool_result_of,
 )
 from fastrpc.proxy.requests import LoginFailed, RemoteError, SessionGone
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from fastrpc._core.client_request import PendingRequest
-    from fastrpc.content import Contents
     from fastrpc.context import Context
     from fastrpc.definitions.registry import Registries, Registry
     from fastrpc.engine.dispatcher import Dispatcher
@@ -423,7 +423,7 @@ class UpstreamServer:
             if _is_not_found(error, uri):
                 return None
             raise
-        return [contents_of(part) for part in result["contents"]]
+        return [Contents.received(part) for part in result["contents"]]
 
     def watch(self, uri: str) -> None:
         """Subscribe to changes of a resource, if the upstream has it."""
@@ -442,7 +442,9 @@ class UpstreamServer:
             return
         self._watched.add(uri)
         if self._client is not None and self._can_subscribe:
-            self._spawn(self._client.watch(self._watched))
+            task = task_of(self._client.watch(self._watched), asyncio.get_running_loop(), None)
+            self._keep(task)
+            task.begin()  # at once: the upstream reads it before a call that the client sends when answered
 
     # --- connecting -----------------------------------------------------------------------------------
 
@@ -655,7 +657,10 @@ class UpstreamServer:
             del self._listing[name]
 
     def _spawn(self, coroutine: Any) -> None:
-        task = asyncio.get_running_loop().create_task(coroutine)
+        self._keep(asyncio.get_running_loop().create_task(coroutine))
+
+    def _keep(self, task: Any) -> None:
+        """Hold a task until it has ended, or this ends it."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -22,6 +22,8 @@ from fastrpc.protocol.uri_template import Template
 from fastrpc.protocol.versions import LEGACY_VERSIONS, known
 from fastrpc.schema import Parameter, Signature
 from fastrpc.schema.converters import ANY
+from fastrpc.schema.passed_signature import PassedSignature
+from fastrpc.tool_style import PLAIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,33 +48,6 @@ if TYPE_CHECKING:
 
         async def read(self, uri: str, context: Context) -> list[Contents] | None:
             """Read a resource; None if it does not exist. Raises as `request` does."""
-
-
-class _PassedSignature(Signature):
-    """Accepts any arguments and forwards them: the upstream server validates them."""
-
-    __slots__ = ()
-
-    def __init__(self, parameters: list[Parameter], input_schema: dict[str, Any]) -> None:
-        self.parameters = tuple(parameters)
-        self.input_schema = input_schema
-        self.output_schema = None
-        self.context_parameter = "context"
-        self.context_index = -1
-        self.positional_count = 0
-        self.takes_others = True
-        self.vectorizable = False
-        self.wraps_result = False
-        self.result_converter = ANY
-
-    def bind(self, arguments: dict[str, Any]) -> list[Any]:
-        return [arguments]
-
-    def named(self, values: list[Any]) -> dict[str, Any]:
-        return dict(values[0])
-
-    def call(self, function: Callable[..., Any], values: list[Any], context: object = None) -> Any:
-        return function(*values, context=context)
 
 
 def _named(names: list[Any]) -> list[Parameter]:
@@ -126,6 +101,7 @@ class PassedTool(Tool):
         self.raw = raw
         self.forwarder = ToolForwarder(upstream.route, there)
         self.effect = None
+        self.style = PLAIN
         self.annotations = raw["annotations"] if raw.get("annotations") else {}
         self._input_schema, self._documents, self._structured = raw["inputSchema"], None, False
 
@@ -133,7 +109,7 @@ class PassedTool(Tool):
         """Accepts any name: the upstream chose it."""
 
     def describe(self) -> Signature:
-        return _PassedSignature([], self.raw["inputSchema"])
+        return PassedSignature([], self.raw["inputSchema"])
 
     def descriptor(self, version: str) -> dict[str, Any]:
         entry = {**super().descriptor(version), "outputSchema": self.raw.get("outputSchema")}
@@ -157,7 +133,7 @@ class PassedResource(Resource):
         self.size = raw.get("size")
 
     def describe(self) -> Signature:
-        return _PassedSignature([], {})
+        return PassedSignature([], {})
 
 
 class PassedTemplate(ResourceTemplate):
@@ -175,7 +151,7 @@ class PassedTemplate(ResourceTemplate):
         self.template = Template(raw["uriTemplate"])
 
     def describe(self) -> Signature:
-        return _PassedSignature(_named([*self.template.variables]), {})
+        return PassedSignature(_named([*self.template.variables]), {})
 
     def match_normal(self, uri: str) -> dict[str, str] | None:
         """Return the URI itself: the upstream server extracts the variables."""
@@ -204,7 +180,7 @@ class PassedPrompt(Prompt):
         self.raw = raw
 
     def describe(self) -> Signature:
-        return _PassedSignature(_named([argument.get("name") for argument in self._arguments]), {})
+        return PassedSignature(_named([argument.get("name") for argument in self._arguments]), {})
 
     @property
     def _arguments(self) -> list[dict[str, Any]]:
@@ -235,7 +211,7 @@ class PassedCompletion(Completion):
         self.argument = argument
 
     def describe(self) -> Signature:
-        return _PassedSignature(_named(["value", "others"]), {})
+        return PassedSignature(_named(["value", "others"]), {})
 
 
 INPUT_REQUESTS = ("elicitation/create", "sampling/createMessage", "roots/list")
@@ -274,13 +250,3 @@ async def ask(context: Context, method: str, params: dict[str, Any]) -> dict[str
         raise ToolError(f"{method}: the proxy does not support this input request")
     found: dict[str, Any] = (await context.ask(**{"": PassedInputRequest(method, params)}))[""]
     return found
-
-
-def contents_of(part: dict[str, Any]) -> Contents:
-    """Return resource contents, with base64 decoded."""
-    content = part.get("text")
-    if content is None:
-        from base64 import b64decode
-
-        content = b64decode(part["blob"])
-    return Contents(content, part.get("mimeType"), uri=part.get("uri"), meta=part.get("_meta"))

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import sys
 
-from fastrpc.schema.annotations import is_any, is_literal, is_union, peel
+from fastrpc.errors import FAILURES
+from fastrpc.schema.annotations import is_any, is_literal, is_union, peel, shows_more, union_of
 from fastrpc.schema.converters import ANY, described
 from fastrpc.schema.signature import FunctionFacts, Parameter, Signature
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, Literal
 
     from fastrpc.schema.converters import Converter, Schema
 
@@ -32,16 +33,19 @@ def describe(
     *,
     input_schema: Schema | None = None,
     documents: Mapping[str, Any] | None = None,
-    structured: bool = True,
+    structured: bool | Literal["wrapped"] = True,
+    explicit_nulls: bool = False,
+    structures_texts: bool = False,
 ) -> Signature:
     """Return the signature of a function.
 
     With `input_schema`, a JSON Schema, arguments are validated by that schema and annotations are optional;
-    `documents` are the schemas that its ``$ref`` may name. `structured=False` omits the output schema. Raises
-    `DefinitionError`, which names the function and a solution; `UnresolvedName`, a subclass, if an annotation
-    is not defined yet.
+    `documents` are the schemas that its ``$ref`` may name. `structured=False` omits the output schema,
+    ``"wrapped"`` wraps objects, too: ``{"result": …}``. `explicit_nulls` and `structures_texts` are those of
+    `fastrpc.tool_style.ToolStyle`. Raises `DefinitionError`, which names the function and a solution;
+    `UnresolvedName`, a subclass, if an annotation is not defined yet.
     """
-    facts = FunctionFacts(function)
+    facts = FunctionFacts(function, explicit_nulls)
     if input_schema is not None:
         from fastrpc.schema.json_schema import raw_signature
 
@@ -51,7 +55,7 @@ def describe(
             raise facts.error("documents are given without an input_schema; give both")
         signature = _typed_signature(facts)
     if structured:
-        _add_output(signature, facts)
+        _add_output(signature, facts, structured == "wrapped", structures_texts)
     return signature
 
 
@@ -88,17 +92,23 @@ def _parameter(facts: FunctionFacts, name: str) -> Parameter:
         from fastrpc.schema.rich_types import default_of_field
 
         peeled, default = default_of_field(peeled, default, _MISSING)
+    elif default is _MISSING and peeled.field is not None:
+        default = peeled.field.get_default(call_default_factory=True)
+    allows_null = peeled.allows_null or peeled.base is type(None)
+    if peeled.allows_null and any(map(shows_more, peeled.metadata)):
+        peeled.base, peeled.allows_null = union_of([peeled.base, None]), False  # it is about null, too
     converter = facts.converter(what, peeled)
     required = default is _MISSING
     schema = converter.schema
-    allows_null = peeled.allows_null or peeled.base is type(None)
-    if peeled.allows_null and (required or default is not None) and converter is not ANY:
-        choices = schema["anyOf"] if [*schema] == ["anyOf"] else [schema]
-        schema = {"anyOf": [*choices, {"type": "null"}]}
+    shows_null = required or default is not None or facts.explicit_nulls
+    if peeled.allows_null and shows_null and converter is not ANY:
+        inner = {name: value for name, value in schema.items() if name not in ("description", "default")}
+        choices = inner["anyOf"] if [*inner] == ["anyOf"] else [inner]
+        schema = described({"anyOf": [*choices, {"type": "null"}]}, schema.get("description"))
     schema = described(schema, peeled.description)
-    if not required and default is not None:
-        shown = _as_json(default)
-        if shown is not None:
+    if not required:
+        shown = _shown_default(default, converter)
+        if shown is not None or (default is None and facts.explicit_nulls):
             schema["default"] = shown
     return Parameter(
         name,
@@ -108,6 +118,17 @@ def _parameter(facts: FunctionFacts, name: str) -> Parameter:
         default=None if required else default,
         allows_null=allows_null,
     )
+
+
+def _shown_default(default: Any, converter: Converter) -> Any:
+    """Return a default for the schema, as it is or as its type is encoded; None if it cannot be shown."""
+    shown = _as_json(default)
+    if shown is not None or default is None or type(default) in (float, list, tuple, dict):
+        return shown
+    try:
+        return _as_json(converter.to_json(default))
+    except FAILURES:  # of another type than the annotation says
+        return None
 
 
 def _as_json(default: Any) -> Any:
@@ -126,17 +147,26 @@ def _as_json(default: Any) -> Any:
     return None
 
 
-def _add_output(signature: Signature, facts: FunctionFacts) -> None:
-    """Set the output schema, unless results are text, content, None or of unknown type."""
+def _add_output(
+    signature: Signature, facts: FunctionFacts, wraps_objects: bool, structures_texts: bool
+) -> None:
+    """Set the output schema, unless results are content or of unknown type, or, without `structures_texts`,
+    text or None."""
     annotation = facts.annotations.get("return", _MISSING)
-    if annotation is _MISSING or annotation is str or annotation is None or annotation == "str":
+    if annotation is _MISSING:
+        return
+    if not structures_texts and (annotation is str or annotation is None or annotation == "str"):
         return
     peeled = facts.peel("the return type", annotation)
-    if peeled.allows_null or _is_unstructured(peeled.base, facts.namespace):
+    if (peeled.allows_null and not structures_texts) or _is_unstructured(
+        peeled.base, facts.namespace, structures_texts
+    ):
         return
+    if peeled.allows_null:
+        peeled.base, peeled.allows_null = union_of([peeled.base, None]), False
     converter = facts.converter("the return type", peeled, output=True)
     signature.result_converter = converter
-    if converter.schema.get("type") == "object":
+    if converter.schema.get("type") == "object" and not wraps_objects:
         schema = described(converter.schema, peeled.description)
     else:
         signature.wraps_result = True
@@ -150,21 +180,27 @@ def _add_output(signature: Signature, facts: FunctionFacts) -> None:
     signature.output_schema = schema
 
 
-def _is_unstructured(base: Any, namespace: Mapping[str, Any]) -> bool:
+def _is_unstructured(base: Any, namespace: Mapping[str, Any], structures_texts: bool) -> bool:
     """Whether results of this type, or some of them, are sent without structured content."""
-    if base in (str, object, type(None)) or is_any(base):
+    if base is object or is_any(base):
         return True
+    if base in (str, type(None)):
+        return not structures_texts
     if isinstance(base, type) and any(
         kind.__module__ == "fastrpc.content" and kind.__name__ in ("Content", "ToolResult")
         for kind in base.__mro__
     ):
         return True
     if is_literal(base):
-        return any(type(choice) is str for choice in base.__args__)
+        return not structures_texts and any(type(choice) is str for choice in base.__args__)
     arguments = getattr(base, "__args__", ())
     if is_union(base):
         members = [peel(member, namespace) for member in arguments]
-        return any(member.allows_null or _is_unstructured(member.base, namespace) for member in members)
+        return any(
+            (member.allows_null and not structures_texts)
+            or _is_unstructured(member.base, namespace, structures_texts)
+            for member in members
+        )
     return any(_contains_content(argument, namespace) for argument in arguments)
 
 

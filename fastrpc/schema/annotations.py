@@ -35,6 +35,8 @@ _CONSTRAINTS = (
     "tz", "title", "examples", "extra_json_schema",
 )  # fmt: skip
 
+_FIELD_MEMBERS = ("deprecated", "discriminator", "examples", "json_schema_extra", "title")
+
 
 class UnresolvedName(DefinitionError):
     """An annotation contains a name that is not defined yet; it may be once the module is loaded."""
@@ -44,15 +46,16 @@ class Peeled:
     """An annotation without what wraps it.
 
     `base` is the bare type, `allows_null` whether ``None`` is allowed, `metadata` its constraints,
-    `description` its description.
+    `description` its description. `field` is pydantic's ``Field`` that has a default, None without one.
     """
 
-    __slots__ = ("allows_null", "base", "description", "metadata")
+    __slots__ = ("allows_null", "base", "description", "field", "metadata")
 
     def __init__(self) -> None:
         self.base: Any = None
         self.allows_null = False
         self.description: str | None = None
+        self.field: Any = None
         self.metadata: tuple[Any, ...] = ()
 
 
@@ -115,11 +118,21 @@ def _read_metadata(peeled: Peeled, metadata: list[Any]) -> None:
                 kept.append(item)
         elif origin == "pydantic" and hasattr(item, "description"):
             peeled.description = item.description or peeled.description
-            if item.metadata:
+            if not item.is_required():
+                peeled.field = item
+            if item.metadata or shows_more(item):
                 kept.append(item)
         elif origin in ("pydantic", "annotated_types"):
             kept.append(item)
     peeled.metadata = tuple(kept)
+
+
+def shows_more(field: Any) -> bool:
+    """Whether an item is pydantic's ``Field``, and has members for the schema besides a description and
+    constraints."""
+    return type(field).__module__ == "pydantic.fields" and any(
+        getattr(field, name, None) is not None for name in _FIELD_MEMBERS
+    )
 
 
 def resolve(text: str, namespace: Mapping[str, Any]) -> Any:

@@ -105,6 +105,8 @@ def _problem_of(error: Any) -> str:
     name, separator, rest = path.removeprefix(".").partition(".")
     if not path:
         return f"arguments: {problem}"
+    if path.startswith("["):
+        return f"${path}: {problem}"
     return f"$.{name}{separator}{rest}: {problem}" if separator or "[" in name else f"{name}: {problem}"
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 from fastrpc.errors import DefinitionError
-from fastrpc.schema.annotations import Peeled, UnresolvedName, plain_converter
+from fastrpc.schema.annotations import Peeled, UnresolvedName, plain_converter, shows_more
 from fastrpc.schema.converters import (
     Converter,
     Mismatch,
@@ -25,7 +25,7 @@ from fastrpc.schema.converters import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from fastrpc.schema.converters import Schema
@@ -36,19 +36,21 @@ _NOUNS = {
 }  # fmt: skip
 
 
-def rich_converter(peeled: Peeled, namespace: Mapping[str, Any], *, output: bool = False) -> Converter:
+def rich_converter(
+    peeled: Peeled, namespace: Mapping[str, Any], *, output: bool = False, explicit_nulls: bool = False
+) -> Converter:
     """Return the converter of an annotation. Raises `DefinitionError`, which says what was tried."""
     annotation = _whole(peeled, namespace)
     if _is_pydantic(annotation):
-        return PydanticConverter(annotation, output)
+        return PydanticConverter(annotation, output, explicit_nulls)
     inner = plain_converter(peeled.base, namespace)
     try:
-        return MsgspecConverter(annotation, inner)
+        return MsgspecConverter(annotation, inner, explicit_nulls)
     except NameError as error:
         raise UnresolvedName(f"{_name_of(annotation)}: {error}") from None
     except TypeError as error:
         if "pydantic" in sys.modules:
-            return PydanticConverter(annotation, output)
+            return PydanticConverter(annotation, output, explicit_nulls)
         reason = str(error).split("\n")[-1]
         cure = (
             "use Any for results of any kind"
@@ -100,16 +102,19 @@ def _is_pydantic(annotation: Any) -> bool:
 class MsgspecConverter(Converter):
     """A type that msgspec supports. `inner` is the converter of the plain type without constraints."""
 
-    def __init__(self, annotation: Any, inner: Converter | None) -> None:
+    def __init__(self, annotation: Any, inner: Converter | None, explicit_nulls: bool = False) -> None:
         import msgspec
 
         (root,), components = msgspec.json.schema_components([annotation], ref_template="#/$defs/{name}")
         for component in components.values():
             component.pop("title", None)  # the name of the class
-        schema, definitions = write_out(root, components)
+        for enum in _enums_in(annotation):
+            if "enum" in components.get(enum.__name__, ()):
+                components[enum.__name__]["enum"] = _values_of(enum.__members__)
+        schema, definitions = write_out(root, components, nulls=explicit_nulls)
         members = getattr(annotation, "__members__", None)
-        if members is not None and "enum" in schema:  # in the order of the enum, not sorted
-            schema["enum"] = list(dict.fromkeys(member.value for member in members.values()))
+        if members is not None and "enum" in schema:
+            schema["enum"] = _values_of(members)
         super().__init__(schema, inner.noun if inner else _noun_of(schema))
         self.annotation = annotation
         self.inner = inner
@@ -143,6 +148,19 @@ class MsgspecConverter(Converter):
         import msgspec
 
         return msgspec.to_builtins(value, str_keys=True)
+
+
+def _enums_in(annotation: Any) -> Iterator[Any]:
+    """Yield the enums among the arguments of a generic type, which msgspec describes with sorted values."""
+    for argument in getattr(annotation, "__args__", ()):
+        if hasattr(argument, "__members__"):
+            yield argument
+        yield from _enums_in(argument)
+
+
+def _values_of(members: Mapping[str, Any]) -> list[Any]:
+    """Return the values of an enum in its own order."""
+    return list(dict.fromkeys(member.value for member in members.values()))
 
 
 def _noun_of(schema: Schema) -> str:
@@ -200,15 +218,15 @@ def _follow(path: str, value: Any, schema: Schema) -> tuple[Any, Schema]:
 class PydanticConverter(Converter):
     """A type that pydantic supports."""
 
-    def __init__(self, annotation: Any, output: bool) -> None:
+    def __init__(self, annotation: Any, output: bool, explicit_nulls: bool = False) -> None:
         try:
-            from pydantic import PydanticUserError, TypeAdapter, ValidationError
+            from pydantic import PydanticUserError, ValidationError
         except ImportError:
             raise DefinitionError(
                 f"{_name_of(annotation)} needs pydantic for its constraints; install it, or use fastrpc.Meta"
             ) from None
         try:
-            self.adapter: Any = TypeAdapter(annotation)
+            self.adapter: Any = _adapter_of(annotation)
             whole = self.adapter.json_schema(
                 ref_template="#/$defs/{model}", mode="serialization" if output else "validation"
             )
@@ -220,7 +238,10 @@ class PydanticConverter(Converter):
                 f"no JSON Schema can be made of {_name_of(annotation)} ({reason})"
             ) from None
         components = whole.pop("$defs", {})
-        schema, definitions = write_out(whole, components, titles=False)
+        schema, definitions = write_out(whole, components, titles=False, nulls=explicit_nulls)
+        titles = [item.title for item in getattr(annotation, "__metadata__", ()) if shows_more(item)]
+        if any(titles):
+            schema["title"] = next(filter(None, reversed(titles)))
         super().__init__(schema, _noun_of(schema))
         self.definitions = definitions
         self._refused = ValidationError
@@ -258,10 +279,25 @@ class PydanticConverter(Converter):
         return self.adapter.dump_python(value, mode="json", by_alias=True)
 
 
+def _adapter_of(annotation: Any) -> Any:
+    """Return pydantic's adapter; classes that it does not know are accepted where one of a union is known."""
+    from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
+
+    try:
+        return TypeAdapter(annotation)
+    except PydanticSchemaGenerationError as error:
+        try:
+            return TypeAdapter(annotation, config={"arbitrary_types_allowed": True})
+        except PydanticUserError:  # a model has its own configuration
+            raise error from None
+
+
 def default_of_field(peeled: Peeled, field: Any, missing: object) -> tuple[Peeled, Any]:
     """Read ``= Field(5, ge=1, description="…")``, which servers written for FastMCP use."""
     peeled.description = field.description or peeled.description
-    if field.metadata:
+    if shows_more(field):
+        peeled.metadata = (*peeled.metadata, field)
+    elif field.metadata:
         peeled.metadata = (*peeled.metadata, *field.metadata)
     if field.is_required():
         return peeled, missing
@@ -275,13 +311,15 @@ _SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _NAMED_SCHEMAS = ("properties", "patternProperties", "dependentSchemas")
 
 
-def write_out(root: Schema, components: Mapping[str, Schema], titles: bool = True) -> tuple[Schema, Schema]:
+def write_out(
+    root: Schema, components: Mapping[str, Schema], *, titles: bool = True, nulls: bool = False
+) -> tuple[Schema, Schema]:
     """Return `root` with its references replaced by their targets, and the definitions that are still needed.
 
     Only recursive types remain references, but never at the root: MCP requires an object there. Empty
-    ``required``, null defaults and, without `titles`, generated titles are left out.
+    ``required`` and, without `nulls`, null defaults, without `titles`, generated titles are left out.
     """
-    writer = _Writer(components, titles)
+    writer = _Writer(components, titles, nulls)
     name = writer.target(root)
     schema = writer.write({**components[name], **_siblings(root)} if name else root)
     definitions: dict[str, Schema] = {}
@@ -292,9 +330,10 @@ def write_out(root: Schema, components: Mapping[str, Schema], titles: bool = Tru
 
 
 class _Writer:
-    def __init__(self, components: Mapping[str, Schema], titles: bool) -> None:
+    def __init__(self, components: Mapping[str, Schema], titles: bool, nulls: bool) -> None:
         self.components = components
         self.titles = titles
+        self.nulls = nulls
         self.kept: set[str] = set()
         self.recursive = {name for name in components if self._reaches(name, name, set())}
 
@@ -337,20 +376,42 @@ class _Writer:
             elif key in _SCHEMAS:
                 written[key] = [self.write(item) for item in value]
             elif key in _NAMED_SCHEMAS:
-                written[key] = {name: self.write(item) for name, item in value.items()}
+                written[key] = {name: self._member(name, item) for name, item in value.items()}
             elif not self._is_noise(key, value):
                 written[key] = value
         if "enum" in written and "type" not in written:
             add_enum_type(written)
+        if "discriminator" in schema:
+            _require(schema["discriminator"].get("propertyName"), written.get("oneOf", ()))
+        return written
+
+    def _member(self, name: str, schema: Any) -> Any:
+        """Return the schema of an object's member, with the title that its author has given."""
+        written = self.write(schema)
+        title = schema.get("title") if isinstance(schema, dict) else None
+        if title and not self.titles and "$ref" not in schema and not _is_generated(title, name, schema):
+            written["title"] = title
         return written
 
     def _is_noise(self, key: str, value: Any) -> bool:
         return (
             (key == "required" and not value)
-            or (key == "default" and value is None)
+            or (key == "default" and value is None and not self.nulls)
             or (key == "title" and not self.titles)
             or key == "discriminator"
         )
+
+
+def _require(tag: Any, options: list[Schema]) -> None:
+    """Require the member that tells the options of a union apart: without it none of them is chosen."""
+    for option in options:
+        if tag in option.get("properties", {}) and tag not in option.get("required", ()):
+            option["required"] = [tag, *option.get("required", ())]
+
+
+def _is_generated(title: str, name: str, schema: Schema) -> bool:
+    """Whether a title is made from a member's name, or is that of a class that stands there itself."""
+    return title.replace(" ", "").lower() == name.replace("_", "").lower() or "properties" in schema
 
 
 def _siblings(schema: Schema) -> Schema:

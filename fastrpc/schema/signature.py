@@ -178,8 +178,9 @@ class Signature:
 class FunctionFacts:
     """The facts about a function, read without ``inspect``."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, explicit_nulls: bool = False) -> None:
         self.outer = function
+        self.explicit_nulls = explicit_nulls
         taken = 0  # parameters that a method's object or a partial supplies
         given: set[str] = set()
         while True:
@@ -291,7 +292,9 @@ class FunctionFacts:
             if converter is None:
                 from fastrpc.schema.rich_types import rich_converter
 
-                converter = rich_converter(peeled, self.namespace, output=output)
+                converter = rich_converter(
+                    peeled, self.namespace, output=output, explicit_nulls=self.explicit_nulls
+                )
         except UnresolvedName as error:
             problem = f"{what}: the annotation {error}; define or import it at the top of the module"
             raise UnresolvedName(self._sentence(problem)) from None

@@ -253,6 +253,40 @@ class Signals:
             self._loop.remove_signal_handler(number)
 
 
+class UnhandledSignals:
+    """Ends a server in a loop that is not its own by SIGTERM and SIGHUP, within `with`: where they would end
+    the process, which they do at the end of the block. Handlers that the program has installed stay.
+    """
+
+    def __init__(self, shutdown: Shutdown) -> None:
+        self._shutdown = shutdown
+        self._handled: list[signal.Signals] = []
+        self._seen: signal.Signals | None = None
+
+    def __enter__(self) -> UnhandledSignals:
+        import threading
+
+        self._loop: AbstractEventLoop = asyncio.get_running_loop()
+        if threading.current_thread() is threading.main_thread():
+            unhandled = (signal.SIGTERM, signal.SIGHUP)
+            self._handled = [each for each in unhandled if signal.getsignal(each) == signal.SIG_DFL]
+            forks.in_child(let_go)
+        for number in self._handled:
+            self._loop.add_signal_handler(number, self._take, number)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        forks.forget(let_go)
+        for number in self._handled:
+            self._loop.remove_signal_handler(number)
+        if self._seen is not None:
+            signal.raise_signal(self._seen)
+
+    def _take(self, number: signal.Signals) -> None:
+        self._seen = number
+        self._shutdown.hurry()
+
+
 def ending_signals() -> list[signal.Signals]:
     """Return the signals that end this process."""
     return [

@@ -8,13 +8,14 @@ system can reopen them, and reset at the end where it cannot.
 The first messages are answered without an event loop; asyncio and uvloop are imported when a call
 needs them. At the end of input calls in flight have `drain_seconds` to end, with a regular file as
 input without limit; then the rest is cancelled. SIGTERM, SIGINT and SIGHUP end at once. The shutdown is
-that of `fastrpc.transports.shutdown`.
+that of `fastrpc.transports.shutdown`. Programs that run an event loop themselves use `serve_in_running_loop`.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+import sys
 
 from fastrpc import forks
 from fastrpc._core import stream as _stream
@@ -70,6 +71,15 @@ class Descriptors:
         forks.replace({self.input, self.output, *self._kept})
 
     def give_back(self) -> None:
+        """Restore them. What has been printed and is still buffered goes to standard error first, as all
+        that was printed before it: it would reach the client at the end of the process."""
+        for file in (sys.stdout, sys.__stdout__):
+            try:
+                if file is not None:
+                    file.flush()
+            except (AttributeError, OSError, ValueError):
+                pass  # not a file, not writable, or closed
+        _stream.flush_c_output()
         for descriptor in self._blocking:
             os.set_blocking(descriptor, True)
         for descriptor in {self.input, self.output} - set(self._kept):
@@ -80,6 +90,12 @@ class Descriptors:
 
 
 _prepared: Descriptors | None = None
+_is_serving = False
+
+
+def is_serving() -> bool:
+    """Whether this process serves a client over standard input and output now."""
+    return _is_serving
 
 
 def prepare() -> None:
@@ -100,7 +116,8 @@ def _let_go() -> None:
         _prepared = None
 
 
-def _give_back() -> None:
+def give_back() -> None:
+    """Restore the standard descriptors, if they were taken over."""
     global _prepared
     forks.forget(_let_go)
     if _prepared is not None:
@@ -133,12 +150,14 @@ def serve(
     max_line: int = MAX_LINE,
 ) -> None:
     """Serve until the client disconnects or a signal arrives. Raises UsageError for closed descriptors."""
+    global _is_serving
     prepare()
     descriptors = _prepared
     assert descriptors is not None
     signals = _stream.catch_signals()
     forks.in_child(_stream.forget_signals)
     stream: Stream | None = None
+    _is_serving = True
     try:
         stream = Stream(connection, descriptors.input, descriptors.output, max_line, trace)
         connection.generation = forks.generation
@@ -149,11 +168,12 @@ def serve(
             _serve_in_loop(stream, connection, signals, drain)
         stream.send_rest(LAST_WORDS_MS)
     finally:
+        _is_serving = False
         forks.forget(_stream.forget_signals)
         if stream is not None:
             forks.forget(stream.abandon)
         _stream.release_signals()
-        _give_back()
+        give_back()
 
 
 def _serve_in_loop(stream: Stream, connection: Connection, signals: int, drain_seconds: float | None) -> None:
@@ -171,32 +191,87 @@ def _serve_in_loop(stream: Stream, connection: Connection, signals: int, drain_s
     run(serving(), is_signal=lambda: False)
 
 
+async def serve_in_running_loop(
+    connection: Connection, *, drain_seconds: float = 1.0, max_line: int = MAX_LINE
+) -> None:
+    """Serve in the running event loop until the client disconnects, or this is cancelled.
+
+    For programs that run the loop themselves: at the end it goes on, and only the calls of this client are
+    cancelled. SIGTERM and SIGHUP, where they have no handler, end the serving; they are raised again once
+    the descriptors are restored. SIGINT is the loop's. Raises UsageError for closed descriptors.
+    """
+    global _is_serving
+    from fastrpc.transports import shutdown as ending
+    from fastrpc.transports.base import Connections
+
+    for file, name in ((sys.__stdin__, "input"), (sys.__stdout__, "output")):
+        if file is None and _prepared is None:  # its number may be the loop's by now
+            raise UsageError(f"standard {name} must not be closed: the protocol needs both")
+    prepare()
+    descriptors = _prepared
+    assert descriptors is not None
+    shutdown = ending.Shutdown(None if descriptors.input_is_file else drain_seconds)
+    stream: Stream | None = None
+    _is_serving = True
+    with ending.UnhandledSignals(shutdown):
+        try:
+            _is_serving = True
+            stream = Stream(connection, descriptors.input, descriptors.output, max_line, None)
+            connection.generation = forks.generation
+            forks.in_child(stream.abandon)
+            transport = StdioTransport(stream, connection, None, shutdown, descriptors)
+            connections = Connections(lambda: connection)
+            runtime = connection.dispatcher.runtime
+            await ending.serve(transport, connections, shutdown, runtime, owns_loop=False)
+            stream.send_rest(LAST_WORDS_MS)
+        finally:
+            _is_serving = False
+            if stream is not None:
+                forks.forget(stream.abandon)
+                stream.abandon()  # a turn that the loop still has to call must not touch the descriptors
+            give_back()
+
+
 class StdioTransport:
     """The loop phase of standard input and output, by the contract of `fastrpc.transports.base`.
 
     The stream feeds the connection by itself. A signal hurries the shutdown, and so does an output that is no
-    longer read; `signals` is the descriptor that becomes readable by a signal.
+    longer read; `signals` is the descriptor that becomes readable by a signal, or None. `descriptors` are
+    those that a loop which goes on must not watch any more.
     """
 
     remote = False
 
-    def __init__(self, stream: Stream, connection: Connection, signals: int, shutdown: Shutdown) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        connection: Connection,
+        signals: int | None,
+        shutdown: Shutdown,
+        descriptors: Descriptors | None = None,
+    ) -> None:
         self._stream = stream
         self._connection = connection
         self._signals = signals
         self._shutdown = shutdown
+        self._descriptors = descriptors
 
     async def start(self, connections: Connections) -> None:
         import asyncio
 
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._signals, self._take_signal)
+        if self._signals is not None:
+            self._loop.add_reader(self._signals, self._take_signal)
         connections.adopt(self._connection)
         self._stream.attach(self._loop, self._take_end)
 
     def _take_signal(self) -> None:
-        self._loop.remove_reader(self._signals)
+        self._ignore_signals()
         self._shutdown.hurry()
+
+    def _ignore_signals(self) -> None:
+        if self._signals is not None:
+            self._loop.remove_reader(self._signals)
 
     def _take_end(self, reason: int) -> None:
         if reason == _stream.BROKEN:
@@ -218,7 +293,10 @@ class StdioTransport:
 
     async def close(self) -> None:
         """The rest is sent without a loop: see `serve`."""
-        self._loop.remove_reader(self._signals)
+        self._ignore_signals()
+        if self._descriptors is not None:
+            self._loop.remove_reader(self._descriptors.input)
+            self._loop.remove_writer(self._descriptors.output)
 
     def let_go(self) -> None:
         """Does nothing: `serve` has done that, before there was a loop."""

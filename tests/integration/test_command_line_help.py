@@ -40,7 +40,7 @@ def test_the_help_of_every_command_has_one_form(place, command):
     [
         (
             [],
-            "a command is needed: serve, dev, bridge, gateway, list, tools, call, inspect, discover, ",
+            "a command is needed: serve, dev, bridge, gateway, swap, compare, list, tools, call, inspect, ",
         ),
         (["srve"], "unknown command 'srve'; did you mean 'serve'?"),
         (["zzzz"], "unknown command 'zzzz'; the commands are serve"),

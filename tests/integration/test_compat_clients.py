@@ -146,7 +146,7 @@ def test_handlers_answer_the_server_and_hear_of_it(mode: str) -> None:
         return f"heard {messages[0].content.text}"
 
     async def log(message: Any) -> None:
-        heard.append((message.level, message.data))
+        heard.append((message.level, message.data["msg"]))
 
     async def progress(value: float, total: float | None, text: str | None) -> None:
         heard.append((value, total, text))

@@ -32,8 +32,12 @@ CLASSIC, OPENID = "/.well-known/oauth-authorization-server", "/.well-known/openi
 
 
 def for_issuers(**values: float) -> dict[str, float]:
-    """What to patch for constants of the module that fetches the keys of issuers."""
-    return {f"transports.http.issuers.{name}": value for name, value in values.items()}
+    """What to patch for constants of the modules that check the tokens of issuers, and fetch their keys."""
+    checks = ("LEEWAY_SECONDS", "KEPT_SECONDS")
+    return {
+        f"transports.http.{'issuers' if name in checks else 'signing_keys'}.{name}": value
+        for name, value in values.items()
+    }
 
 
 class Key:

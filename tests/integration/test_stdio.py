@@ -67,6 +67,13 @@ async def noisy() -> str:
     return "noisy"
 
 
+@app.tool
+async def noisy_in_buffers() -> str:
+    print("print")
+    ctypes.CDLL(None).printf(b"printf\\n")
+    return "noisy"
+
+
 @app.tool(run="inline")
 def read_stdin() -> str:
     return repr(sys.stdin.readline())
@@ -407,6 +414,17 @@ def test_nothing_but_protocol_reaches_stdout() -> None:
         assert server.rest() == b""
         for word in ("print", "os.write", "printf", "warning", "child"):
             assert word in server.stderr
+
+
+def test_what_is_still_buffered_at_the_end_does_not_reach_stdout_either() -> None:
+    with serve(SERVER, environment={"PYTHONUNBUFFERED": ""}) as server:
+        server.initialize()
+        assert server.call("noisy_in_buffers")["content"][0]["text"] == "noisy"
+        server.close_stdin()
+        assert server.rest() == b""
+        assert server.wait() == 0
+        for word in ("print", "printf"):
+            assert word in server.stderr.split()
 
 
 def test_a_tool_that_reads_standard_input_gets_nothing_of_the_wire() -> None:

@@ -306,6 +306,26 @@ def test_clients_that_were_not_measured_have_no_figures() -> None:
     assert all(set(line.split(" | ")[1:]) <= {"–", "– |"} for line in lines)
 
 
+def test_published_servers_stand_in_a_table_with_what_each_costs_before_and_after() -> None:
+    found = document()
+    row = ROW["W17-git"]
+    further = {"start_ms": 300.0, "list_ms": 4.0, "rss_mb": 60.0}
+    runs: dict[str, Any] = {
+        "original": [{row.figure: 2000.0, **further}],
+        "fastrpc": [{row.figure: 500.0, **further, "start_ms": 150.0}],
+    }
+    found["rows"] += [figures.slim(figures.summary(row, Peer(peer, {}), runs)) for peer in runs]
+    record = Record(found)
+    text = report.swapped(record)
+    assert line_of(text, "| mcp-server-git |") == (
+        "| mcp-server-git | 300 → 150 (0.5×) | 4 → 4 (1×) | 2 → 0.5 (0.25×) | 60 → 60 (1×) |"
+    )
+    assert line_of(text, "| mcp-server-time |").count("not measured yet") == 4
+    assert line_of(report.bars(record), "| W17-git |").endswith(
+        "| its own framework 2,000 | 0.25 | ≤ 1× |  | holds |"
+    )
+
+
 def test_each_figure_stands_beside_its_bar_and_what_came_of_it() -> None:
     text = report.bars(Record(document()))
     assert line_of(text, "| W1 |").endswith(

@@ -70,6 +70,7 @@ LAYERS = {
     "fastrpc.redaction": 1,
     "fastrpc.regular_files": 1,
     "fastrpc.settings": 1,
+    "fastrpc.tool_style": 0,
     "fastrpc.settings_files": 1,
     "fastrpc.tracebacks": 1,
     "fastrpc.version": 1,
@@ -87,6 +88,7 @@ LAYERS = {
     "fastrpc._core.framer": 10,
     "fastrpc._core.fast_parser": 10,
     "fastrpc._core.message": 10,
+    "fastrpc._core.python_api": 10,
     "fastrpc._core.recorder": 10,
     "fastrpc._core.simdjson": 10,
     "fastrpc._core.task": 10,
@@ -116,6 +118,7 @@ LAYERS = {
     "fastrpc.context": 22,
     "fastrpc.schema": 23,
     "fastrpc.schema.json_schema": 23,
+    "fastrpc.schema.passed_signature": 23,
     "fastrpc.schema.signature": 23,
     **numbered("fastrpc.definitions", 24),
     "fastrpc.loader": 25,
@@ -127,6 +130,7 @@ LAYERS = {
     "fastrpc.client_requests.pending": 40,
     "fastrpc.client_requests": 40,
     "fastrpc.log_bridge": 40,
+    "fastrpc.running_call": 39,
     **numbered("fastrpc.methods", 41),
     # 50: transports carry bytes: they are handed a connection, and meet neither engine nor features
     **numbered("fastrpc.transports", 50),
@@ -149,17 +153,57 @@ LAYERS = {
     "fastrpc.server": 75,
     "fastrpc.former_names": 76,
     **numbered("fastrpc.gateway", 76),
+    **numbered("fastrpc.openapi", 78),
     "fastrpc.client": 77,
     "fastrpc.client.client": 77,  # whose targets may be several servers, behind a gateway
     "fastrpc": 78,
     # 80: the edges
-    **numbered("fastrpc.compat", 80),
+    **numbered("fastrpc.compat.auth", 79),
+    **numbered("fastrpc.compat", 86),
+    **numbered("fastrpc.compat.client", 86),
+    **numbered("fastrpc.compat.http", 86),
+    **numbered("fastrpc.compat.lowlevel", 86),
+    **numbered("fastrpc.compat.sdk2", 86),
+    **numbered("fastrpc.compat.swap", 86),
+    **numbered("fastrpc.compat.components", 82),
+    "fastrpc.compat.field_types": 78,
+    "fastrpc.compat.components.versions": 80,
+    "fastrpc.compat.declaring": 82,
+    "fastrpc.compat.dependencies": 82,
+    "fastrpc.compat.docstrings": 82,
+    "fastrpc.compat.functions": 82,
+    "fastrpc.compat.hinted_classes": 81,
+    "fastrpc.compat.inner_calls": 82,
+    "fastrpc.compat.parameters": 82,
+    **numbered("fastrpc.compat.transforms", 83),
+    "fastrpc.compat.composed": 84,
+    "fastrpc.compat.composed_calls": 84,
+    "fastrpc.compat.components.session_visibility": 84,
+    **numbered("fastrpc.compat.providers", 85),
+    "fastrpc.compat.answers": 80,
+    "fastrpc.compat.call_session": 80,
+    "fastrpc.compat.context": 80,
+    "fastrpc.compat.dialect": 80,
+    "fastrpc.compat.http.headers": 80,
+    "fastrpc.compat.http.request": 80,
+    "fastrpc.compat.sampling_loop": 80,
+    "fastrpc.compat.errors": 80,
+    "fastrpc.compat.sdk2.input_rounds": 80,
+    "fastrpc.compat.models": 80,
+    "fastrpc.compat.options": 80,
+    "fastrpc.compat.sdk2.subscription_events": 80,
+    "fastrpc.compat.typed_content": 80,
+    "fastrpc.compat.values": 80,
+    **numbered("fastrpc.compat.middleware", 81),
+    "fastrpc.compat.swap.site_folder": 86,
+    "fastrpc.compat.swap.site_folder.sitecustomize": 87,
     **numbered("fastrpc.testing", 80),
-    **numbered("fastrpc.cli", 81),
-    "fastrpc.__main__": 82,
+    **numbered("fastrpc.cli", 88),
+    "fastrpc.__main__": 89,
 }
-"""The number of each module. A module may import those with a lower number, and of its own package those with
-the same number, if there is no cycle (test_import_graph.py). Imports for types count, and so do lazy ones."""
+"""The number of each module. A module may import those with a lower number, and of its own package (those in
+it, too) those with the same number, if there is no cycle (test_import_graph.py). Imports for types count, and
+so do lazy ones."""
 
 MAY_IMPORT = {
     0: (0,),
@@ -215,8 +259,9 @@ def forbidden(module: str, imported: str) -> bool:
 
 
 def package_of(module: str) -> str:
-    """The package that a module stands in; a package stands in itself."""
-    return module if is_package(module) else module.rpartition(".")[0]
+    """The package below `fastrpc` that a module stands in, however deep; `fastrpc` if it is in none."""
+    package = module if is_package(module) else module.rpartition(".")[0]
+    return ".".join(package.split(".")[:2])
 
 
 def is_package(module: str) -> bool:

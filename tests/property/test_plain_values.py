@@ -15,6 +15,7 @@ from fastrpc._core.encoder import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, Output, 
 from fastrpc.engine.results import Results
 from fastrpc.protocol.versions import LATEST_LEGACY, VERSIONS
 from fastrpc.schema import describe
+from fastrpc.tool_style import PLAIN
 
 TEXTS = st.one_of(
     st.text(st.characters(codec="utf-8"), max_size=40),
@@ -63,6 +64,7 @@ class Tool:
 
         give.__annotations__["return"] = annotation
         self.signature = describe(give)
+        self.style = PLAIN
 
 
 BY_FORM = {TEXT_FORM: Tool(Any), OBJECT_FORM: Tool(dict), WRAPPED_FORM: Tool(list)}

@@ -7,6 +7,7 @@ with a client that stays, after the quiet moment in which the event loop is impo
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -70,6 +71,21 @@ STANDARD = (
 )
 """What costs, and is not needed for the handshake and the list either."""
 
+SMALL = ("collections", "contextlib", "enum", "functools", "operator", "re", "types", "typing")
+"""What costs a millisecond or so each, and a server of one's own does not need for the handshake."""
+
+REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+OWN = f"""
+import sys
+sys.path.insert(0, {REPOSITORY!r})
+from fastrpc import Server
+app = Server("own")
+@app.tool(run="inline")
+def echo(text: str) -> str:
+    return text
+app.run()
+"""
+
 HANDSHAKE = [
     {
         "jsonrpc": "2.0",
@@ -122,6 +138,17 @@ def test_the_handshake_and_the_list_import_nothing_that_only_calls_need(tmp_path
         assert b"- own: With a skill of the user's own." in lines[1]
         found = imported(process.stderr)
     assert sorted(found & {*LIBRARIES, *STANDARD}) == []
+
+
+def test_a_server_of_ones_own_imports_hardly_anything_for_the_handshake() -> None:
+    # Without site, so that an editable installation imports nothing of these first.
+    with serve(command=[sys.executable, "-S", "-X", "importtime", "-c", OWN]) as process:
+        process.send(encode(HANDSHAKE[0]))
+        process.close_stdin()
+        assert process.wait() == 0
+        names = set(re.findall(r"\|\s*([\w.]+)$", process.stderr, re.MULTILINE))
+    assert "fastrpc.transports.stdio" in names
+    assert sorted(names & {*SMALL, *STANDARD}) == []
 
 
 def test_the_list_of_2026_07_28_imports_nothing_that_only_calls_need(tmp_path: Any) -> None:

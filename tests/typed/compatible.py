@@ -21,7 +21,7 @@ from fastrpc.compat import (
 from fastrpc.compat import FastMPC  # error
 
 mcp = FastMCP("shop", instructions="Sell", debug=True, version=2, list_page_size=5)
-FastMCP("shop", stateless_http=True)  # error
+FastMCP("shop", stateles_http=True)  # error
 FastMCP("shop", lst_page_size=5)  # error
 
 
@@ -61,14 +61,14 @@ assert_type(review("a"), str)
 assert_type(page("a"), str)
 assert_type(mcp.add_tool(plain, "again")("a"), int)
 mcp.tool(nme="third")  # error
-mcp.tool(output_schema={})  # error
+mcp.tool(output_schemas={})  # error
 mcp.tool(timeout="5")  # error
 mcp.resource("docs://a", mimetype="text/plain")  # error
 mcp.prompt(effect="read")  # error
 mcp.add_tool(5)  # error
 mcp.mount(FastMCP("other"), "x")
 mcp.mount(5)  # error
-mcp.run_async()  # error
+mcp.run_asinc()  # error
 
 
 @mcp.tool
@@ -88,14 +88,14 @@ async def order(ctx: Context) -> str:
     assert_type(sampled.text, str)
     await ctx.info("text")
     ctx.info("text", extra=5)  # error
-    ctx.session_id  # error
+    ctx.sesion_id  # error
     return sampled.text
 
 
 def serve() -> None:
     mcp.run()
     mcp.run(transport="stdio", show_banner=False)
-    mcp.run(transport="sse")  # error
+    mcp.run(transport="ssee")  # error
     mcp.run(htpp="127.0.0.1:8000")  # error
 
 

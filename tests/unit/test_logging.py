@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.in_memory import connected, with_client
 
-from fastrpc import Context, Server, log_bridge
+from fastrpc import Context, Server, log_bridge, running_call
 from fastrpc.log_bridge import Bridge, bridge, level_of
 from fastrpc.protocol.lifecycle import LOG_LEVELS
 from fastrpc.protocol.versions import LEGACY_VERSIONS, LOG_KEY, MODERN, VERSIONS
@@ -315,7 +315,7 @@ def test_records_reach_the_client_of_the_call_that_makes_them(tool: str, version
                     assert [log["data"] for log in client.logs] == expected
                     assert {log["logger"] for log in client.logs} == {"bridged.work"}
             await first.call(tool, name="three")
-            assert log_bridge._call.get() is None, "an ended call is remembered"
+            assert running_call.current() is None, "an ended call is remembered"
             logging.getLogger("bridged.work").info("nobody's")
             assert len(first.logs) == 2 * len(expected)
 

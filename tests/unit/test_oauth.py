@@ -19,7 +19,7 @@ from fastrpc.client import ClientCredentials, FileStore, KeyringStore, OAuth
 from fastrpc.client.oauth import login_callback
 from fastrpc.client.oauth.record import Record, key_of
 from fastrpc.client.oauth.token_store import MemoryStore, default_store
-from fastrpc.compat.endpoints import address
+from fastrpc.compat.client.endpoints import address
 from fastrpc.errors import AuthorizationFailed, RequestTimeout
 
 URL = "https://example.com/mcp"

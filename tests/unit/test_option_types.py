@@ -170,6 +170,14 @@ PUBLIC = {
 }
 
 UNKNOWN = {
+    "Context.disable_components": "compat: the rules of what is offered, as FastMCP has them",
+    "Context.enable_components": "compat: the rules of what is offered, as FastMCP has them",
+    "Context.sample": "compat: the model's answer is of the type that result_type names",
+    "Context.list_resources": "compat: models of the SDK, where the program uses it",
+    "Context.list_prompts": "compat: models of the SDK, where the program uses it",
+    "Context.get_prompt": "compat: a model of the SDK, where the program uses it",
+    "Context.list_roots": "compat: models of the SDK, where the program uses it",
+    "Context.get_http_request": "compat: Starlette's Request, where that is installed",
     "Context.state": "what the user's lifespan has yielded",
     "Context.server": "a Server, whose module stands above that of Context",
     "Context.elicit": "a form written as a JSON Schema",
@@ -177,7 +185,6 @@ UNKNOWN = {
     "Form.__init__": "a form written as a JSON Schema",
     "Provider.__init__": "a class or an object with some methods",
     "Context.__init__": "a server, by whatever name it is known",
-    "Context.lifespan_context": "what the user's lifespan has yielded",
     "Context.get_state": "what the user has kept",
 }
 """Signatures whose type is not known, and why."""

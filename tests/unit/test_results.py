@@ -25,6 +25,7 @@ from fastrpc.json_encoding import UnencodableResult
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, SERVER_KEY, STRUCTURED, VERSIONS
 from fastrpc.schema import Signature, describe
 from fastrpc.testing import Client
+from fastrpc.tool_style import PLAIN
 
 RESULTS = Results({"name": "t", "version": "1"})
 TAIL = b'"}],"isError":false}}\n'
@@ -89,10 +90,11 @@ def signature(annotation: Any) -> Signature:
 
 
 class Tool:
-    """As much of a tool as a result asks for."""
+    """As much of a tool as its results need."""
 
     def __init__(self, annotation: Any) -> None:
         self.signature = signature(annotation)
+        self.style = PLAIN
 
 
 def result(value: Any, annotation: Any = Any, version: str = LATEST_LEGACY) -> Any:
@@ -128,11 +130,28 @@ def test_what_is_not_plain_is_left_to_the_other_way(value: Any) -> None:
     assert plain_json([1]) == b"[1]"
 
 
-@pytest.mark.parametrize("value", ["text", "", None])
-def test_a_text_and_none_are_no_values(value: Any) -> None:
+def test_none_is_no_value_and_a_text_none_beside_an_object_s_schema() -> None:
     output = Output()
-    assert not output.value(b"1", value, TEXT_FORM, TAIL)
+    for form in (TEXT_FORM, OBJECT_FORM, WRAPPED_FORM):
+        assert not output.value(b"1", None, form, TAIL)
+    assert not output.value(b"1", "text", OBJECT_FORM, TAIL)
+    assert not output.value(b"1", "half \ud800", WRAPPED_FORM, TAIL)
     assert output.take() == b""
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", 'a "quote" and \n', "\x00\x1f", "é", "日本" * 9, "x" * 70_000, "é" * 70_000]
+)
+def test_a_text_is_wrapped_as_it_stands_in_its_block(text: str) -> None:
+    output = Output()
+    assert output.value(b"7", 5, TEXT_FORM, TAIL)  # the answer before it stays
+    assert output.value(b"8", text, WRAPPED_FORM, TAIL)
+    assert output.value(b"9", text, TEXT_FORM, TAIL)
+    _, wrapped, plain = (json.loads(line)["result"] for line in output.take().splitlines())
+    assert wrapped["content"] == plain["content"] == [{"type": "text", "text": text}]
+    assert wrapped["structuredContent"] == {"result": text}
+    assert "structuredContent" not in plain
+    assert plain["isError"] is wrapped["isError"] is False
 
 
 def test_a_value_may_be_two_hundred_levels_deep() -> None:
@@ -440,7 +459,8 @@ def test_plain_results_import_nothing() -> None:
         "from fastrpc.engine.results import Results\n"
         "from fastrpc.schema import describe\n"
         "def give() -> dict: ...\n"
-        "class Tool: signature = describe(give)\n"
+        "from fastrpc.tool_style import PLAIN\n"
+        "class Tool: signature = describe(give); style = PLAIN\n"
         "Results({'name': 't'}).of(Tool, {'a': [1.5, {'b': 2**70}]}, '2025-11-25')\n"
         "print({'orjson', 'msgspec', 'json', 'enum', 're'} & set(sys.modules))\n"
     )

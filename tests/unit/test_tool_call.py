@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from fastrpc import Client
+from fastrpc._core.client_stream import ClientStream
 from fastrpc.errors import ConnectionLost, RequestTimeout
 from fastrpc.json_encoding import UnencodableResult
 
 SERVER = """
-import json, sys, time
+import json, sys
 def say(id, result):
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}) + "\\n")
     sys.stdout.flush()
@@ -209,6 +210,21 @@ def test_a_task_may_close_the_client_that_has_just_resumed_it(run: Any) -> None:
             await client.close()
             with pytest.raises(ConnectionLost):
                 await other
+
+    run(main())
+
+
+def test_a_call_that_fails_as_the_client_reconnects_raises_its_own_error(run: Any) -> None:
+    async def main() -> None:
+        async with connected() as client:
+            task = asyncio.create_task(client.call_tool("hold"))
+            await asyncio.sleep(0)
+            stream = client._stream
+            client._stream = ClientStream()  # not attached to the loop yet, as in the middle of `connect`
+            stream.fail_all(lambda request: ConnectionLost("gone"))
+            with pytest.raises(ConnectionLost, match="gone"):
+                await task
+            client._stream = stream
 
     run(main())
 

@@ -24,8 +24,9 @@ from fastrpc.errors import (
 )
 from fastrpc.protocol.versions import BATCHES, CAPABILITIES_KEY, LEGACY_VERSIONS, MODERN, VERSION_KEY
 from fastrpc.transports.base import drained
+from fastrpc.transports.http.access_token import Presented
 from fastrpc.transports.http.auth import WELL_KNOWN, authenticator_from
-from fastrpc.transports.http.exchange import ANSWER, ENDS, PAUSED, SILENT, STOPPED, Exchange
+from fastrpc.transports.http.exchange import ANSWER, ENDS, MESSAGE, PAUSED, SILENT, STOPPED, Exchange
 from fastrpc.transports.http.guard import Guard, Refused, preflight_headers
 from fastrpc.transports.http.headers import (
     NAMED,
@@ -40,7 +41,7 @@ from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from typing import Any
 
     from fastrpc.transports.http.interfaces import Mapped, Receive, Send
@@ -70,6 +71,14 @@ class HttpApp:
     `tool_schema` the input schema of a tool by its name, or None. `max_batch` bounds the elements of a batch.
     """
 
+    mcp_paths: tuple[str, ...] = ("/mcp", "/mcp/http")
+    media_types: tuple[str, ...] = ("application/json", "text/event-stream")
+    """What a client of Streamable HTTP must accept."""
+    json_only = False
+    """Whether messages before a response are dropped, so that it is always one JSON body."""
+    exposes_requests = False
+    """Whether a handler can read its HTTP request (`current_request`)."""
+
     def __init__(
         self,
         connect: Connect,
@@ -88,7 +97,7 @@ class HttpApp:
         self.tool_schema = tool_schema
         self.max_batch = max_batch
         self.max_body = max_body
-        self.keep_alive_seconds = keep_alive_seconds
+        self.keep_alive_seconds = self.stream_seconds = keep_alive_seconds
         self.stopping = False
         self.at_end: list[Callable[[], object]] = []
         """Called when new requests are refused because the server shuts down."""
@@ -104,7 +113,7 @@ class HttpApp:
             in_all=max_sessions,
         )
         sse = SseEndpoint(self, per_caller=sessions_per_caller, in_all=max_sessions)
-        self.routes = {
+        self.routes: dict[str, Callable[[Request], Awaitable[None]]] = {
             "/mcp": self._mcp,
             "/mcp/http": self._mcp,
             "/sse": lambda request: sse.open(request, "/messages"),
@@ -112,7 +121,7 @@ class HttpApp:
             "/mcp/sse": lambda request: sse.open(request, "/mcp/sse/message"),
             "/mcp/sse/message": sse.post,
         }
-        self.open_routes = {
+        self.open_routes: dict[str, Callable[[Request], Awaitable[None]]] = {
             "/healthz": self._is_alive,
             "/readyz": self._is_ready,
             WELL_KNOWN: self._resource_metadata,
@@ -201,9 +210,14 @@ class HttpApp:
         serve = self.routes.get(request.path)
         if serve is None:  # clients that look for authorization endpoints would misunderstand a 401
             raise self._nothing_at(request.path)
-        request.principal = await self.guard.authenticate(request.headers)
+        admission = await self.guard.authenticate(request.headers)
+        request.principal = admission.principal
         self.check_open()
-        await serve(request)
+        if admission.access_token is None:
+            await serve(request)
+        else:
+            with Presented(admission.access_token):
+                await serve(request)
 
     def _nothing_at(self, path: str) -> Refused:
         """Return the refusal of an unknown path; at authorization endpoints it says what token is needed."""
@@ -254,8 +268,8 @@ class HttpApp:
 
     async def _post(self, request: Request) -> None:
         request.check_form()
-        if not request.accepts("application/json", "text/event-stream"):
-            raise Refused(406, "Accept: expected application/json and text/event-stream")
+        if not request.accepts(*self.media_types):
+            raise Refused(406, f"Accept: expected {' and '.join(self.media_types)}")
         body = await request.body(self.max_body)
         self.check_open()
         message = self.read(body)
@@ -376,7 +390,7 @@ class HttpApp:
         """Send the messages and the response of a request. With `cancel` a disconnect cancels the request.
 
         `status_of` receives the kind and the line of the response. `seconds` is the time until the first
-        keep-alive comment; None: `keep_alive_seconds`.
+        keep-alive comment; None: `stream_seconds`.
         """
         self.begin(exchange, None)
         over = False
@@ -412,7 +426,7 @@ class HttpApp:
                 return False
             item = exchange.next()
             if item is None:
-                woken = await exchange.waiter.wait(self.keep_alive_seconds if seconds is None else seconds)
+                woken = await exchange.waiter.wait(self.stream_seconds if seconds is None else seconds)
                 seconds = None
                 if not woken:
                     if not request.begun:
@@ -420,6 +434,8 @@ class HttpApp:
                     await request.more(KEEP_ALIVE)
                 continue
             kind, line = item
+            if self.json_only and kind == MESSAGE:
+                continue
             if not request.begun:
                 if kind == SILENT:
                     await request.answer(202)
@@ -482,7 +498,7 @@ class HttpApp:
         session = self.sessions.find(given, request.principal)
         if session is None:
             raise Refused(404, "Mcp-Session-Id: there is no such session", code=-32001)
-        _check_version(request.header(b"mcp-protocol-version"))
+        check_version(request.header(b"mcp-protocol-version"))
         return session
 
     async def _post_initialize(self, request: Request, body: bytes) -> None:
@@ -541,7 +557,7 @@ class HttpApp:
     ) -> None:
         """Send the messages and the response of a request in a session. A disconnect does not cancel it: the
         client may resume the stream. `seconds` is the time until the first keep-alive comment; None:
-        `keep_alive_seconds`.
+        `stream_seconds`.
         """
         self.begin(exchange, session)
         request.watch(exchange.waiter.wake)
@@ -574,20 +590,22 @@ class HttpApp:
         while True:
             item = exchange.peek()
             if item is None and not request.gone:
-                woken = await exchange.waiter.wait(self.keep_alive_seconds if seconds is None else seconds)
+                woken = await exchange.waiter.wait(self.stream_seconds if seconds is None else seconds)
                 seconds = None
                 if woken:
                     continue
             elif item is not None and item[0] in (ANSWER, STOPPED, SILENT):
                 return exchange.next()
-            elif item is not None and item[0] == PAUSED and not session.primed:
+            elif item is not None and (
+                (item[0] == PAUSED and not session.primed) or (item[0] == MESSAGE and self.json_only)
+            ):
                 exchange.next()
                 continue
             return None
 
     async def _post_without_session(self, request: Request, body: bytes, kind: str, method: str) -> None:
         """Serve a client that uses no session, as far as the method needs none."""
-        version = _check_version(request.header(b"mcp-protocol-version")) or ASSUMED
+        version = check_version(request.header(b"mcp-protocol-version")) or ASSUMED
         if kind == "notification":
             await request.answer(202)
             return
@@ -672,7 +690,7 @@ LIMITS = ("max_body", "keep_alive_seconds", "session_idle_seconds", "sessions_pe
 PLACES = ("loopback", "hosts", "origins")
 
 
-def _check_version(given: str | None) -> str | None:
+def check_version(given: str | None) -> str | None:
     """Return the version of a request of the session wire. Raises Refused for an unsupported one."""
     if given is not None and given not in LEGACY_VERSIONS:
         raise Refused(

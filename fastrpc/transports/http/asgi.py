@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import AsyncIterator, Callable
 
-    from fastrpc.transports.http.interfaces import Mapped, Receive, Send
+    from fastrpc.transports.http.interfaces import Front, Mapped, Receive, Send
 
 
 class Application:
     """An ASGI application that serves an MCP server in each event loop that calls it."""
+
+    sees_all = False
+    """Whether every request has to pass through `front`, so that none takes the fast path."""
 
     def __init__(self, make: Callable[[], HttpApp]) -> None:
         self._make = make
@@ -47,6 +50,10 @@ class Application:
         app = self._apps.get(loop)
         if app is None:
             app = self._apps[loop] = fresh or self._make()
+        return app
+
+    def front(self, app: Front) -> Front:
+        """Return what serves requests instead of `app`, the application of a loop: by default itself."""
         return app
 
     @asynccontextmanager

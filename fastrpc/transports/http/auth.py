@@ -23,7 +23,7 @@ from fastrpc.transports.http.token_source import InsufficientScope, InvalidToken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, MutableMapping
+    from collections.abc import Callable, Iterable, Mapping, MutableMapping
     from typing import Any
 
     from fastrpc.transports.http.token_source import TokenSource
@@ -45,7 +45,11 @@ WELL_KNOWN = "/.well-known/oauth-protected-resource"
 
 
 class Authenticator:
-    """Authenticates requests by their bearer tokens, which `sources` check one after the other."""
+    """Authenticates requests by their bearer tokens, which `sources` check one after the other.
+
+    `resource` is this server's URL, `issuers` are the authorization servers and `scopes` those that tokens
+    need, for the challenge and the metadata; `metadata` has further members of that (RFC 9728, 2).
+    """
 
     def __init__(
         self,
@@ -54,11 +58,13 @@ class Authenticator:
         resource: str | None = None,
         issuers: Iterable[str] = (),
         scopes: Iterable[str] = (),
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         self._sources = list(sources)
         self._resource = resource
         self._issuers = list(issuers)
         self._scopes = list(scopes)
+        self._metadata = dict(metadata or {})
 
     def known(self, headers: dict[bytes, list[bytes]]) -> Admission | None:
         """Return the principal if it is known without I/O. Raises Refused for a request without a token."""
@@ -153,7 +159,7 @@ class Authenticator:
         }
         if self._scopes:
             metadata["scopes_supported"] = [scope for scope in self._scopes if scope != "offline_access"]
-        return metadata
+        return {**metadata, **self._metadata}
 
 
 # --- token sources ------------------------------------------------------------------------------------
@@ -325,7 +331,8 @@ def take(name: str) -> str:
 def authenticator_from(options: dict[str, Any]) -> Authenticator | None:
     """Remove the options for tokens from the options of `Server.asgi`, and make the authenticator.
 
-    `token`: a string, several, or a function that receives a token and returns its principal or None.
+    `token`: a string, several, or a function that receives a token and returns its principal or None; or an
+    authenticator, which excludes the other options.
     `token_file`: see TokenFile. `auth_servers`: issuers of access tokens for `resource`, this server's own
     URL; `audience`, if they name it otherwise; `scopes` that a token must have. ``auth=None``: no token is
     needed, and None is returned. Raises UsageError if neither tokens nor ``auth=None`` are given.
@@ -335,6 +342,10 @@ def authenticator_from(options: dict[str, Any]) -> Authenticator | None:
     resource, audience = options.pop("resource", None), options.pop("audience", None)
     scopes = tuple(options.pop("scopes", None) or ())
     is_open = options.pop("auth", "needed") is None
+    if isinstance(token, Authenticator):
+        if is_open or file is not None or issuers or resource or audience or scopes:
+            raise UsageError("token: an authenticator excludes the other options for tokens")
+        return token
     sources: list[TokenSource] = []
     if callable(token):
         sources.append(TokenFunction(token))

@@ -73,13 +73,17 @@ class AuthenticationPending(Exception):
 
 
 class Admission:
-    """An authenticated principal, and until when that is valid (`time.monotonic`; None: always)."""
+    """An authenticated principal, and until when that is valid (`time.monotonic`; None: always).
 
-    __slots__ = ("principal", "until")
+    `access_token` is what the token's source found out of it, for handlers (`access_token`); None: nothing.
+    """
 
-    def __init__(self, principal: str, until: float | None) -> None:
+    __slots__ = ("access_token", "principal", "until")
+
+    def __init__(self, principal: str, until: float | None, access_token: object = None) -> None:
         self.principal = principal
         self.until = until
+        self.access_token = access_token
 
 
 class Guard:
@@ -161,11 +165,12 @@ class Guard:
             raise AuthenticationPending
         return admission
 
-    async def authenticate(self, headers: Headers) -> str:
-        """Return the principal, "" if no token is needed. Raises Refused: 401, or 403 for a missing scope."""
+    async def authenticate(self, headers: Headers) -> Admission:
+        """Return the principal, `ANYBODY` if no token is needed. Raises Refused: 401, or 403 for a missing
+        scope."""
         if self.authenticator is None:
-            return ""
-        return (await self.authenticator.check(headers)).principal
+            return ANYBODY
+        return await self.authenticator.check(headers)
 
 
 ANYBODY = Admission("", None)

@@ -31,7 +31,7 @@ LONGEST_HEAD = 8 * 1024
 MOST_HEADERS = 50
 LONGEST_BODY = 1024 * 1024
 
-REQUEST_LINES = (b"POST /mcp HTTP/1.1", b"POST /mcp/http HTTP/1.1")
+PLAIN_PATH = re.compile(r"[/A-Za-z0-9._~-]+")
 CALL, LIST = b"tools/call", b"tools/list"
 REGULAR_PATH_ONLY = {b"transfer-encoding", b"expect", b"upgrade", b"trailer", b"proxy-connection", b"origin"}
 """Headers that this file does not support."""
@@ -65,14 +65,35 @@ VISIBLE = re.compile(rb"[!-~]{1,1024}")
 class Head:
     """A head that was admitted: its authenticated principal, and the length, method and name of its body.
 
-    `session` is the session id, "" for a request of 2026-07-28.
+    `session` is the session id, "" for a request of 2026-07-28; `access_token` that of its admission.
     """
 
-    __slots__ = ("alone", "call", "length", "method", "name", "path", "principal", "session", "valid_until")
+    __slots__ = (
+        "access_token",
+        "alone",
+        "call",
+        "length",
+        "method",
+        "name",
+        "path",
+        "principal",
+        "session",
+        "text",
+        "valid_until",
+    )
 
-    def __init__(self, method: bytes, name: bytes, principal: str, valid_until: float | None) -> None:
+    def __init__(
+        self,
+        method: bytes,
+        name: bytes,
+        principal: str,
+        valid_until: float | None,
+        access_token: object = None,
+    ) -> None:
         self.length = 0
         self.path = ""
+        self.text = b""
+        """Its bytes, once it is in the cache."""
         self.method = method
         self.name = name
         self.principal = principal
@@ -80,12 +101,13 @@ class Head:
         """These three at once, for the access log."""
         self.session = ""
         self.valid_until = valid_until
+        self.access_token = access_token
         self.alone = 0
         """The number of next requests that do not use the shared connection (`hot_path`)."""
 
     def of(self, length: int, session: str, path: str) -> Head:
         """Return a copy with another body length, session and path."""
-        head = Head(self.method, self.name, self.principal, self.valid_until)
+        head = Head(self.method, self.name, self.principal, self.valid_until, self.access_token)
         head.length = length
         head.path = path
         head.session = session
@@ -159,6 +181,9 @@ class Heads:
     def __init__(self, app: HttpApp) -> None:
         self.known: dict[bytes, Head] = {}
         self._app = app
+        self._request_lines = {
+            b"POST %b HTTP/1.1" % path.encode() for path in app.mcp_paths if PLAIN_PATH.fullmatch(path)
+        }
         self._bytes = 0  # of the keys of `known`
         self._template: HeadTemplate | None = None  # of the head that was admitted last
         self._names: dict[bytes, bytes] = {}  # header names in lower case
@@ -189,6 +214,7 @@ class Heads:
         if self._bytes > HEADS_BYTES:
             self.known.clear()
             self._bytes = len(text)
+        head.text = text
         self.known[text] = head
         return head
 
@@ -251,7 +277,7 @@ class Heads:
         first, *lines = text.split(b"\r\n")
         count = len(lines)
         if (
-            first not in REQUEST_LINES
+            first not in self._request_lines
             or count > MOST_HEADERS
             or text.translate(None, PLAIN)
             or not text.count(b"\r") == text.count(b"\n") == count
@@ -291,7 +317,7 @@ class Heads:
             name = decoded("Mcp-Name", given.get(b"mcp-name", b"").decode("ascii")) if method == CALL else ""
         except (Refused, HeaderMismatch):
             return None
-        if not request.accepts("application/json", "text/event-stream"):
+        if not request.accepts(*self._app.media_types):
             return None
         schema: Any = self._app.tool_schema(name) if method == CALL else {}
         if schema is None or parameter_headers(schema):
@@ -300,4 +326,4 @@ class Heads:
             admission = guard.admit(request.headers)
         except Refused:
             raise AuthenticationPending from None
-        return Head(method, name.encode(), admission.principal, admission.until)
+        return Head(method, name.encode(), admission.principal, admission.until, admission.access_token)

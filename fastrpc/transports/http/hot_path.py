@@ -21,6 +21,7 @@ from fastrpc import diagnostics, forks
 from fastrpc._core import http_body
 from fastrpc.errors import FAILURES, InternalError
 from fastrpc.transports.http import refusals
+from fastrpc.transports.http.access_token import Presented
 from fastrpc.transports.http.heads import LIST, Heads
 from fastrpc.transports.http.pending_response import PendingResponse
 from fastrpc.transports.http.request import error_line, stateless_status
@@ -111,6 +112,14 @@ class HotPath:
         Context variables that a tool sets are reset after its call, as on the regular path, where each
         request has a task of its own.
         """
+        if head.access_token is None:
+            return self._answer(head, body, headers, client)
+        with Presented(head.access_token):
+            return self._answer(head, body, headers, client)
+
+    def _answer(
+        self, head: Head, body: bytes, headers: Headers, client: Client
+    ) -> bytes | PendingResponse | None:
         if self._app.stopping:
             return None
         if head.session:

@@ -49,8 +49,8 @@ class PendingResponse:
 
     @property
     def seconds(self) -> float:
-        """The time left before a keep-alive comment has to be sent (``keep_alive_seconds``)."""
-        return max(0.0, self._app.keep_alive_seconds - (self._loop.time() - self._since))
+        """The time left before a keep-alive comment has to be sent (``stream_seconds``)."""
+        return max(0.0, self._app.stream_seconds - (self._loop.time() - self._since))
 
     def on_message(self, function: Callable[[], object] | None) -> None:
         """Set the function that is called for each message; None: the exchange's waiter is woken."""

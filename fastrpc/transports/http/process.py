@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fastrpc.transports.base import Transport
     from fastrpc.transports.http.asgi import Application
     from fastrpc.transports.http.interfaces import Front
+    from fastrpc.transports.http.server import HttpServer
     from fastrpc.transports.http.session_router import SessionRouter
     from fastrpc.transports.http.settings import Settings
     from fastrpc.transports.interfaces import Runtime, Server
@@ -79,22 +80,50 @@ def serve(
     """
     if group is not None:
         _check_shareable(server)
-    runtime = server.runtime
-    runtime.secret = settings.secret
-    application = server.asgi(**settings.application)
-    report = server.print_statistics() if settings.stats else None
-    access = None
-    if settings.access_log is not None:
-        access = server.open_access_log(settings.access_log, as_json=settings.access_log_format == "json")
-    try:
-        run_in_loop(_serve(application, runtime, settings, sockets, on_ready, group, access))
-    finally:
-        if access is not None:
-            access.close()
-        server.drain_observers()
-        if report is not None:
-            report.end()
-    return runtime
+    with _Records(server, settings) as access:
+        application = server.asgi(**settings.application)
+        run_in_loop(_serve(application, server.runtime, settings, sockets, on_ready, group, access))
+    return server.runtime
+
+
+async def serve_in_loop(
+    server: HttpServable,
+    settings: Settings,
+    sockets: list[socket.socket],
+    on_ready: Callable[[], object],
+    shutdown: Shutdown,
+) -> None:
+    """Serve in the running event loop until the `shutdown` begins; signals are left to the caller."""
+    with _Records(server, settings) as access:
+        application = server.asgi(**settings.application)
+        http = _server_of(application, settings, sockets, on_ready, access)
+        await ending.serve(http, _connections_of(server.runtime), shutdown, server.runtime, owns_loop=False)
+
+
+class _Records:
+    """Within ``with``, what is written of requests and calls as the settings say: the access log, and the
+    statistics. Sets the signing key too."""
+
+    def __init__(self, server: HttpServable, settings: Settings) -> None:
+        self._server = server
+        self._settings = settings
+
+    def __enter__(self) -> AccessLog | None:
+        server, settings = self._server, self._settings
+        server.runtime.secret = settings.secret
+        self._report = server.print_statistics() if settings.stats else None
+        self._access: AccessLog | None = None
+        if settings.access_log is not None:
+            as_json = settings.access_log_format == "json"
+            self._access = server.open_access_log(settings.access_log, as_json=as_json)
+        return self._access
+
+    def __exit__(self, *exception: object) -> None:
+        if self._access is not None:
+            self._access.close()
+        self._server.drain_observers()
+        if self._report is not None:
+            self._report.end()
 
 
 def _check_shareable(server: Server) -> None:
@@ -122,26 +151,41 @@ async def _serve(
     group: WorkerGroup | None,
     access: AccessLog | None,
 ) -> None:
-    from fastrpc.transports.http.server import HttpServer
-
     router: SessionRouter | None = None
-    app = application.here()
     if group is not None:
         from fastrpc.transports.http.session_router import SessionRouter
 
+        app = application.here()
         router = SessionRouter(app, group.folder, group.number, group.count, runtime.notify_resource_updated)
         runtime.share_update = router.share_update
-    http = HttpServer(
+    http = _server_of(application, settings, sockets, on_ready, access, group, router)
+    await serve_transport(http, runtime, settings.drain_seconds, group)
+
+
+def _server_of(
+    application: Application,
+    settings: Settings,
+    sockets: list[socket.socket],
+    on_ready: Callable[[], object],
+    access: AccessLog | None,
+    group: WorkerGroup | None = None,
+    router: SessionRouter | None = None,
+) -> HttpServer:
+    """Return the server of an application in this loop; a worker of a `group` has a `router`."""
+    from fastrpc.transports.http.server import HttpServer
+
+    app = application.here()
+    return HttpServer(
         app,
         sockets,
-        hot=settings.trace is None,
-        front=_traced(router or app, settings, group),
+        hot=settings.trace is None and not application.sees_all,
+        front=_traced(application.front(router or app), settings, group),
         router=router,
         tls=settings.context(),
         on_ready=on_ready,
         access=None if access is None else access.buffer,
+        **settings.uvicorn,
     )
-    await serve_transport(http, runtime, settings.drain_seconds, group)
 
 
 async def serve_transport(
@@ -152,9 +196,12 @@ async def serve_transport(
     running = asyncio.get_running_loop()
     if group is not None:
         running.add_reader(group.channel, _on_parent, running, shutdown, group.channel)
-    connections = Connections(lambda: runtime.server.connect().connection)
     with Signals(shutdown, supervised=group is not None):
-        await ending.serve(http, connections, shutdown, runtime, owns_loop=True)
+        await ending.serve(http, _connections_of(runtime), shutdown, runtime, owns_loop=True)
+
+
+def _connections_of(runtime: Runtime) -> Connections:
+    return Connections(lambda: runtime.server.connect().connection)
 
 
 def _traced(front: Front, settings: Settings, group: WorkerGroup | None) -> Front:

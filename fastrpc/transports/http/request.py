@@ -51,6 +51,7 @@ class Request:
     """One HTTP request and its response."""
 
     def __init__(self, scope: Mapped, receive: Receive, send: Send) -> None:
+        self.scope = scope
         self.method: str = scope["method"]
         path: str = scope["path"]
         self.root: str = scope.get("root_path", "").rstrip("/")

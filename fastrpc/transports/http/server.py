@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from fastrpc import forks
+from fastrpc.errors import UsageError
 from fastrpc.transports.base import Transport
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.hot_path import HotPath
@@ -139,14 +140,21 @@ class HttpServer(Transport):
     def _protocol(self, monitor: Monitor, loop: asyncio.AbstractEventLoop) -> type[Protocol]:
         """Return the class of connections."""
         if self._access is None:
-            hot = self._hot_path = HotPath(self.app, loop) if self._hot else None
+            hot = self._hot_path = self._exposed(HotPath(self.app, loop)) if self._hot else None
             return type("Protocol", (Protocol,), {"monitor": monitor, "hot": hot})
         from fastrpc.transports.http.access import Access, NotedHotPath, NotedProtocol
 
         access = Access(self._access)
         access.attach(self.app)
-        hot = self._hot_path = NotedHotPath(self.app, loop, access) if self._hot else None
+        hot = self._hot_path = self._exposed(NotedHotPath(self.app, loop, access)) if self._hot else None
         return type("Protocol", (NotedProtocol,), {"monitor": monitor, "hot": hot, "access": access})
+
+    def _exposed(self, hot: HotPath) -> HotPath:
+        if self.app.exposes_requests:
+            from fastrpc.transports.http.current_request import expose
+
+            expose(hot, "http" if self._tls is None else "https")
+        return hot
 
     def let_go(self) -> None:
         """Close all sockets of this server, in a child process: they are the parent's."""
@@ -177,6 +185,8 @@ class Acceptor(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self.lifespan.startup()
+        if self.lifespan.should_exit:
+            raise UsageError("http: the application could not start; see the log")
         await self.on_tick(0)
         self.servers = [await self._listener_of(found) for found in sockets or ()]
         self.started = True

@@ -60,6 +60,8 @@ class Session:
         self.principal = principal
         self.used = monotonic()
         self.closed = False
+        self.retry_ms = RETRY_MS
+        """When a client should reconnect whose stream has ended."""
         self.alone = 0
         """The number of next requests that do not use the shared connection: see `hot_path`."""
         self.running: set[Exchange] = set()
@@ -172,7 +174,7 @@ class Session:
 
     def priming(self, reader: Reader, seen: int) -> bytes:
         """Return the first bytes for a reader."""
-        return priming(f"{reader.stream.number}-{seen}", RETRY_MS) if self.primed else b""
+        return priming(f"{reader.stream.number}-{seen}", self.retry_ms) if self.primed else b""
 
     # --- the end ----------------------------------------------------------------------------------------
 
@@ -208,6 +210,7 @@ class Sessions:
         in_all: int = 10_000,
     ) -> None:
         self.make_exchange: Callable[..., Exchange] = Exchange
+        self.retry_ms = RETRY_MS
         self._connect = connect
         self._idle_seconds = idle_seconds
         self._per_caller = per_caller
@@ -230,6 +233,7 @@ class Sessions:
         session = Session(
             principal, self._connect, loop, self._store, self._idle_exchanges, self.make_exchange
         )
+        session.retry_ms = self.retry_ms
         of_caller = session.dispatcher.runtime.quotas.of(principal)
         if of_caller.make_room is None:
             of_caller.make_room = partial(self._end_idle_one, principal, but_last=True)

@@ -45,6 +45,11 @@ class Settings:
     for standard error; `access_log_format` is ``text`` or ``json``.
     """
 
+    path = "/mcp"
+    """The path of the URL that is announced."""
+    allows_anonymous = False
+    """Whether a server without authentication may be reached from other machines."""
+
     def __init__(
         self,
         address: str,
@@ -62,6 +67,8 @@ class Settings:
     ) -> None:
         self.address = Address.read(address)
         self.workers = workers
+        self.uvicorn: dict[str, Any] = {}
+        """Further options of uvicorn."""
         self.tls = None if tls_cert is None else (os.fspath(tls_cert), os.fspath(tls_key or ""))
         self.drain_seconds = DRAIN_SECONDS if drain_seconds is None else drain_seconds
         self.secret = _secret(secret)
@@ -140,7 +147,7 @@ class Settings:
             raise UsageError(
                 f"http: without authentication (auth=None, --no-auth), but with {named[0]}: one of them"
             )
-        if is_open and not self.address.is_local:
+        if is_open and not self.address.is_local and not self.allows_anonymous:
             raise UsageError(
                 "http: without authentication (auth=None, --no-auth) a server is for loopback addresses "
                 f"only, not {self.address.host}: whoever reaches it could call every tool"

@@ -13,6 +13,7 @@ import sys
 from fastrpc.client.asynchronous import AsyncClient
 from fastrpc.client.stdio import Stdio
 from fastrpc.compat.errors import NotOffered
+from fastrpc.compat.field_types import ModelType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ SCRIPTS = {".py": sys.executable, ".js": "node"}
 """What runs a file with this ending."""
 
 
-class StdioServerParameters:
+class StdioServerParameters(ModelType):
     """A server that is started: `command` and `args`; `env`, variables besides the inherited ones; `cwd`. The
     encoding of MCP is UTF-8, whatever `encoding` says."""
 
@@ -152,6 +153,9 @@ def endpoint_of(where: Any, auth: Any = None) -> Endpoint:
     dict with ``mcpServers``, or one of its transports. Raises ValueError, and NotOffered."""
     if isinstance(where, Endpoint):
         return where
+    if hasattr(where, "endpoint"):  # what leads to a server, of `fastrpc.compat.client.sessions`
+        found: Endpoint = where.endpoint()
+        return found
     if hasattr(where, "connect") and hasattr(where, "runtime"):
         return Endpoint(where)
     if hasattr(where, "mcpServers"):

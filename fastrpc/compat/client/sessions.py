@@ -14,13 +14,12 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from contextlib import asynccontextmanager
 from shutil import which
 
 from fastrpc._core.call_result import CallResult
 from fastrpc.client.output_schemas import OutputSchemas
-from fastrpc.compat import callbacks
-from fastrpc.compat.endpoints import Endpoint, address, command, headers_of
+from fastrpc.compat.client import callbacks
+from fastrpc.compat.client.endpoints import Endpoint, address, command, headers_of
 from fastrpc.compat.errors import NotOffered, translated
 from fastrpc.compat.models import dumped, typed
 from fastrpc.errors import ClientError, InvalidAnswer
@@ -28,13 +27,14 @@ from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from datetime import timedelta
     from types import TracebackType
     from typing import Any
 
     from fastrpc.client.asynchronous import AsyncClient
-    from fastrpc.compat.endpoints import StdioServerParameters
+    from fastrpc.compat.client.endpoints import StdioServerParameters
+    from fastrpc.compat.client.extensions import Extensions
     from fastrpc.options import LogLevel
 
 NO_LIMIT_SECONDS = 0.0
@@ -52,72 +52,79 @@ def seconds_of(limit: timedelta | float | None) -> float | None:
 # ------------------------------------------------------------------------------------- endpoints
 
 
-@asynccontextmanager
-async def stdio_client(
-    server: StdioServerParameters, errlog: Any = None
-) -> AsyncIterator[tuple[Endpoint, Endpoint]]:
+class Transport:
+    """An async context manager that yields two streams to a server, or three values; also what a `Client` of
+    the SDK 2.x takes. What leads there is made when it is entered."""
+
+    def __init__(self, make: Callable[[], Endpoint], *others: Any) -> None:
+        self._make = make
+        self._others = others
+        self._endpoint: Endpoint | None = None
+
+    def endpoint(self) -> Endpoint:
+        """Return where the server is. Raises as the function that has made this."""
+        return self._make()
+
+    async def __aenter__(self) -> tuple[Any, ...]:
+        found = self._endpoint = self.endpoint()
+        return (found, found, *self._others)
+
+    async def __aexit__(self, *exception: object) -> None:
+        found, self._endpoint = self._endpoint, None
+        if found is not None:
+            await found.close()
+
+
+def stdio_client(server: StdioServerParameters, errlog: Any = None) -> Transport:
     """Lead to a server that is started with the session, and ended at the latest with this.
 
-    `errlog`: where its standard error goes, ours or the null device. Raises FileNotFoundError if there is no
-    such program, and NotOffered for another file.
+    `errlog`: where its standard error goes, ours or the null device. Entering raises FileNotFoundError if
+    there is no such program, and NotOffered for another file.
     """
-    program = server.command
-    if os.path.basename(program) == program and which(program, path=(server.env or {}).get("PATH")) is None:
-        raise FileNotFoundError(f"there is no program {program!r} on the PATH")
-    is_shown = errlog in (None, sys.stderr, sys.__stderr__)
-    if not is_shown and getattr(errlog, "name", None) != os.devnull:
-        raise NotOffered("fastrpc.compat: errlog is sys.stderr, or open(os.devnull, 'w') for none")
-    endpoint = command(program, server.args, server.env, server.cwd, is_shown)
-    try:
-        yield endpoint, endpoint
-    finally:
-        await endpoint.close()
+
+    def make() -> Endpoint:
+        program = server.command
+        path = (server.env or {}).get("PATH")
+        if os.path.basename(program) == program and which(program, path=path) is None:
+            raise FileNotFoundError(f"there is no program {program!r} on the PATH")
+        is_shown = errlog in (None, sys.stderr, sys.__stderr__)
+        if not is_shown and getattr(errlog, "name", None) != os.devnull:
+            raise NotOffered("fastrpc.compat: errlog is sys.stderr, or open(os.devnull, 'w') for none")
+        return command(program, server.args, server.env, server.cwd, is_shown)
+
+    return Transport(make)
 
 
-@asynccontextmanager
-async def streamable_http_client(
+def streamable_http_client(
     url: str, *, http_client: Any = None, terminate_on_close: bool = True, **limits: object
-) -> AsyncIterator[tuple[Endpoint, Endpoint]]:
+) -> Transport:
     """Lead to the server at a URL. Headers of `http_client` are sent; time limits are the session's.
 
-    Raises ImportError without httptools, and NotOffered for an HTTP client with an ``auth`` of its own.
+    Entering raises ImportError without httptools, and NotOffered for an HTTP client with an ``auth`` of its
+    own.
     """
-    endpoint = address(url, headers_of(http_client))
-    try:
-        yield endpoint, endpoint
-    finally:
-        await endpoint.close()
+    return Transport(lambda: address(url, headers_of(http_client)))
 
 
-@asynccontextmanager
-async def streamablehttp_client(
+def streamablehttp_client(
     url: str, headers: Mapping[str, str] | None = None, *limits: object, auth: Any = None, **others: object
-) -> AsyncIterator[tuple[Endpoint, Endpoint, Callable[[], str | None]]]:
+) -> Transport:
     """Lead to the server at a URL, as up to 1.x of the SDK: the third value returns the session's id, which
     is not told here: None. `auth` is a bearer token; time limits are the session's.
 
-    Raises ImportError without httptools, and NotOffered for another `auth`.
+    Entering raises ImportError without httptools, and NotOffered for another `auth`.
     """
-    endpoint = address(url, headers, auth)
-    try:
-        yield endpoint, endpoint, lambda: None
-    finally:
-        await endpoint.close()
+    return Transport(lambda: address(url, headers, auth), lambda: None)
 
 
-@asynccontextmanager
-async def sse_client(
+def sse_client(
     url: str, headers: Mapping[str, str] | None = None, *limits: object, auth: Any = None, **others: object
-) -> AsyncIterator[tuple[Endpoint, Endpoint]]:
+) -> Transport:
     """Lead to a server at a URL that speaks HTTP with SSE; the transport is found out.
 
-    Raises ImportError without httptools, and NotOffered for an `auth` that is no bearer token.
+    Entering raises ImportError without httptools, and NotOffered for an `auth` that is no bearer token.
     """
-    endpoint = address(url, headers, auth)
-    try:
-        yield endpoint, endpoint
-    finally:
-        await endpoint.close()
+    return Transport(lambda: address(url, headers, auth))
 
 
 # --------------------------------------------------------------------------------------- session
@@ -148,6 +155,7 @@ class ClientSession:
         *,
         log_level: LogLevel | None = None,
         sampling_capabilities: Any = None,
+        extensions: Extensions | None = None,
     ) -> None:
         if not isinstance(read_stream, Endpoint):
             raise NotOffered(
@@ -172,6 +180,11 @@ class ClientSession:
             self._options["on_log"] = callbacks.logging(logging_callback)
         if message_handler is not None:
             self._options["on_notification"] = callbacks.messages(message_handler)
+        self._extensions = extensions
+        if extensions is not None:
+            capabilities["extensions"] = extensions.declared
+            if extensions.takes_notifications:
+                self._options["on_notification"] = extensions.taking(self._options.get("on_notification"))
         if client_info is not None:
             self._options["client_info"] = dumped(client_info)
         self._options["capabilities"] = capabilities
@@ -293,11 +306,22 @@ class ClientSession:
         meta: dict[str, Any] | None = None,
         **rounds: Any,
     ) -> Any:
-        """Call a tool and return its CallToolResult. What the server asks for in between is answered here by
-        the callbacks: `rounds`, the options for doing so by hand, may only have their default values."""
-        _check_rounds(rounds)
+        """Call a tool and return its CallToolResult. What the server asks for in between is answered by the
+        callbacks, or by hand: with ``allow_input_required=True`` an InputRequiredResult is returned, which
+        ``input_responses`` and ``request_state`` of the next call answer."""
+        given = _rounds(rounds)
+        if given is not None:
+            params = {"name": name, "arguments": arguments or {}, **({"_meta": meta} if meta else {})}
+            return await self._round("tools/call", "CallToolResult", params | given, rounds)
         result = await self.call(name, arguments, read_timeout_seconds, progress_callback, meta)
-        return typed("CallToolResult", result.raw)
+        if isinstance(result, CallResult):
+            return typed("CallToolResult", result.raw)
+        if self._extensions is not None:
+            seconds = seconds_of(read_timeout_seconds)
+            finished = await self._extensions.finished(result, self, name, seconds)
+            if finished is not None:
+                return finished
+        raise RuntimeError(f"{name}: the result is of type {result.get('resultType')}, which nothing claims")
 
     async def call(
         self,
@@ -306,9 +330,9 @@ class ClientSession:
         read_timeout_seconds: timedelta | float | None,
         progress_callback: Callable[..., Any] | None,
         meta: dict[str, Any] | None,
-    ) -> CallResult:
-        """Call a tool and return our own result."""
-        result: CallResult = await _asked(
+    ) -> Any:
+        """Call a tool and return our own result; the JSON of one that an extension defines."""
+        result = await _asked(
             self._client.call_tool(
                 name,
                 arguments,
@@ -320,7 +344,8 @@ class ClientSession:
         if self._hears or progress_callback is not None:
             # Callbacks that wait for nothing have heard all that came before the result.
             await asyncio.sleep(0)
-        self._check_value(name, result)
+        if isinstance(result, CallResult):
+            self._check_value(name, result)
         return result
 
     async def validate_tool_result(self, name: str, result: Any) -> None:
@@ -347,8 +372,11 @@ class ClientSession:
         return typed("ListResourceTemplatesResult", raw)
 
     async def read_resource(self, uri: Any, *, meta: dict[str, Any] | None = None, **rounds: Any) -> Any:
-        """Read a resource and return a ReadResourceResult."""
-        _check_rounds(rounds)
+        """Read a resource and return a ReadResourceResult; `rounds` as in `call_tool`."""
+        given = _rounds(rounds)
+        if given is not None:
+            params = {"uri": str(uri), **({"_meta": meta} if meta else {})}
+            return await self._round("resources/read", "ReadResourceResult", params | given, rounds)
         if meta is None:
             return typed("ReadResourceResult", (await _asked(self._client.read_resource(str(uri)))).raw)
         raw = await self._request("resources/read", {"uri": str(uri), "_meta": meta})
@@ -376,8 +404,11 @@ class ClientSession:
         meta: dict[str, Any] | None = None,
         **rounds: Any,
     ) -> Any:
-        """Get a prompt and return a GetPromptResult."""
-        _check_rounds(rounds)
+        """Get a prompt and return a GetPromptResult; `rounds` as in `call_tool`."""
+        given = _rounds(rounds)
+        if given is not None:
+            params = {"name": name, "arguments": arguments or {}, **({"_meta": meta} if meta else {})}
+            return await self._round("prompts/get", "GetPromptResult", params | given, rounds)
         if meta is None:
             return typed("GetPromptResult", (await _asked(self._client.get_prompt(name, arguments))).raw)
         params = {"name": name, "arguments": arguments or {}, "_meta": meta}
@@ -460,6 +491,22 @@ class ClientSession:
             given = {**given, "cursor": cursor}
         return await self._request(method, given)
 
+    async def _round(self, method: str, kind: str, params: dict[str, Any], options: dict[str, Any]) -> Any:
+        """Send a request that its caller may have to repeat, and return its result. Raises RuntimeError for
+        one of a type that the caller does not allow."""
+        raw = await self._request(method, params)
+        found = raw.get("resultType", "complete")
+        if found == "complete":
+            return typed(kind, raw)
+        if found == "input_required":
+            if not options.get("allow_input_required"):
+                raise RuntimeError(f"{method}: the server requires input; give allow_input_required=True")
+            return typed("InputRequiredResult", raw)
+        if not options.get("allow_claimed"):
+            raise RuntimeError(f"{method}: the result is of type {found}; give allow_claimed=True")
+        claimed = None if self._extensions is None else self._extensions.claimed(raw)
+        return typed("Result", raw) if claimed is None else claimed
+
     async def _request(self, method: str, params: dict[str, Any] | None, **options: Any) -> dict[str, Any]:
         raw: dict[str, Any] = await _asked(self._client.request(method, params, **options))
         return raw
@@ -473,10 +520,18 @@ async def _asked(answer: Awaitable[Any]) -> Any:
         raise translated(error) from error
 
 
-def _check_rounds(options: dict[str, Any]) -> None:
-    """Raise NotOffered for options that take over what the callbacks do."""
-    for name, value in options.items():
-        if name in ("input_responses", "request_state") and value is not None:
-            raise NotOffered(f"fastrpc.compat: {name}: what the server asks is answered by the callbacks")
+def _rounds(options: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the params that answer input requests by hand; None if the callbacks answer them.
+    Raises TypeError for an unknown option."""
+    for name in options:
         if name not in ("input_responses", "request_state", "allow_input_required", "allow_claimed"):
             raise TypeError(f"{name}: no such option")
+    if not any(value for value in options.values()):
+        return None
+    found = {}
+    if options.get("input_responses") is not None:
+        answers = options["input_responses"].items()
+        found["inputResponses"] = {key: dumped(answer) for key, answer in answers}
+    if options.get("request_state") is not None:
+        found["requestState"] = options["request_state"]
+    return found

@@ -4,8 +4,8 @@
         result = await client.call_tool("word_count", {"text": "two words"})
         print(result.data)
 
-It keeps the session of one connection (`fastrpc.compat.sessions`), whose methods return what the protocol
-says; its own take the results apart. docs/compat.md has the table.
+The client owns the session of one connection (`fastrpc.compat.client.sessions`). The session returns results
+as MCP defines them; the client's methods return their content. docs/compat.md has the table.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from fastrpc.compat import callbacks
-from fastrpc.compat.endpoints import endpoint_of
+from fastrpc.compat.client import callbacks
+from fastrpc.compat.client.endpoints import endpoint_of
+from fastrpc.compat.client.sessions import ClientSession, seconds_of
+from fastrpc.compat.client.shapes import Shapes, plain_of
 from fastrpc.compat.errors import tool_error
+from fastrpc.compat.field_types import ModelType
 from fastrpc.compat.models import dumped, typed
-from fastrpc.compat.sessions import ClientSession, seconds_of
-from fastrpc.compat.shapes import Shapes, plain_of
 from fastrpc.errors import FastrpcError
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 
@@ -50,7 +51,7 @@ class CallToolResult:
     is_error: bool = False
 
 
-class ElicitResult:
+class ElicitResult(ModelType):
     """The answer to an elicitation: `action` (``accept``, ``decline``, ``cancel``) and `content`."""
 
     def __init__(self, action: Literal["accept", "decline", "cancel"], content: Any = None) -> None:
@@ -59,7 +60,7 @@ class ElicitResult:
 
 
 class MessageHandler:
-    """Hears the server's notifications: override what is of interest."""
+    """Handles the server's notifications: override the methods for those of interest."""
 
     async def __call__(self, message: Any) -> None:
         await self.dispatch(message)

@@ -7,8 +7,6 @@ requests in flight go on.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 from fastrpc.compat.models import dumped, typed, typed_notification
 from fastrpc.errors import InternalError, RemoteError
 
@@ -25,11 +23,20 @@ async def awaited(value: Any) -> Any:
     return await value if hasattr(value, "__await__") else value
 
 
-def context_of(session: Any, params: Params) -> Any:
-    """Return the context of a request of the server: the session, and the request's ``_meta``."""
-    return SimpleNamespace(
-        session=session, request_id=None, meta=params.get("_meta"), lifespan_context=None, request=None
-    )
+class ClientRequestContext:
+    """What a callback gets of a request of the server: the session, and the request's ``_meta``."""
+
+    lifespan_context = request = None
+
+    def __init__(self, session: Any, request_id: Any = None, meta: Any = None, **others: Any) -> None:
+        self.session = session
+        self.request_id = request_id
+        self.meta = meta
+
+
+def context_of(session: Any, params: Params) -> ClientRequestContext:
+    """Return the context of a request of the server."""
+    return ClientRequestContext(session, meta=params.get("_meta"))
 
 
 def _answer(result: Any) -> dict[str, Any]:

@@ -1,0 +1,181 @@
+"""``fastrpc swap``: runs servers that were written for FastMCP or the official SDK on fastrpc.
+
+With files or folders it rewrites their imports (`fastrpc.compat.swap.rewriting`), shows the difference and
+names all that is missing. With ``--run`` it executes a command in its own place, and fastrpc serves that
+program's imports (`fastrpc.compat.swap.launch`): no file changes. Exit codes: 0; 1 if something is missing, a
+file cannot be read or, with ``--check``, would change; 2 for a wrong command line. ``--run`` has the exit
+code of the command.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fastrpc.cli import parser
+from fastrpc.cli._target import split_command
+from fastrpc.diagnostics import write_line
+from fastrpc.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+
+    from fastrpc.compat.swap.rewriting import Rewritten
+    from fastrpc.compat.swap.usage import Missing
+
+EXAMPLES = """\
+  fastrpc swap server.py                       rewrite its imports, show the difference
+  fastrpc swap --check src                     exit code 1 if a file would change or something is missing
+  fastrpc swap --run -- python server.py       run it on fastrpc, without a change
+  fastrpc swap --run -- uvx mcp-server-time    also a server of others
+"""
+USAGE = "[--diff | --check] [--force] FILE|FOLDER… | --run -- COMMAND…"
+SKIPPED_FOLDERS = ("__pycache__", "node_modules", "site-packages")
+COLOURS = {"+": "32", "-": "31", "@": "36"}
+
+
+def main(arguments: list[str]) -> int:
+    """Rewrite files, or run a command; return the exit code. Raises UsageError."""
+    arguments, command = split_command(arguments)
+    options = parser("swap", USAGE, EXAMPLES)
+    options.add_argument("paths", metavar="FILE|FOLDER", nargs="*", help="a folder: all its .py files")
+    options.add_argument("--diff", action="store_true", help="show the difference, write nothing")
+    options.add_argument("--check", action="store_true", help="for CI: write nothing; exit code 1")
+    options.add_argument("--force", action="store_true", help="write files of which something is missing too")
+    options.add_argument("--run", action="store_true", help="run the command behind -- on fastrpc")
+    chosen = options.parse(arguments)
+    if chosen.run:
+        return _run(chosen, command)
+    if command:
+        raise UsageError("swap: a command behind -- needs --run")
+    if not chosen.paths:
+        raise UsageError("swap: a file or a folder is needed, or --run -- COMMAND")
+    return _rewrite_all(chosen)
+
+
+# --- running ------------------------------------------------------------------------------------------------
+
+
+def _run(chosen: Namespace, command: list[str]) -> int:
+    """Replace this process by the command. Raises UsageError."""
+    if chosen.paths or chosen.diff or chosen.check or chosen.force:
+        raise UsageError("swap --run: takes a command behind -- and nothing else")
+    if not command:
+        raise UsageError("swap --run: a command is needed, such as: fastrpc swap --run -- python server.py")
+    from fastrpc.compat.swap.launch import environment
+
+    variables = environment(command)
+    try:
+        os.execvpe(command[0], command, variables)
+    except OSError as error:
+        raise UsageError(f"{command[0]}: {error.strerror}") from None
+
+
+# --- rewriting ----------------------------------------------------------------------------------------------
+
+
+def _rewrite_all(chosen: Namespace) -> int:
+    """Rewrite all files; return the exit code. Raises UsageError."""
+    changed = written = 0
+    is_complete = True
+    for path in _files(chosen.paths):
+        source, rewritten = _rewritten(path)
+        if rewritten is None:
+            is_complete = False
+            continue
+        lacks = [missing for missing in rewritten.missing if not missing.is_optional]
+        is_complete = is_complete and not lacks
+        _report(path, rewritten.missing)
+        if rewritten.source == source:
+            continue
+        changed += 1
+        _show(path, source, rewritten.source)
+        if not chosen.diff and not chosen.check and (not lacks or chosen.force):
+            _write(path, rewritten.source)
+            written += 1
+    _summarize(chosen, changed, written)
+    return int(not is_complete or (chosen.check and changed > 0))
+
+
+def _files(paths: list[str]) -> Iterator[str]:
+    """Yield the files of the command line, and the .py files of its folders: not those of virtual
+    environments and of hidden folders. Raises UsageError."""
+    for path in paths:
+        if not os.path.isdir(path):
+            if not os.path.exists(path):
+                raise UsageError(f"{path}: no such file or folder")
+            yield path
+            continue
+        for place, folders, names in os.walk(path):
+            folders[:] = sorted(
+                name
+                for name in folders
+                if name not in SKIPPED_FOLDERS
+                and not name.startswith(".")
+                and not os.path.exists(os.path.join(place, name, "pyvenv.cfg"))
+            )
+            yield from (os.path.join(place, name) for name in sorted(names) if name.endswith(".py"))
+
+
+def _rewritten(path: str) -> tuple[bytes, Rewritten | None]:
+    """Return a file's content, and the file rewritten; None if it cannot be read, which is reported."""
+    from fastrpc.compat.swap.rewriting import rewrite
+    from fastrpc.regular_files import LARGEST, read_regular
+
+    try:
+        source = read_regular(path, LARGEST)
+        return source, rewrite(source)
+    except OSError as error:
+        write_line(f"fastrpc: {path}: {error.strerror}")
+    except SyntaxError as error:
+        write_line(f"fastrpc: {path}:{error.lineno or 1}: {error.msg}")
+    except ValueError as error:
+        write_line(f"fastrpc: {path}: {error}")
+    return b"", None
+
+
+def _report(path: str, missing: list[Missing]) -> None:
+    for each in missing:
+        instead = f": {each.text}" if each.text else ""
+        optional = " (the file goes on without it)" if each.is_optional else ""
+        write_line(f"{path}:{each.line}: fastrpc has no {each.name}{instead}{optional}")
+
+
+def _show(path: str, source: bytes, rewritten: bytes) -> None:
+    """Print the difference, coloured on a terminal."""
+    from difflib import unified_diff
+
+    is_coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    before, after = (text.decode("utf-8", "replace").splitlines() for text in (source, rewritten))
+    for line in unified_diff(before, after, path, path, lineterm=""):
+        colour = COLOURS.get(line[:1]) if is_coloured else None
+        print(f"\x1b[{colour}m{line}\x1b[0m" if colour else line)
+
+
+def _write(path: str, data: bytes) -> None:
+    """Replace a file. Raises UsageError."""
+    from fastrpc.regular_files import replace_file
+
+    path = os.path.realpath(path)
+    try:
+        replace_file(path, data, os.stat(path).st_mode & 0o7777)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+
+
+def _summarize(chosen: Namespace, changed: int, written: int) -> None:
+    if chosen.diff or chosen.check:
+        write_line(f"fastrpc: {_files_of(changed)} would change")
+    else:
+        left = (
+            f"; {_files_of(changed - written)} not, for what is missing (--force)"
+            if changed > written
+            else ""
+        )
+        write_line(f"fastrpc: {_files_of(written)} rewritten{left}")
+
+
+def _files_of(count: int) -> str:
+    return f"{count} file" if count == 1 else f"{count} files"

@@ -1,0 +1,1 @@
+"""The clients of FastMCP and of the official SDK, on `fastrpc.Client`."""

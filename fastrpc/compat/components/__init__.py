@@ -1,0 +1,1 @@
+"""Tools, resources and prompts of a compat server as objects, and which of them are offered."""

@@ -1,0 +1,75 @@
+"""Definitions of component objects: what the engine calls for a tool, a resource or a prompt that no registry
+has, since a provider or a transform has made it. Made once for a resource or a prompt object, and anew for
+each call of a tool object, which costs some microseconds.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+
+from fastrpc import running_call
+from fastrpc.compat.components.described_tool import DescribedTool
+from fastrpc.compat.components.tools import FunctionTool
+from fastrpc.compat.dialect import FASTMCP
+from fastrpc.compat.functions import adapted
+from fastrpc.compat.values import checked_annotations, plain, prompt_value, resource_value, tool_value
+from fastrpc.definitions.handler import made
+from fastrpc.definitions.prompt import Prompt as PromptDefinition
+from fastrpc.definitions.resource import Resource as ResourceDefinition
+from fastrpc.definitions.resource import ResourceTemplate as TemplateDefinition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.compat.components.tools import Tool
+    from fastrpc.tool_style import ToolStyle
+
+
+def definition_of(kind: str, component: Any, server: Any) -> Any:
+    """Return the definition of a component object: `kind` is ``tool``, ``resource``, ``template`` or
+    ``prompt``. Raises DefinitionError."""
+    if kind == "tool":
+        return tool_definition_of(component, server._style)
+    kept = component.__dict__.get("_served")
+    if kept is None:
+        kept = component._served = _made(kind, component, server)
+    return kept
+
+
+def tool_definition_of(tool: Tool, style: ToolStyle) -> Any:
+    """Return the definition of a tool object, by the name that the object has now."""
+    if isinstance(tool, FunctionTool) and type(tool).run is FunctionTool.run:
+        found = copy(tool._definition)
+        found.name, found.style = tool.name, style
+        return found
+    return DescribedTool(tool.descriptor(), runner(tool), style)
+
+
+def runner(tool: Tool) -> Any:
+    """Return what calls a tool object by its ``run``."""
+
+    async def call(arguments: dict[str, Any], context: Any) -> Any:
+        with running_call.running(context):
+            return tool_value(await tool.run(arguments))
+
+    return call
+
+
+def _made(kind: str, component: Any, server: Any) -> Any:
+    options = {
+        "name": component.name,
+        "title": component.title,
+        "description": None if component.is_docstring else component.description,
+        "icons": plain(component.icons),
+        "meta": component.meta,
+    }
+    function: Any = component.function()
+    if kind == "prompt":
+        function = adapted(function, server, prompt_value, FASTMCP)
+        return made(PromptDefinition, function, {**options, "name": component.key})
+    options["mime_type"] = component.mime_type
+    options["annotations"] = checked_annotations(getattr(component, "annotations", None))
+    options["uri"] = component.key
+    kinds: Any = ResourceDefinition if kind == "resource" else TemplateDefinition
+    return made(kinds, adapted(function, server, resource_value), options)

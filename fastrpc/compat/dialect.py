@@ -1,0 +1,208 @@
+"""What the originals do differently from one another, and from fastrpc: a `Dialect` for each.
+
+A server class has one, chosen by the module that it is imported from: `fastrpc.compat.fastmcp` or
+`fastrpc.compat.mcp`. Costs nothing in a call: it is read where tools, resources and prompts are declared.
+"""
+
+from __future__ import annotations
+
+from fastrpc.errors import DefinitionError
+from fastrpc.schema.annotations import resolve
+from fastrpc.tool_style import ToolStyle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Literal
+
+
+class Dialect:
+    """How servers of one original describe tools and encode results.
+
+    `original`: its name in messages. `positional`: the names of the constructor's positional parameters after
+    the server's name. `style`: that of tools, `hiding_style` that where errors of tools are hidden.
+    `describes_arguments`: descriptions of parameters are taken from the docstring's section ``Args:``.
+    `names_variables`: ``*args`` and ``**kwargs`` are parameters of these names. `protocol_errors`: the kinds
+    of handlers whose McpError is the answer's JSON-RPC error; `url_errors`: those of which a
+    UrlElicitationRequiredError is. `wraps_logs`: a log message is an object with ``msg`` and ``extra``.
+    `reads_json_texts`: JSON text is read where a parameter takes texts and anything else.
+    `titles_by_annotations`: a tool without a title has that of its annotations.
+    `rendering` begins the error for a prompt's exception, with its name in the place of ``{name}``.
+    `runs_inline`: synchronous functions run on the thread of the event loop, so that what belongs to a
+    thread, such as a connection of sqlite3, can be used by all of them.
+    `wraps_generics`: a result that is declared as ``Dict[…]`` of ``typing``, ``dict[int, …]``, or a generic
+    TypedDict is structured content ``{"result": …}``, and one that is declared as ``dict``, or a class
+    without members, is no structured content. `structures_results`: results have output schemas.
+    """
+
+    __slots__ = (
+        "describes_arguments",
+        "hiding_style",
+        "names_variables",
+        "original",
+        "positional",
+        "protocol_errors",
+        "reads_json_texts",
+        "rendering",
+        "runs_inline",
+        "structures_results",
+        "style",
+        "titles_by_annotations",
+        "url_errors",
+        "wraps_generics",
+        "wraps_logs",
+    )
+
+    def __init__(
+        self,
+        original: str,
+        *,
+        positional: tuple[str, ...],
+        style: ToolStyle,
+        hiding_style: ToolStyle,
+        describes_arguments: bool,
+        names_variables: bool,
+        protocol_errors: frozenset[str],
+        url_errors: frozenset[str],
+        rendering: str,
+        wraps_generics: bool,
+        runs_inline: bool = False,
+        titles_by_annotations: bool = False,
+        wraps_logs: bool = False,
+    ) -> None:
+        self.original = original
+        self.positional = positional
+        self.style = style
+        self.hiding_style = hiding_style
+        self.describes_arguments = describes_arguments
+        self.names_variables = names_variables
+        self.protocol_errors = protocol_errors
+        self.url_errors = url_errors
+        self.rendering = rendering
+        self.reads_json_texts = wraps_generics
+        self.structures_results = True
+        self.wraps_generics = wraps_generics
+        self.runs_inline = runs_inline
+        self.titles_by_annotations = titles_by_annotations
+        self.wraps_logs = wraps_logs
+
+    def structured(self, annotation: Any, namespace: Mapping[str, Any]) -> bool | Literal["wrapped"]:
+        """Return the option ``structured`` of a tool with this return annotation."""
+        if not self.structures_results:
+            return False
+        try:
+            annotation = resolve(annotation, namespace) if isinstance(annotation, str) else annotation
+        except DefinitionError:
+            return True  # reported when the annotation is read
+        if not self.wraps_generics:
+            return annotation not in (None, type(None), bytes)
+        if annotation is dict:
+            return False
+        origin = getattr(annotation, "__origin__", None)
+        if origin is None:
+            return not (isinstance(annotation, type) and _is_opaque(annotation))
+        if origin is dict:
+            is_plain = type(annotation).__module__ != "typing" and annotation.__args__[0] is str
+            return True if is_plain else "wrapped"
+        return "wrapped" if hasattr(origin, "__total__") else True
+
+
+def _is_opaque(kind: type) -> bool:
+    """Whether a class has no members that the official SDK could describe: an enum, a date, a named tuple."""
+    return (
+        hasattr(kind, "__members__")
+        or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+        or kind.__module__.partition(".")[0] in _OPAQUE
+    )
+
+
+_OPAQUE = frozenset(("datetime", "decimal", "ipaddress", "pathlib", "uuid"))
+
+
+def _style(refusal: str | None, failure: str, *, blocks: bool, hides: bool) -> ToolStyle:
+    return ToolStyle(
+        explicit_nulls=True,
+        structures_texts=True,
+        structures_objects=not blocks,
+        checks_results=blocks,
+        block_per_item=blocks,
+        refusal_prefix=refusal,
+        failure_prefix=failure,
+        hides_failures=hides,
+    )
+
+
+_CALLING = "Error calling tool '{name}': "
+_EXECUTING = "Error executing tool {name}: "
+
+FASTMCP = Dialect(
+    "FastMCP",
+    positional=("instructions",),
+    style=_style(None, _CALLING, blocks=False, hides=False),
+    hiding_style=_style(None, _CALLING, blocks=False, hides=True),
+    describes_arguments=True,
+    names_variables=False,
+    protocol_errors=frozenset(("resource",)),
+    url_errors=frozenset(),
+    rendering="Error rendering prompt '{name}': ",
+    wraps_generics=False,
+    wraps_logs=True,
+    titles_by_annotations=True,
+)
+"""FastMCP 2 to 4."""
+
+SDK_1 = Dialect(
+    "mcp.server.fastmcp",
+    positional=(
+        "instructions",
+        "website_url",
+        "icons",
+        "auth_server_provider",
+        "token_verifier",
+        "event_store",
+        "retry_interval",
+    ),
+    style=_style(_EXECUTING, _EXECUTING, blocks=True, hides=False),
+    hiding_style=_style(_EXECUTING, _EXECUTING, blocks=True, hides=True),
+    describes_arguments=False,
+    names_variables=True,
+    protocol_errors=frozenset(),
+    url_errors=frozenset(("tool",)),
+    rendering="Error rendering prompt {name}: ",
+    wraps_generics=True,
+    runs_inline=True,
+)
+"""The official SDK 1.x, `mcp.server.fastmcp`."""
+
+SDK_2 = Dialect(
+    "mcp.server.mcpserver",
+    positional=(
+        "title",
+        "description",
+        "instructions",
+        "website_url",
+        "icons",
+        "version",
+        "auth_server_provider",
+        "token_verifier",
+    ),
+    style=_style(_EXECUTING, _EXECUTING, blocks=True, hides=True),
+    hiding_style=_style(_EXECUTING, _EXECUTING, blocks=True, hides=True),
+    describes_arguments=False,
+    names_variables=True,
+    protocol_errors=frozenset(("tool", "resource", "prompt")),
+    url_errors=frozenset(),
+    rendering="Error rendering prompt {name}: ",
+    wraps_generics=True,
+)
+"""The official SDK 2.x, `mcp.server.mcpserver`. A ToolError's text is sent, that of another error is not."""
+
+
+def follow_release(package: str, version: str) -> None:
+    """Have the servers of this process describe what those of this release of an original describe: there are
+    output schemas since FastMCP 2.10 and the SDK 1.10."""
+    release = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if package == "fastmcp":
+        FASTMCP.structures_results = release >= (2, 10)
+    else:
+        SDK_1.structures_results = release >= (1, 10)

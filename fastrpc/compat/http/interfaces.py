@@ -1,0 +1,43 @@
+"""What the modules that serve a compat server over HTTP read of it, as an interface.
+
+For type checkers alone: no module imports this when it runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from typing_extensions import Unpack
+
+from fastrpc.compat.dialect import Dialect
+from fastrpc.compat.server_settings import Settings
+from fastrpc.engine.dispatcher import Dispatcher
+from fastrpc.engine.runtime import Runtime
+from fastrpc.options import AsgiOptions
+from fastrpc.telemetry.access_log import AccessLog
+from fastrpc.telemetry.statistics import Report
+from fastrpc.transports.http.asgi import Application
+
+
+class Served(Protocol):
+    """A compat server."""
+
+    settings: Settings
+    max_batch: int
+    _retry_interval: int | None
+
+    @property
+    def dialect(self) -> Dialect: ...
+    @property
+    def runtime(self) -> Runtime: ...
+    def connect(self, main: Dispatcher | None = None) -> Dispatcher: ...
+    def asgi(self, **options: Unpack[AsgiOptions]) -> Application: ...
+    def drain_observers(self) -> None: ...
+    def print_statistics(self) -> Report: ...
+    def open_access_log(self, path: str, *, as_json: bool = False) -> AccessLog: ...
+    def _input_schema_of(self, name: str) -> dict[str, Any] | None: ...
+    def _served_routes(self, mcp_path: str) -> list[Any]:
+        """Return the routes of Starlette beside MCP."""
+
+    def _token_check(self, path: str = "/mcp") -> Any:
+        """Return what ``asgi(token=…)`` takes; None if the server asks for no token."""

@@ -1,0 +1,1 @@
+"""The low-level `Server` of the official SDK, on fastrpc's engine."""

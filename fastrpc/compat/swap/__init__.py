@@ -1,0 +1,1 @@
+"""`fastrpc swap` and `fastrpc compare`: names that are served, rewritten files, servers compared."""

@@ -1,0 +1,566 @@
+"""Compares what two servers describe and answer: an original, and the same file on fastrpc.
+
+`differences` takes two observations (`fastrpc.compat.swap.observation`) and returns each `Difference`: a real
+one, which a client or a model would act on, or one by choice, with the reason. Descriptors are compared by
+name, schemas by what they accept. Pure functions, no I/O; the rules stand in the tables at the top.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    Value = Any
+    Path = tuple[str, ...]
+    Leaf = tuple[Path, Value, Value]
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "(absent)"
+
+
+ABSENT = _Absent()
+"""Stands for a member that one side does not have."""
+
+GENERATED_TITLE = "titles that the original generates from names are not sent"
+INLINED = "schemas are inlined: some clients do not follow $ref"
+STRICT = "unknown arguments are left out, not refused"
+WHITE_SPACE = "a docstring's indentation is removed"
+VERSION = "without a version of its own the original sends its framework's"
+NAME = "without a name of its own a server has the same one at each start"
+ANNOUNCED = "what is announced to change depends on what can change"
+OFFERED = "completion and log levels are always offered"
+NOTHING_OF_IT = "a capability is declared if the server has something of it"
+EXPERIMENTAL = "empty experimental capabilities are not declared"
+OWN_META = "what FastMCP notes of its own in _meta, and of wrapped results, differs"
+NO_TASKS = "tasks are not offered, which is the default"
+WRAPPED_TEXT = "a text is not sent a second time as structured content"
+COMPACT = "JSON in a text has no indentation"
+ONE_BLOCK = "a list of texts is one block, its JSON"
+ERROR_CODE = "errors have the codes of the specification"
+NOT_OFFERED = "tasks and extensions are not offered"
+NO_WRAPPER = "the object around a wrapped result has no description"
+NO_DESCRIPTION = "an output schema has the descriptions of its classes"
+NO_RESULT = "a tool that returns nothing has no output schema"
+NO_SCHEMA_TEXT = "no JSON Schema is written into the descriptions of a prompt's arguments"
+GENERATED_TOOL = "the tools that transforms and middleware add are described in other words"
+UNKNOWN_NAME = "an unknown name is a protocol error, as the specification has it"
+ERROR_TEXT = "the text of an error begins with other words"
+INVALID_ARGUMENTS = "the text about invalid arguments is shorter, and names the field"
+NEWER = "the newest version of the protocol is spoken, with what came with it"
+LENIENT = "what a model meant is understood: null for an optional parameter, JSON written as text"
+NO_NULL = "an output schema says no default of a member that may be missing"
+GIVEN_TITLE = "a title that the author has given is sent"
+UNANNOTATED = "a parameter without annotation takes anything, and its schema says so"
+DESCRIBED = "a text in Annotated describes the parameter, as in FastMCP"
+VARIES = "the original's own answers to this call differ"
+
+
+GENERATED_TOOLS = (
+    "call_tool",
+    "get_prompt",
+    "list_prompts",
+    "list_resources",
+    "read_resource",
+    "search_tools",
+)
+"""Tools that the originals generate for clients without the feature; their descriptions are not copied."""
+
+LISTS_OF = {"tools": ("tools",), "resources": ("resources", "resourceTemplates"), "prompts": ("prompts",)}
+"""By capability."""
+
+SAY_NOTHING_EMPTY = ("_meta", "annotations", "arguments", "description", "experimental", "properties")
+"""Members for which an empty value says as much as none."""
+
+DEEPEST = 8
+"""How deep a schema that refers to itself is compared."""
+
+CODES = (-32601, -32602, -32002)
+"""What the specification has for unknown methods, for names and invalid arguments, for unknown resources."""
+NO_CODE = 0
+"""What the original has for any failure, in the place of -32603."""
+
+_STRUCTURED_SINCE = "2025-06-18"
+"""The version of the protocol that brought output schemas and structured content."""
+
+
+STRUCTURED = (": outputSchema", ": structuredContent")
+
+
+class Difference:
+    """One difference: where, both values, and the reason if it is by choice ("" if it is not)."""
+
+    __slots__ = ("original", "place", "reason", "swapped")
+
+    def __init__(self, place: str, original: Value, swapped: Value, reason: str = "") -> None:
+        self.place = place
+        self.original = original
+        self.swapped = swapped
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"<Difference {self.place}: {self.original!r:.80} / {self.swapped!r:.80} {self.reason!r}>"
+
+    def as_json(self) -> dict[str, Value]:
+        """Return it as an object; an absent value has no member."""
+        sides = {"original": self.original, "swapped": self.swapped}
+        found = {name: value for name, value in sides.items() if value is not ABSENT}
+        return {"place": self.place, "reason": self.reason, **found}
+
+
+def differences(original: dict[str, Value], swapped: dict[str, Value]) -> list[Difference]:
+    """Return all differences between two observations, in their order."""
+    if original.get("failure") or swapped.get("failure"):
+        failures = original.get("failure", ""), swapped.get("failure", "")
+        return [] if failures[0] and failures[1] else [Difference("start", *failures)]
+    found = list(_handshake(original, swapped))
+    for member, key in (("tools", "name"), ("resources", "uri"), ("resourceTemplates", "uriTemplate")):
+        found += _entries(member, key, original[member], swapped[member])
+    found += _entries("prompts", "name", original["prompts"], swapped["prompts"])
+    answers = zip(original.get("answers", ()), swapped.get("answers", ()), strict=False)
+    for ours, theirs in answers:
+        found += answer_differences(ours["of"], ours, theirs)
+    if str(original.get("protocolVersion")) < _STRUCTURED_SINCE:
+        for difference in found:
+            if difference.original is ABSENT and difference.place.endswith(STRUCTURED):
+                difference.reason = difference.reason or NEWER
+    return found
+
+
+def real(found: list[Difference]) -> list[Difference]:
+    """Return those that a client or a model would act on."""
+    return [difference for difference in found if not difference.reason]
+
+
+# --- the handshake ----------------------------------------------------------------------------------------
+
+
+def _handshake(original: dict[str, Value], swapped: dict[str, Value]) -> Iterator[Difference]:
+    yield from _classified(
+        "protocolVersion", original.get("protocolVersion"), swapped.get("protocolVersion"), _version_rule
+    )
+    yield from _classified(
+        "instructions", original.get("instructions"), swapped.get("instructions"), _text_rule
+    )
+    yield from _classified("serverInfo", original["serverInfo"], swapped["serverInfo"], _server_rule)
+    declared = dict(original["capabilities"]), dict(swapped["capabilities"])
+    for name in sorted(declared[0].keys() ^ declared[1].keys()):
+        pair = declared[0].pop(name, ABSENT), declared[1].pop(name, ABSENT)
+        is_unused = name in LISTS_OF and not _lists_of(name, original) and not _lists_of(name, swapped)
+        reason = NOTHING_OF_IT if is_unused else _capability_rule(("capabilities", name), *pair)
+        yield Difference(f"capabilities.{name}", *pair, reason)
+    yield from _classified("capabilities", *declared, _capability_rule)
+
+
+def _lists_of(name: str, seen: dict[str, Value]) -> list[Value]:
+    return [entry for member in LISTS_OF[name] for entry in seen[member]]
+
+
+def _server_rule(path: Path, original: Value, swapped: Value) -> str:
+    if path[-1] == "name" and swapped == "FastMCP" and re.fullmatch(r"FastMCP-[0-9a-f]+", str(original)):
+        return NAME
+    return VERSION if path[-1] == "version" else ""
+
+
+def _capability_rule(path: Path, original: Value, swapped: Value) -> str:
+    if path[-1] in ("listChanged", "subscribe"):
+        return ANNOUNCED
+    if original is ABSENT and path[1] in ("completions", "logging"):
+        return OFFERED
+    if path[1] in ("tasks", "extensions") and swapped is ABSENT:
+        return NOT_OFFERED
+    is_empty = not original or original is ABSENT
+    if path[1] == "experimental" and isinstance(original, dict) and set(original) == {"tasks"}:
+        return NOT_OFFERED  # they were there first
+    return EXPERIMENTAL if path[1] == "experimental" and (is_empty or not swapped) else ""
+
+
+# --- descriptors ------------------------------------------------------------------------------------------
+
+
+def _entries(kind: str, key: str, original: list[Value], swapped: list[Value]) -> Iterator[Difference]:
+    """Yield the differences of two lists of descriptors, which are compared by `key`."""
+    theirs = {str(entry.get(key)): entry for entry in original}
+    ours = {str(entry.get(key)): entry for entry in swapped}
+    shared = [name for name in theirs if name in ours]
+    if shared != [name for name in ours if name in theirs]:
+        yield Difference(f"{kind}: order", shared, [name for name in ours if name in theirs])
+    for name in theirs.keys() - ours.keys():
+        yield Difference(f"{kind}: {name}", theirs[name], ABSENT)
+    for name in ours.keys() - theirs.keys():
+        yield Difference(f"{kind}: {name}", ABSENT, ours[name])
+    for name in shared:
+        yield from descriptor_differences(f"{kind}: {name}", theirs[name], ours[name])
+
+
+def descriptor_differences(
+    place: str, original: dict[str, Value], swapped: dict[str, Value]
+) -> Iterator[Difference]:
+    """Yield the differences of two descriptors of one tool, resource, template or prompt."""
+    for member in dict.fromkeys([*original, *swapped]):
+        theirs, ours = original.get(member), swapped.get(member)
+        where = f"{place}: {member}"
+        if member in ("inputSchema", "outputSchema"):
+            yield from schema_differences(where, theirs, ours)
+        else:
+            yield from _classified(where, theirs, ours, _descriptor_rule)
+
+
+def _descriptor_rule(path: Path, original: Value, swapped: Value) -> str:
+    member = path[0].rpartition(": ")[2]
+    if member == "title" and swapped is ABSENT:
+        return GENERATED_TITLE if _is_generated(original, path[0].split(": ")[1]) else ""
+    if member == "_meta" and set(path[1:2]) & {"fastmcp", "_fastmcp"}:
+        return OWN_META
+    if member == "_meta" and isinstance(original, dict) and set(original) <= {"fastmcp", "_fastmcp"}:
+        return OWN_META
+    if member == "execution":
+        return NO_TASKS
+    if member == "description" and path[0].split(": ")[1] in GENERATED_TOOLS:
+        return GENERATED_TOOL
+    if member == "arguments" and re.match(r".*\bschema: \{", str(original), re.DOTALL):
+        text = "" if swapped is ABSENT else str(swapped)
+        return NO_SCHEMA_TEXT if str(original).startswith(text) else ""
+    return _text_rule(path, original, swapped)
+
+
+def _version_rule(path: Path, original: Value, swapped: Value) -> str:
+    return NEWER if str(original) < str(swapped) else ""
+
+
+def _is_generated(title: Value, name: str) -> bool:
+    """Return whether a title is made from a name, or is that of a class: an author's has spaces."""
+    plain = re.sub(r"[\s_-]", "", str(title)).lower()
+    return " " not in str(title) or plain == re.sub(r"[\s_-]", "", name).lower()
+
+
+def _text_rule(path: Path, original: Value, swapped: Value) -> str:
+    if isinstance(original, str) and isinstance(swapped, str):
+        return WHITE_SPACE if _stripped(original) == _stripped(swapped) else ""
+    return ""
+
+
+def _stripped(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().splitlines()]
+
+
+# --- schemas ----------------------------------------------------------------------------------------------
+
+
+def schema_differences(place: str, original: Value, swapped: Value) -> Iterator[Difference]:
+    """Yield the differences of two JSON Schemas. Forms with the same meaning are no difference."""
+    wrapped = _type_of_wrapped(original)
+    if swapped is None and wrapped in ("string", "null"):
+        yield Difference(place, original, ABSENT, WRAPPED_TEXT if wrapped == "string" else NO_RESULT)
+        return
+    if original is None or swapped is None:
+        yield from _classified(place, original, swapped, _no_rule)
+        return
+    if _has_reference(original) != _has_reference(swapped):
+        yield Difference(place, "with $ref", "inlined", INLINED)
+    yield from _classified(place, normal_schema(original), normal_schema(swapped), _schema_rule)
+
+
+def _type_of_wrapped(schema: Value) -> str:
+    """Return the type of a result that is wrapped in an object, as the originals' output schemas do; else
+    ""."""
+    properties = schema.get("properties", {}) if isinstance(schema, dict) else {}
+    return str(properties["result"].get("type", "")) if list(properties) == ["result"] else ""
+
+
+def _schema_rule(path: Path, original: Value, swapped: Value) -> str:
+    if path[-1] == "title" and swapped is ABSENT:
+        return GENERATED_TITLE if _is_generated(original, path[-2] if len(path) > 1 else "") else ""
+    if path[-1] == "default" and original is None and path[0].endswith("outputSchema"):
+        return NO_NULL
+    if path[-1] == "title" and original is ABSENT:
+        return GIVEN_TITLE
+    is_parameters = path[0].endswith("inputSchema") and path[1:2] == ("properties",) and path[3:] == ("type",)
+    if is_parameters and original == "string" and swapped is ABSENT:
+        return UNANNOTATED
+    if path[-1] == "additionalProperties" and original in (False, True) and swapped is ABSENT:
+        return STRICT if original is False else ""
+    if path[-1] == "x-fastmcp-wrap-result":
+        return OWN_META
+    if path[1:] == ("description",) and swapped is ABSENT and "wrapper" in str(original):
+        return NO_WRAPPER
+    if path[-1] == "description" and original is ABSENT:
+        return DESCRIBED if path[0].endswith("inputSchema") and len(path) > 1 else NO_DESCRIPTION
+    return _text_rule(path, original, swapped) if path[-1] == "description" else ""
+
+
+def _has_reference(schema: Value) -> bool:
+    if isinstance(schema, dict):
+        return "$ref" in schema or any(map(_has_reference, schema.values()))
+    return isinstance(schema, list) and any(map(_has_reference, schema))
+
+
+def normal_schema(
+    schema: Value, definitions: dict[str, Value] | None = None, depth: int = 0, within: tuple[str, ...] = ()
+) -> Value:
+    """Return a schema in one form: references inlined, unions of plain types as a list of types, order of
+    `required` and of types sorted, and without members that say nothing. `within` are the definitions that
+    this one stands in: one that refers to itself is inlined down to a `depth` of `DEEPEST`."""
+    if not isinstance(schema, dict):
+        return schema
+    if definitions is None:
+        definitions = {f"#/$defs/{name}": value for name, value in schema.get("$defs", {}).items()}
+    reference = str(schema.get("$ref"))
+    target = definitions.get(reference)
+    if target is not None:
+        beside = {name: value for name, value in schema.items() if name != "$ref"}
+        if reference in within and depth >= DEEPEST:
+            return {"$ref": reference}
+        return normal_schema({**target, **beside}, definitions, depth, (*within, reference))
+    found = {
+        name: _normal_member(name, value, definitions, depth + 1, within)
+        for name, value in schema.items()
+        if name not in ("$defs", "$schema")
+    }
+    _require_tag(found)
+    _join_types(found)
+    if found.get("additionalProperties") is True:
+        del found["additionalProperties"]
+    if found.get("items") is False and len(found.get("prefixItems", ())) == found.get("maxItems"):
+        del found["items"]
+    for name in ("required", "properties"):
+        if not found.get(name, True):
+            del found[name]
+    if "const" in found:
+        found["enum"] = [found.pop("const")]
+        found.pop("type", None)
+    elif "enum" in found:
+        found.pop("type", None)
+    return found
+
+
+def _normal_member(
+    name: str, value: Value, definitions: dict[str, Value], depth: int, within: tuple[str, ...]
+) -> Value:
+    if name in ("properties", "patternProperties") and isinstance(value, dict):
+        return {key: normal_schema(each, definitions, depth, within) for key, each in value.items()}
+    if name in ("anyOf", "oneOf", "allOf", "prefixItems") and isinstance(value, list):
+        return [normal_schema(each, definitions, depth, within) for each in value]
+    if name in ("required", "type") and isinstance(value, list):
+        return sorted(value)
+    if name in ("items", "additionalProperties", "not", "propertyNames"):
+        return normal_schema(value, definitions, depth, within)
+    return value
+
+
+def _require_tag(schema: dict[str, Value]) -> None:
+    """Write the tag of a discriminated union, OpenAPI's ``discriminator``, as a member that is required."""
+    tag = schema.pop("discriminator", {}).get("propertyName")
+    for option in schema.get("oneOf", ()):
+        if tag in option.get("properties", {}):
+            option["required"] = sorted({*option.get("required", ()), tag})
+
+
+def _join_types(schema: dict[str, Value]) -> None:
+    """Write ``anyOf`` of plain types, and of one schema and null, as one schema; leave out one of which an
+    option takes anything."""
+    options = schema.get("anyOf")
+    if not isinstance(options, list):
+        return
+    if {} in options:
+        del schema["anyOf"]
+        return
+    plain = [option for option in options if set(option) == {"type"}]
+    others = [option for option in options if set(option) != {"type"}]
+    if len(others) == 1 and plain == [{"type": "null"}] and "enum" in others[0]:
+        del schema["anyOf"]
+        schema.update({**others[0], **schema, "enum": [*others[0]["enum"], None]})
+        return
+    is_joined = len(others) <= 1 and all("type" in each for each in others)
+    if not is_joined or (others and (set(others[0]) & set(schema)) - {"description", "title"}):
+        return
+    types: list[str] = []
+    for option in options:
+        types += option["type"] if isinstance(option["type"], list) else [option["type"]]
+    del schema["anyOf"]
+    for name, value in others[0].items() if others else ():
+        schema.setdefault(name, value)  # a description beside counts for more than that of the class
+    schema["type"] = sorted(set(types)) if plain else types
+
+
+# --- answers ----------------------------------------------------------------------------------------------
+
+
+def answer_differences(place: str, original: dict[str, Value], swapped: dict[str, Value]) -> list[Difference]:
+    """Return the differences of two answers: objects with ``result`` or ``error``, and ``last``, the last
+    answer, where the request was sent several times."""
+    found = list(_answer_differences(place, original, swapped))
+    if "last" in original and original["last"] != original.get("result", original.get("error")):
+        for difference in found:
+            difference.reason = difference.reason or VARIES
+    return found
+
+
+def _answer_differences(
+    place: str, original: dict[str, Value], swapped: dict[str, Value]
+) -> Iterator[Difference]:
+    theirs, ours = original.get("result"), swapped.get("result")
+    if theirs is None or ours is None:
+        if theirs is None and ours is None:
+            yield from _errors(place, original["error"], swapped["error"])
+        elif theirs is not None and theirs.get("isError") and "error" in swapped:
+            is_unknown = _UNKNOWN.search(_text_of(theirs))
+            yield Difference(place, theirs, swapped["error"], UNKNOWN_NAME if is_unknown else "")
+        else:
+            yield Difference(place, theirs or original["error"], ours or swapped["error"])
+        return
+    if "content" not in theirs:
+        yield from _classified(place, theirs, ours, _content_rule)
+    elif bool(theirs.get("isError")) != bool(ours.get("isError")):
+        yield Difference(f"{place}: isError", theirs, ours, _refusal_rule(_text_of(theirs)))
+    elif theirs.get("isError"):
+        yield from _error_texts(place, _text_of(theirs), _text_of(ours))
+    else:
+        yield from _contents(f"{place}: content", theirs["content"], ours["content"])
+        yield from _structured(place, theirs, ours)
+
+
+_REFUSALS = re.compile(r"\[type=(\w+), .*?input_type=(\w+)\]")
+
+
+def _refusal_rule(text: str) -> str:
+    """Return the reason for arguments that the original refuses, with this text, and fastrpc accepts."""
+    found = _REFUSALS.findall(text)
+    if not found or "validation error" not in text:
+        return ""
+    if all(kind == "unexpected_keyword_argument" for kind, _ in found):
+        return STRICT
+    is_meant = all(
+        given in ("str", "NoneType") and (kind.endswith(("_type", "_parsing")) or kind == "literal_error")
+        for kind, given in found
+    )
+    return LENIENT if is_meant else ""
+
+
+def _errors(place: str, original: dict[str, Value], swapped: dict[str, Value]) -> Iterator[Difference]:
+    if original.get("code") != swapped.get("code"):
+        code = swapped.get("code")
+        is_mended = code in CODES or (code == -32603 and original.get("code") == NO_CODE)
+        reason = ERROR_CODE if is_mended else ""
+        yield Difference(f"{place}: error", original, swapped, reason)
+    else:
+        yield from _error_texts(place, str(original.get("message")), str(swapped.get("message")))
+
+
+_UNKNOWN = re.compile(r"\bunknown (tool|prompt|resource)\b|not found", re.IGNORECASE)
+_BEFORE_ERRORS = re.compile(
+    r"^(Error (executing|calling|reading|rendering) (\w+ )?('[^']*'|\S+?)(: |$))?"
+    r"((?:[A-Za-z_]\w*\.)*[A-Z]\w*: )?"
+)
+
+
+def _error_texts(place: str, original: str, swapped: str) -> Iterator[Difference]:
+    if original == swapped:
+        return
+    both = original, swapped
+    is_longer = swapped.startswith(f"{original}: ")
+    bare = [_BEFORE_ERRORS.sub("", text) for text in both]
+    if bare[0] == bare[1] or is_longer or all(map(_UNKNOWN.search, both)):
+        reason = ERROR_TEXT
+    else:
+        reason = INVALID_ARGUMENTS if "validation error" in original.lower() else ""
+    yield Difference(f"{place}: error text", original, swapped, reason)
+
+
+def _text_of(result: dict[str, Value]) -> str:
+    return "\n".join(str(block.get("text", "")) for block in result["content"] if block.get("type") == "text")
+
+
+def _contents(place: str, original: list[Value], swapped: list[Value]) -> Iterator[Difference]:
+    texts = [block.get("text") for block in original]
+    if len(swapped) == 1 and len(texts) != 1 and all(isinstance(text, str) for text in texts):
+        listed = _parsed(swapped[0].get("text", ""))
+        if isinstance(listed, list) and [_as_text(item) for item in listed] == [
+            _as_text(_parsed(text)) for text in texts
+        ]:
+            yield Difference(place, original, swapped, ONE_BLOCK)
+            return
+    yield from _classified(place, original, swapped, _content_rule)
+
+
+def _content_rule(path: Path, original: Value, swapped: Value) -> str:
+    if (path[0].endswith("description") and len(path) == 1) or path[-1] == "description":
+        return _text_rule(path, original, swapped)
+    if path[-1] in ("text", "result") and isinstance(original, str) and isinstance(swapped, str):
+        theirs = _parsed(original)
+        if isinstance(theirs, (dict, list)) and theirs == _parsed(swapped):
+            return COMPACT
+    return ""
+
+
+def _structured(place: str, original: dict[str, Value], swapped: dict[str, Value]) -> Iterator[Difference]:
+    theirs = original.get("structuredContent")
+    wrapped = theirs["result"] if isinstance(theirs, dict) and list(theirs) == ["result"] else ABSENT
+    if (wrapped is None or isinstance(wrapped, str)) and swapped.get("structuredContent") is None:
+        reason = NO_RESULT if wrapped is None else WRAPPED_TEXT
+        yield Difference(f"{place}: structuredContent", theirs, ABSENT, reason)
+    else:
+        ours = swapped.get("structuredContent")
+        yield from _classified(f"{place}: structuredContent", theirs, ours, _content_rule)
+    yield from _classified(f"{place}: _meta", original.get("_meta"), swapped.get("_meta"), _result_meta_rule)
+
+
+def _result_meta_rule(path: Path, original: Value, swapped: Value) -> str:
+    names = set(path[1:2])
+    for side in (original, swapped):
+        names |= set(side) if len(path) == 1 and isinstance(side, dict) else set()
+    return OWN_META if names and names <= {"fastmcp", "_fastmcp"} else ""
+
+
+def _parsed(text: Value) -> Value:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError):
+        return text
+
+
+def _as_text(value: Value) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+# --- values -----------------------------------------------------------------------------------------------
+
+
+def _no_rule(path: Path, original: Value, swapped: Value) -> str:
+    return ""
+
+
+def _classified(
+    place: str, original: Value, swapped: Value, rule: Callable[[Path, Value, Value], str]
+) -> Iterator[Difference]:
+    """Yield the differences of two values, each with the reason that `rule` gives."""
+    name = place.rpartition(": ")[2]
+    for path, theirs, ours in _leaves((place,), _given(original, name), _given(swapped, name)):
+        where = path[0] + "".join(f".{part}" for part in path[1:])
+        yield Difference(where, theirs, ours, rule(path, theirs, ours))
+
+
+def _given(value: Value, name: str) -> Value:
+    """Return a member's value, ABSENT for one that says nothing."""
+    says_nothing = value is None or (value in ({}, [], "") and name in SAY_NOTHING_EMPTY)
+    return ABSENT if says_nothing and name != "default" else value
+
+
+def _leaves(path: Path, original: Value, swapped: Value) -> Iterator[Leaf]:
+    """Yield where two values differ, as deep as both are objects, or lists of the same length. A member
+    that says nothing is as one that is absent."""
+    if isinstance(original, dict) and isinstance(swapped, dict):
+        for name in dict.fromkeys([*original, *swapped]):
+            sides = (side.get(name, ABSENT) for side in (original, swapped))
+            yield from _leaves((*path, name), *(_given(side, name) for side in sides))
+    elif isinstance(original, list) and isinstance(swapped, list) and len(original) == len(swapped):
+        for at, (theirs, ours) in enumerate(zip(original, swapped, strict=True)):
+            yield from _leaves((*path, str(at)), theirs, ours)
+    elif original != swapped or isinstance(original, bool) is not isinstance(swapped, bool):
+        yield path, original, swapped

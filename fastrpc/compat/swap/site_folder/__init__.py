@@ -1,0 +1,1 @@
+"""The folder that `fastrpc swap --run` puts on a server's PYTHONPATH: one module, ``sitecustomize``."""

@@ -1,0 +1,255 @@
+"""Reads an OpenAPI document: `operations_of` returns its operations, with all references resolved.
+
+openapi-pydantic validates the document, 3.0 or 3.1; references are resolved inside it only, and nothing is
+fetched. Schemas become JSON Schema 2020-12: ``nullable`` and the boolean bounds of 3.0 are converted, types
+that refer to themselves keep a reference into ``$defs``.
+"""
+
+from __future__ import annotations
+
+from fastrpc.errors import DefinitionError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    Schema = dict[str, Any]
+
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+_IGNORED = ("discriminator", "example", "examples", "externalDocs", "xml")
+"""Members of OpenAPI's schemas that are none of JSON Schema, or only cost a model's context."""
+
+
+class Parameter:
+    """A parameter of an operation: its `name`, `place` (``path``, ``query``, ``header``, ``cookie``),
+    `schema`, whether it is `required`, and how an array is written (`style`, `explode`)."""
+
+    __slots__ = ("explode", "name", "place", "required", "schema", "style")
+
+    def __init__(self, raw: Mapping[str, Any], schema: Schema) -> None:
+        self.name: str = raw["name"]
+        self.place: str = raw["in"]
+        self.required = bool(raw.get("required")) or self.place == "path"
+        self.schema = schema
+        self.style: str = raw.get("style") or ("form" if self.place in ("query", "cookie") else "simple")
+        self.explode: bool = raw.get("explode", self.style == "form")
+
+
+class Operation:
+    """One operation: `method` in upper case, `path` with its variables in braces, `operation_id`, `summary`,
+    `description`, `tags`, `parameters`; the request body's `body_type` (a MIME type, or None), `body_schema`
+    and `body_required`; the `result_schema` of a successful JSON response, or None. `definitions` are the
+    recursive types that its schemas refer to."""
+
+    __slots__ = (
+        "body_required",
+        "body_schema",
+        "body_type",
+        "definitions",
+        "description",
+        "method",
+        "operation_id",
+        "parameters",
+        "path",
+        "result_schema",
+        "summary",
+        "tags",
+    )
+
+    def __init__(self, document: _Document, path: str, method: str, raw: Mapping[str, Any]) -> None:
+        self.method = method.upper()
+        self.path = path
+        self.operation_id: str | None = raw.get("operationId")
+        self.summary: str | None = raw.get("summary")
+        self.description: str | None = raw.get("description")
+        self.tags: list[str] = list(raw.get("tags") or ())
+        self.definitions: dict[str, Schema] = {}
+        self.parameters = [document.parameter(each, self.definitions) for each in raw["parameters"]]
+        self.body_type: str | None = None
+        self.body_schema: Schema = {}
+        self.body_required = False
+        self._read_body(document, document.target(raw.get("requestBody")))
+        self.result_schema: Schema | None = document.result(raw.get("responses") or {}, self.definitions)
+
+    def _read_body(self, document: _Document, body: Mapping[str, Any]) -> None:
+        content = body.get("content") or {}
+        if not content:
+            return
+        known = (JSON, *(kind for kind in content if kind.endswith("+json")), FORM, *content)
+        self.body_type = next(kind for kind in known if kind in content)
+        self.body_required = bool(body.get("required"))
+        self.body_schema = document.schema(content[self.body_type].get("schema") or {}, self.definitions)
+
+    def __repr__(self) -> str:
+        return f"<Operation {self.method} {self.path}>"
+
+
+def operations_of(document: Mapping[str, Any]) -> list[Operation]:
+    """Return the operations of an OpenAPI document in its order. Raises DefinitionError for a document that
+    is none, and ImportError without openapi-pydantic."""
+    return _Document(_validated(document)).operations()
+
+
+def _validated(document: Any) -> dict[str, Any]:
+    try:
+        from openapi_pydantic import parse_obj
+        from pydantic import ValidationError
+    except ImportError as error:
+        raise ImportError(f"{error}; install fastrpc-mcp[openapi]") from None
+    if not isinstance(document, dict):
+        raise DefinitionError(f"openapi: expected a dict, got {type(document).__name__}")
+    version = document.get("openapi")
+    if not isinstance(version, str) or not version.startswith("3."):
+        found = "Swagger 2.0" if "swagger" in document else f"{version!r:.40}"
+        raise DefinitionError(f"openapi: expected a document of OpenAPI 3.0 or 3.1, got {found}")
+    try:
+        parse_obj(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(str(step) for step in first["loc"] if step != version)
+        raise DefinitionError(f"openapi: {place}: {first['msg']:.200}") from None
+    return document
+
+
+class _Document:
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        self.raw = raw
+        self._recursive: dict[str, bool] = {}
+
+    def operations(self) -> list[Operation]:
+        found = []
+        for path, item in (self.raw.get("paths") or {}).items():
+            item = self.target(item)
+            shared = [self.target(each) for each in item.get("parameters") or ()]
+            for method in METHODS:
+                if method in item:
+                    operation = item[method]
+                    own = [self.target(each) for each in operation.get("parameters") or ()]
+                    keys = {(each["name"], each["in"]) for each in own}
+                    own += [each for each in shared if (each["name"], each["in"]) not in keys]
+                    found.append(Operation(self, path, method, {**operation, "parameters": own}))
+        return found
+
+    def target(self, node: Any) -> Any:
+        """Return a node of the document, or what it refers to; {} for none."""
+        seen: set[str] = set()
+        while isinstance(node, dict) and isinstance(node.get("$ref"), str):
+            reference = node["$ref"]
+            if reference in seen:
+                raise DefinitionError(f"openapi: {reference} refers to itself")
+            seen.add(reference)
+            node = self._resolved(reference)
+        return node or {}
+
+    def _resolved(self, reference: str) -> Any:
+        if not reference.startswith("#/"):
+            raise DefinitionError(f"openapi: {reference!r:.100} is in another document; bundle them into one")
+        node: Any = self.raw
+        for step in reference[2:].split("/"):
+            step = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(node, list) and step.isdigit() and int(step) < len(node):
+                node = node[int(step)]
+            elif isinstance(node, dict) and step in node:
+                node = node[step]
+            else:
+                raise DefinitionError(f"openapi: there is no {reference}")
+        return node
+
+    def parameter(self, raw: Mapping[str, Any], definitions: dict[str, Schema]) -> Parameter:
+        content = raw.get("content") or {}
+        node = raw.get("schema") or next((media.get("schema") for media in content.values()), None) or {}
+        schema = self.schema(node, definitions)
+        if raw.get("description") and "description" not in schema:
+            schema["description"] = raw["description"]
+        return Parameter(raw, schema)
+
+    def result(self, responses: Mapping[str, Any], definitions: dict[str, Schema]) -> Schema | None:
+        """Return the schema of the first successful response in JSON, if there is one."""
+        for status in sorted(responses):
+            if not str(status).startswith("2"):
+                continue
+            content = self.target(responses[status]).get("content") or {}
+            for kind, media in content.items():
+                if (kind == JSON or kind.endswith("+json")) and media.get("schema"):
+                    return self.schema(media["schema"], definitions)
+        return None
+
+    # --- schemas --------------------------------------------------------------------------------------
+
+    def schema(self, node: Any, definitions: dict[str, Schema]) -> Schema:
+        """Return a schema as JSON Schema 2020-12, its references replaced by their targets; a type that
+        contains itself goes to `definitions`, and is only referred to inside."""
+        found = self._schema(node, definitions)
+        if not isinstance(found, dict):
+            return {}
+        return dict(definitions[found["$ref"].rpartition("/")[2]]) if "$ref" in found else found
+
+    def _schema(self, node: Any, definitions: dict[str, Schema]) -> Any:
+        if not isinstance(node, dict):
+            return node  # true or false
+        reference = node.get("$ref")
+        if isinstance(reference, str):
+            siblings = {key: value for key, value in node.items() if key != "$ref"}
+            if not self._is_recursive(reference):
+                return self._schema({**self.target(node), **siblings}, definitions)
+            name = reference.rpartition("/")[2]
+            if name not in definitions:
+                definitions[name] = {}
+                definitions[name] = self._schema(self.target(node), definitions)
+            return {"$ref": f"#/$defs/{name}"}
+        found = {key: self._member(key, value, definitions) for key, value in node.items()}
+        for name in _IGNORED:
+            found.pop(name, None)
+        return _modern(found)
+
+    def _member(self, key: str, value: Any, definitions: dict[str, Schema]) -> Any:
+        if key in ("properties", "patternProperties", "dependentSchemas", "$defs") and isinstance(
+            value, dict
+        ):
+            return {name: self._schema(each, definitions) for name, each in value.items()}
+        if key in ("allOf", "anyOf", "oneOf", "prefixItems") and isinstance(value, list):
+            return [self._schema(each, definitions) for each in value]
+        if key in ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else"):
+            return self._schema(value, definitions)
+        return value
+
+    def _is_recursive(self, reference: str) -> bool:
+        """Whether a schema contains a reference to itself, directly or through others."""
+        if reference not in self._recursive:
+            seen: set[str] = set()
+            waiting = list(_references_in(self._resolved(reference)))
+            while waiting:
+                found = waiting.pop()
+                if found not in seen:
+                    seen.add(found)
+                    waiting += _references_in(self._resolved(found))
+            self._recursive[reference] = reference in seen
+        return self._recursive[reference]
+
+
+def _references_in(node: Any) -> list[str]:
+    if isinstance(node, dict):
+        own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+        return own + [found for value in node.values() for found in _references_in(value)]
+    return [found for value in node for found in _references_in(value)] if isinstance(node, list) else []
+
+
+def _modern(schema: Schema) -> Schema:
+    """Convert what OpenAPI 3.0 writes differently from JSON Schema 2020-12."""
+    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if schema.get(exclusive) is True:
+            schema[exclusive] = schema.pop(bound)
+        elif schema.get(exclusive) is False:
+            del schema[exclusive]
+    if schema.pop("nullable", False):
+        kind = schema.get("type")
+        if isinstance(kind, str):
+            schema["type"] = [kind, "null"]
+            if "enum" in schema and None not in schema["enum"]:
+                schema["enum"] = [*schema["enum"], None]
+        elif kind is None and schema:
+            schema = {"anyOf": [schema, {"type": "null"}]}
+    return schema

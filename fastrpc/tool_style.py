@@ -1,0 +1,85 @@
+"""The style of a tool: how it describes itself and what its results look like, where there is a choice.
+
+Tools have fastrpc's style unless they are written for another framework (`fastrpc.compat`). Costs nothing in
+a call: a plan reads it once.
+"""
+
+from __future__ import annotations
+
+
+class ToolStyle:
+    """How a tool is described, and how its lists and errors are encoded.
+
+    `explicit_nulls`: the schema of a parameter or a member that may be None has ``null`` among its types and,
+    if that is its default, ``"default": null``. `block_per_item`: each item of a list is one block of
+    content, instead of the list's JSON as one text. `structures_texts`: results that are declared as text, as
+    None, or as either or something else, have an output schema and structured content, as other values have.
+    `structures_objects`: results that are objects are structured content without an output schema, too.
+    Without `checks_results`, a result that does not conform to the output schema is sent all the same.
+
+    `refusal_prefix` begins the text of a ToolError or of invalid arguments, `failure_prefix` that of another
+    exception, instead of the name of its class; ``{name}`` in them is the tool's name. With `hides_failures`
+    the text of other exceptions is left out.
+    """
+
+    __slots__ = (
+        "_failure",
+        "_refusal",
+        "block_per_item",
+        "checks_results",
+        "explicit_nulls",
+        "hides_failures",
+        "structures_objects",
+        "structures_texts",
+    )
+
+    def __init__(
+        self,
+        *,
+        explicit_nulls: bool = False,
+        block_per_item: bool = False,
+        structures_texts: bool = False,
+        structures_objects: bool = False,
+        checks_results: bool = True,
+        refusal_prefix: str | None = None,
+        failure_prefix: str | None = None,
+        hides_failures: bool = False,
+    ) -> None:
+        self.explicit_nulls = explicit_nulls
+        self.block_per_item = block_per_item
+        self.structures_texts = structures_texts
+        self.structures_objects = structures_objects
+        self.checks_results = checks_results
+        self._refusal = refusal_prefix
+        self._failure = failure_prefix
+        self.hides_failures = hides_failures
+
+    def with_objects_as_text(self) -> ToolStyle:
+        """Return this style, but without `structures_objects`."""
+        if not self.structures_objects:
+            return self
+        from copy import copy
+
+        found = copy(self)
+        found.structures_objects = False
+        return found
+
+    def refusal_prefix(self, name: str) -> str | None:
+        """Return what begins the text of a refusal by the tool of this name; None: nothing does."""
+        return None if self._refusal is None else self._refusal.replace("{name}", name)
+
+    def failure_prefix(self, name: str) -> str | None:
+        """Return what begins the text of a failure of the tool of this name; None: the exception's class."""
+        return None if self._failure is None else self._failure.replace("{name}", name)
+
+    def failure_text(self, name: str, error: BaseException, text: str) -> str:
+        """Return the text of a failure; `text` is the exception's own, with its secrets masked."""
+        prefix = self.failure_prefix(name)
+        if prefix is None:
+            kind = type(error).__name__
+            return f"{kind}: {text}" if text and not self.hides_failures else kind
+        return prefix + text if text and not self.hides_failures else prefix.rstrip(": ")
+
+
+PLAIN = ToolStyle()
+"""fastrpc's own style."""

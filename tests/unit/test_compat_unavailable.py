@@ -1,0 +1,39 @@
+"""What stands for a missing name under `fastrpc swap --run`: it can be named, and not be used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fastrpc.compat.errors import NotOffered
+from fastrpc.compat.swap.import_hook import ServedModule
+from fastrpc.compat.swap.unavailable import unavailable
+
+Missing: Any = unavailable("fastmcp.x", "Missing", "fastrpc has no Missing; write another")
+
+
+def test_it_can_stand_in_annotations_and_be_a_base_class() -> None:
+    class Own(Missing):  # type: ignore[misc]
+        pass
+
+    assert (Missing | None) is not None
+    assert Missing[int, str] is Missing
+    assert not isinstance(5, Missing)
+    assert repr(Missing) == "<unavailable Missing>"
+    with pytest.raises(NotOffered, match="write another"):
+        Own()
+
+
+@pytest.mark.parametrize("use", [lambda: Missing(), lambda: Missing(a=1), lambda: Missing.member])
+def test_using_it_names_the_alternative(use: Any) -> None:
+    with pytest.raises(NotOffered, match="fastrpc has no Missing; write another"):
+        use()
+
+
+def test_a_known_missing_name_of_a_served_module_can_be_imported_and_an_unknown_one_not() -> None:
+    module = ServedModule("fastmcp.server.auth.oauth_proxy")
+    with pytest.raises(NotOffered, match="OAuthProxy of fastmcp"):
+        module.OAuthProxy()
+    with pytest.raises(AttributeError, match="fastrpc has no Surprise"):
+        ServedModule("fastmcp").Surprise  # noqa: B018
