@@ -179,7 +179,9 @@ def test_a_subscription_of_2026_passes_at_once(front: Front) -> None:
     events = stream.data()
     assert "acknowledged" in next(events)
     front.call("change")
-    assert json.loads(next(events))["method"] == "notifications/tools/list_changed"
+    changed = next(events, None)
+    assert changed is not None, f"the stream has ended; the proxy's log: {front.log()}"
+    assert json.loads(changed)["method"] == "notifications/tools/list_changed"
     hang_up(stream)
 
 

@@ -169,7 +169,7 @@ def reverse_proxy(name: str, folder: Path, *behind: int) -> Iterator[Front]:
                 assert attempt + 1 < TRIES, f"{name} did not begin:\n{said}"
                 assert "in use" in said or "bind" in said, f"{name} did not begin:\n{said}"
                 continue
-            yield Front(port, tls)
+            yield Front(port, tls, log=folder / "log")
             return
         finally:
             process.terminate()
@@ -196,12 +196,19 @@ def _when_it_listens(process: subprocess.Popen[bytes], port: int, trusted: Path)
 class Front(Serving):
     """What a client sees of a proxy: a server at the document's host name. It has no process of its own."""
 
-    def __init__(self, port: int, tls: ssl.SSLContext, host: str = HOST) -> None:
+    def __init__(
+        self, port: int, tls: ssl.SSLContext, host: str = HOST, log: Path | None = None
+    ) -> None:
         self.port = port
+        self._log = log
         self.tls = tls
         self.host = host
         self.token = "a-token-for-tests-of-serving"
         self.path = "/mcp"
+
+    def log(self) -> str:
+        """Return what the proxy has written to its log."""
+        return "" if self._log is None else self._log.read_text(errors="replace")
 
     def connection(self) -> http.client.HTTPConnection:
         assert self.tls is not None
