@@ -1,60 +1,142 @@
 """Descriptions of parameters in docstrings, as FastMCP reads them: Google's, NumPy's, Sphinx's notation.
 
-The description is then what stands before the first section. FastMCP 2 leaves each docstring as it is, 3 to
-4.1 one that describes no parameter, 4.2 only one without any section: the version that is installed counts,
-4.1 where none is. Reads lines, without a library; a docstring without a section costs a microsecond.
+FastMCP reads docstrings with the library griffe; this reads the same of them (a property test compares both),
+without it: importing it takes longer than starting a server. The description of a tool is what stands before
+the first section. Which sections count depends on the FastMCP that is installed: none in 2, one that
+describes parameters in 3 and 4.0, any from 4.1 on; 4.2 counts a heading of no known name no longer. Where
+none is installed, `LATEST_KNOWN` counts. A docstring without a section costs some microseconds.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import sys
 from functools import cache
 
 from fastrpc.definitions.handler import clean_docstring
 
-_SECTIONS = ("args:", "arguments:", "params:", "parameters:", "keyword args:", "keyword arguments:")
-_OTHER_SECTIONS = frozenset(
+LATEST_KNOWN = (4, 2)
+
+_GOOGLE_PARAMETERS = frozenset(["args", "arguments", "params", "parameters"])
+_GOOGLE_SECTIONS = frozenset(
+    [
+        "keyword args",
+        "keyword arguments",
+        "other args",
+        "other arguments",
+        "other params",
+        "other parameters",
+        "type args",
+        "type arguments",
+        "type params",
+        "type parameters",
+        "raises",
+        "exceptions",
+        "returns",
+        "yields",
+        "receives",
+        "examples",
+        "attributes",
+        "functions",
+        "methods",
+        "classes",
+        "type aliases",
+        "modules",
+        "warns",
+        "warnings",
+    ]
+)
+_FREE_FORM = frozenset(["returns", "yields", "receives", "examples"])
+"""Sections that have a content whatever stands in them; the others consist of lines with a colon."""
+
+_NUMPY_SECTIONS = frozenset(
+    [
+        "deprecated",
+        "parameters",
+        "other parameters",
+        "type parameters",
+        "returns",
+        "yields",
+        "receives",
+        "raises",
+        "warns",
+        "examples",
+        "attributes",
+        "functions",
+        "methods",
+        "classes",
+        "type aliases",
+        "modules",
+    ]
+)
+ADMONITIONS = frozenset(
     [
         "attention",
-        "attributes",
         "caution",
-        "classes",
         "danger",
         "error",
         "example",
-        "examples",
-        "exceptions",
-        "functions",
         "hint",
         "important",
-        "methods",
-        "modules",
         "note",
         "notes",
         "raise",
-        "raises",
-        "receives",
         "references",
         "return",
-        "returns",
         "see-also",
         "tip",
         "todo",
         "warning",
-        "warnings",
-        "warns",
         "yield",
-        "yields",
     ]
 )
-"""Names of sections of Google's and NumPy's notation that describe no parameter."""
-_FIELDS = frozenset(
-    ["except", "exception", "raise", "raises", "return", "returns", "rtype", "type", "var", "vartype"]
-)
-"""The same for Sphinx's."""
+"""Headings that FastMCP 4.2 counts as sections, beside the known ones."""
 
-LATEST_KNOWN = (4, 1)
+_SPHINX_PARAMETERS = ("param", "parameter", "arg", "argument", "key", "keyword")
+_SPHINX_SECTIONS = ("var", "ivar", "cvar", "return", "raise", "except")
+_SPHINX_TYPES = ("type", "vartype", "rtype")
+
+_HEADING = re.compile(r"(\w[\s\w-]*):(\s+\S.*)?\s*")
+_NAMES = re.compile(r"\*{0,2}[_a-z][_a-z0-9]*(?:,\s\*{0,2}[_a-z][_a-z0-9]*)*", re.IGNORECASE)
+
+
+class _Reading:
+    """What is read of a docstring in one notation.
+
+    `description` is the first text outside of sections. `kinds` are the names of the sections; that of a
+    heading that is no known section has a colon behind it.
+    """
+
+    def __init__(self) -> None:
+        self.description: str | None = None
+        self.parameters: dict[str, str] = {}
+        self.kinds: list[str] = []
+        self._text: list[str] = []
+
+    def add_text(self, line: str) -> None:
+        self._text.append(line)
+
+    def add_heading(self, name: str) -> None:
+        """A section begins whose name is none of the known ones."""
+        self.kinds.append(name.replace(" ", "-") + ":")
+
+    def end_text(self) -> None:
+        """A section begins, or the docstring ends."""
+        if self.description is None and any(self._text):
+            self.description = "\n".join(self._text).rstrip("\n")
+        self._text = []
+
+    def is_structured(self, version: tuple[int, int]) -> bool:
+        """Whether FastMCP of this version splits the docstring."""
+        if self.parameters:
+            return version >= (3, 0)
+        if version < (4, 1):
+            return False
+        return any(
+            not kind.endswith(":") or version < (4, 2) or kind[:-1] in ADMONITIONS for kind in self.kinds
+        )
 
 
 @cache
@@ -79,132 +161,216 @@ def read_docstring(text: str | None) -> tuple[str | None, dict[str, str]]:
     clean = clean_docstring(text)
     if clean is None:
         return None, {}
-    lines = clean.splitlines()
-    for read, has_other in ((_google, _has_google), (_numpy, _has_numpy), (_sphinx, _has_sphinx)):
-        at, found = read(lines)
-        if at == len(lines) or not (found or has_other(lines)):
-            continue
-        version = installed_version()
-        if version >= (4, 2) or (found and version >= (3, 0)):
-            return "\n".join(lines[:at]).strip() or None, found
+    version = installed_version()
+    if version >= (3, 0):
+        lines = inspect.cleandoc(clean.rstrip()).split("\n")
+        for read in (_google, _numpy, _sphinx):
+            found = read(lines)
+            if found.is_structured(version):
+                return found.description or None, found.parameters
     return clean, {}
 
 
-def _has_google(lines: list[str]) -> bool:
-    """Whether there is a section, in Google's notation, that describes no parameter."""
-    return any(
-        line.endswith(":")
-        and line[:-1].lower() in _OTHER_SECTIONS
-        and not (at and lines[at - 1].strip())
-        and bool(_block_below(lines, at))
-        for at, line in enumerate(lines)
-    )
-
-
-def _has_numpy(lines: list[str]) -> bool:
-    return any(_is_underlined(lines, at) and lines[at].lower() in _OTHER_SECTIONS for at in range(len(lines)))
-
-
-def _has_sphinx(lines: list[str]) -> bool:
-    return any(
-        line.startswith(":") and line[1:].partition(":")[0].partition(" ")[0] in _FIELDS for line in lines
-    )
-
-
-def _google(lines: list[str]) -> tuple[int, dict[str, str]]:
-    """``Args:``, and below it ``name (type): text``, indented; lines that are indented more go on."""
-    found: dict[str, str] = {}
-    start = None
-    for at, line in enumerate(lines):
-        is_header = line.lower() in _SECTIONS and bool(_block_below(lines, at))
-        begins = at > 0 and not lines[at - 1].strip()
-        if start is None and begins and line.endswith(":") and _is_header(line) and _block_below(lines, at):
-            start = at
-        if is_header and begins:
-            found.update(_entries(_block_below(lines, at)))
-    return (len(lines) if start is None else start), found
-
-
-def _is_header(line: str) -> bool:
-    return not line[:1].isspace() and len(line) < 60
-
-
-def _block_below(lines: list[str], at: int) -> list[str]:
-    """Return the indented lines that follow a header."""
-    block = []
-    for line in lines[at + 1 :]:
-        if line.strip() and not line[:1].isspace():
-            break
-        block.append(line)
-    return block if any(line.strip() for line in block[:1]) else []
-
-
-def _entries(block: list[str]) -> dict[str, str]:
-    margin = min((_indent(line) for line in block if line.strip()), default=0)
-    found: dict[str, str] = {}
-    name = None
-    for line in block:
-        if not line.strip():
-            continue
-        if _indent(line) > margin:
-            if name is not None:
-                found[name] = f"{found[name]}\n{line.strip()}".strip()
-            continue
-        head, colon, text = line.strip().partition(":")
-        name = head.partition("(")[0].strip().lstrip("*")
-        if not colon or not name.isidentifier():
-            name = None
-        else:
-            found[name] = text.strip()
-    return found
+def _is_empty(line: str) -> bool:
+    return not line or line.isspace()
 
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _numpy(lines: list[str]) -> tuple[int, dict[str, str]]:
+# --- Google's notation ------------------------------------------------------------------------------------
+
+
+def _google(lines: list[str]) -> _Reading:
+    """``Args:``, and below it, indented, ``name (type): text``; lines that are indented more continue it."""
+    found = _Reading()
+    is_fenced = False
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        if line.lstrip(" ").startswith("```"):
+            is_fenced = not is_fenced
+        elif not is_fenced and ":" in line:
+            heading = _HEADING.fullmatch(line)
+            end = at if heading is None else _end_of_section(lines, at, heading[1].lower())
+            if heading is not None and end > at:
+                found.end_text()
+                _read_google_section(found, heading[1].lower(), lines[at + 1 : end])
+                at = end
+                continue
+        found.add_text(line)
+        at += 1
+    found.end_text()
+    return found
+
+
+def _end_of_section(lines: list[str], at: int, name: str) -> int:
+    """Return where the section of a heading ends; `at` if it is none.
+
+    An empty line stands before it, and an indented one behind it; behind a known name that may be the one
+    after the next: then the section is empty.
+    """
+    if at > 0 and not _is_empty(lines[at - 1]):
+        return at
+    if _is_indented(lines, at + 1):
+        return _end_of_block(lines, at + 1)
+    is_known = name in _GOOGLE_SECTIONS or name in _GOOGLE_PARAMETERS
+    if is_known and _is_indented(lines, at + 2) and not _is_empty(lines[at + 1]):
+        return at + 1
+    return at
+
+
+def _is_indented(lines: list[str], at: int) -> bool:
+    return at < len(lines) and lines[at].startswith(" ") and not _is_empty(lines[at])
+
+
+def _end_of_block(lines: list[str], at: int) -> int:
+    """Return where the lines end that are indented as much as the one at `at`."""
+    indent = " " * _indent(lines[at])
+    while at < len(lines) and (lines[at].startswith(indent) or _is_empty(lines[at])):
+        at += 1
+    return at
+
+
+def _read_google_section(found: _Reading, name: str, block: list[str]) -> None:
+    if not block:
+        return
+    if name in _GOOGLE_PARAMETERS:
+        entries = _google_entries(block)
+        found.parameters.update(entries)
+        if entries:
+            found.kinds.append(name)
+    elif name not in _GOOGLE_SECTIONS:
+        found.add_heading(name)
+    elif name in _FREE_FORM or _google_entries(block):
+        found.kinds.append(name)
+
+
+def _google_entries(block: list[str]) -> dict[str, str]:
+    """Return the texts of a block by name. Those that go on keep what they are indented by beyond a step."""
+    indent = _indent(block[0])
+    items: list[list[str]] = []
+    for line in block:
+        depth = _indent(line)
+        if _is_empty(line):
+            items[-1].append("")
+        elif depth == indent:
+            items.append([line[indent:]])
+        else:
+            items[-1].append(line[min(depth, 2 * indent) :])
+    found = {}
+    for item in items:
+        name, colon, text = item[0].partition(":")
+        if colon:
+            if "(" in name and name.endswith(")"):
+                name = name.partition("(")[0].strip()
+            found[name] = "\n".join([text.lstrip(), *item[1:]]).rstrip("\n")
+    return found
+
+
+# --- NumPy's notation -------------------------------------------------------------------------------------
+
+
+def _numpy(lines: list[str]) -> _Reading:
     """``Parameters`` underlined by dashes, then ``name : type`` with indented text below."""
-    found: dict[str, str] = {}
-    start = next((at for at in range(len(lines) - 1) if _is_underlined(lines, at)), len(lines))
-    if start == len(lines):
-        return start, found
-    for at in range(start, len(lines) - 1):
-        if not _is_underlined(lines, at) or lines[at].lower() not in ("parameters", "other parameters"):
+    found = _Reading()
+    is_fenced = is_admonition = False
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        if line.lstrip(" ").startswith("```"):
+            is_fenced = not is_fenced
+        elif not is_fenced and _is_underlined(lines, at):
+            if not is_admonition:
+                found.end_text()
+            name = line.lower()
+            is_admonition = name not in _NUMPY_SECTIONS
+            if is_admonition:
+                found.add_heading(name[:-1] if name in ("notes", "warnings") else name)
+                at += 2
+            else:
+                at = _read_numpy_section(found, name, lines, at + 2)
             continue
-        end = next((end for end in range(at + 2, len(lines)) if _is_underlined(lines, end)), len(lines))
-        names: list[str] = []
-        for line in lines[at + 2 : end]:
-            if line.strip() and not line[:1].isspace():
-                names = [name.strip().lstrip("*") for name in line.partition(":")[0].split(",")]
-            elif line.strip():
-                for name in names:
-                    found[name] = f"{found.get(name, '')}\n{line.strip()}".strip()
-    return start, found
+        if not is_admonition:
+            found.add_text("" if _is_empty(line) and not is_fenced else line)
+        at += 1
+    if not is_admonition:
+        found.end_text()
+    return found
 
 
 def _is_underlined(lines: list[str], at: int) -> bool:
-    return (
-        bool(lines[at].strip())
-        and at + 1 < len(lines)
-        and len(lines[at + 1]) > 2
-        and not lines[at + 1].strip("-")
-    )
+    if _is_empty(lines[at]) or at + 1 == len(lines):
+        return False
+    below = lines[at + 1]
+    return "-" in below and _is_empty(below.replace("-", ""))
 
 
-def _sphinx(lines: list[str]) -> tuple[int, dict[str, str]]:
+def _read_numpy_section(found: _Reading, name: str, lines: list[str], at: int) -> int:
+    """Read a section from line `at` on; return where it ends."""
+    items: list[list[str]] = []
+    while at < len(lines):
+        line = lines[at]
+        if _is_empty(line):
+            if items:
+                items[-1].append("")
+        elif items and line.startswith(" "):
+            items[-1].append(line[min(_indent(line), 4) :])
+        elif items and _is_underlined(lines, at):
+            break
+        else:
+            items.append([line])
+        at += 1
+    if name != "parameters":
+        if items:
+            found.kinds.append(name)
+        return at
+    for item in items:
+        names = _NAMES.match(item[0])
+        if names is not None:
+            text = "\n".join(item[1:]).rstrip()
+            found.parameters.update(dict.fromkeys(names[0].split(", "), text))
+    if found.parameters:
+        found.kinds.append(name)
+    return at
+
+
+# --- Sphinx's notation ------------------------------------------------------------------------------------
+
+
+def _sphinx(lines: list[str]) -> _Reading:
     """``:param type name: text``."""
-    found: dict[str, str] = {}
-    start = len(lines)
-    name = None
-    for at, line in enumerate(lines):
-        if line.startswith(":"):
-            start = min(start, at)
-            field, _, text = line[1:].partition(":")
-            kind, *words = field.split()
-            name = words[-1] if kind in ("param", "parameter", "arg", "argument") and words else None
-            if name is not None:
-                found[name] = text.strip()
-        elif name is not None and line[:1].isspace():
-            found[name] = f"{found[name]}\n{line.strip()}".strip()
-    return start, found
+    found = _Reading()
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        field = line[1:] if line.startswith(":") else ""
+        is_type = field.startswith(_SPHINX_TYPES)
+        if not (is_type or field.startswith((*_SPHINX_PARAMETERS, *_SPHINX_SECTIONS))):
+            found.add_text(line)
+            at += 1
+            continue
+        end = at + 1
+        while end < len(lines) and not lines[end].startswith(":"):
+            end += 1
+        if not is_type:
+            _read_sphinx_field(found, "\n".join(lines[at:end]))
+        at = end
+    while found._text and _is_empty(found._text[0]):
+        del found._text[0]
+    found.end_text()
+    return found
+
+
+def _read_sphinx_field(found: _Reading, text: str) -> None:
+    parts = inspect.cleandoc(text).rstrip("\n").split(":", 2)
+    if len(parts) < 3:
+        return
+    words = parts[1].split(" ")
+    if not words[0].startswith(_SPHINX_PARAMETERS):
+        if len(words) == 2 or words[0].startswith("return"):
+            found.kinds.append(words[0])
+    elif len(words) > 1:
+        found.parameters.setdefault(words[-1], parts[2].strip())
+        found.kinds.append("param")

@@ -196,9 +196,7 @@ def _when_it_listens(process: subprocess.Popen[bytes], port: int, trusted: Path)
 class Front(Serving):
     """What a client sees of a proxy: a server at the document's host name. It has no process of its own."""
 
-    def __init__(
-        self, port: int, tls: ssl.SSLContext, host: str = HOST, log: Path | None = None
-    ) -> None:
+    def __init__(self, port: int, tls: ssl.SSLContext, host: str = HOST, log: Path | None = None) -> None:
         self.port = port
         self._log = log
         self.tls = tls
