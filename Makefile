@@ -7,6 +7,9 @@ STAMP := $(VENV)/.built
 # Files of tests are spread over the processors, those that hold a promise about time run alone, behind them. The
 # order is that of the folders: the many short files of `tests/unit` fill what the long ones leave at the end.
 SPREAD ?= -n auto --dist loadfile --no-loadscope-reorder
+SUITE ?= tests
+# What runs the package in a test's own process; counting lines slows a test down, so the others go without.
+COVERED := tests/unit tests/tools $(wildcard tests/integration/test_client_*.py)
 WHEELS_VENV := .cache/wheels
 SANITIZED := .cache/sanitized
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
@@ -19,7 +22,7 @@ SANITIZED_SECONDS ?= 120
 # Images of containers often set it. Each of the suite's thousands of processes would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test test-fast test-unit coverage sanitize fuzz conformance interop swap lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels lock clean
+.PHONY: help run test test-fast test-unit test-uncovered coverage sanitize fuzz conformance interop swap lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels lock clean
 
 help:                    ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -28,7 +31,7 @@ run: $(STAMP)            ## build, then show a real client talking to a real ser
 	$(BIN)/fastrpc demo
 
 test: $(STAMP)           ## everything: unit, property, tools, real processes
-	$(BIN)/python -m pytest tests -m "not alone" $(SPREAD) $(COVERAGE)
+	$(BIN)/python -m pytest $(SUITE) -m "not alone" $(SPREAD)
 	$(BIN)/python -m pytest tests -m alone
 
 test-fast: $(STAMP)      ## the unit tests, in under a minute: for while you write
@@ -38,7 +41,10 @@ test-unit: $(STAMP)      ## all tests but those of real processes
 	$(BIN)/python -m pytest tests/unit tests/property tests/tools tests/meta $(SPREAD)
 
 coverage: $(STAMP)       ## which lines of Python the tests run in their own process; fails below the bar in pyproject.toml
-	$(BIN)/python -m pytest tests/unit tests/tools $(wildcard tests/integration/test_client_*.py) -m "not alone" $(SPREAD) --cov --cov-report=html:.cache/coverage/html
+	$(BIN)/python -m pytest $(COVERED) -m "not alone" $(SPREAD) --cov --cov-report=html:.cache/coverage/html
+
+test-uncovered: SUITE := tests $(addprefix --ignore=,$(COVERED))
+test-uncovered: test     ## all that `make coverage` does not run: both together are `make test`
 
 sanitize: $(STAMP)       ## property tests, then two minutes of fuzzing, on a build with ASan and UBSan
 	$(BIN)/python tests/fuzz/sanitized.py -m pytest tests/property --capture=sys $(SPREAD)

@@ -191,6 +191,7 @@ def test_a_command_is_run_and_its_output_looked_at(client: str, servers: dict[st
     assert report["mb_per_second"] == pytest.approx(report["calls_per_second"], rel=1e-3)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("server", "tool"), [("c", "sleep"), ("fastrpc", "sleep"), ("fastrpc", "sleep_sync")]
 )
