@@ -12,6 +12,7 @@ from fastrpc.compat.components.visibility import REGISTRIES, Visibility
 from fastrpc.compat.context import ReadContents
 from fastrpc.compat.dialect import FASTMCP, SDK_1, Dialect
 from fastrpc.compat.errors import NotOffered, tool_error
+from fastrpc.compat.inner_methods import InnerMethods
 from fastrpc.compat.models import dumped, typed
 from fastrpc.compat.typed_content import typed_block
 from fastrpc.compat.values import Message, PromptResult
@@ -44,7 +45,7 @@ ALTERNATIVES: dict[str, str] = {}
 """Attributes that are not supported, and the alternatives."""
 
 
-class Catalogue(Server):
+class Catalogue(InnerMethods, Server):
     """The methods of a compat server that list and call what it offers."""
 
     dialect: Dialect
@@ -304,6 +305,16 @@ class InnerServer:
         if name not in SHARED:
             raise AttributeError(f"fastrpc.compat: the inner server has no {name}; use the server itself")
         setattr(self._server, name, value)
+
+    @property
+    def request_context(self) -> Any:
+        """The request that is served (`Context.request_context`). Raises LookupError outside of one."""
+        from fastrpc import running_call
+        from fastrpc.compat.dependencies import context_of
+
+        if running_call.current() is None:
+            raise LookupError("request_context: no request is served")
+        return context_of(self._server).request_context
 
     def create_initialization_options(self, *values: object, **options: object) -> None:
         """Return what `run` is called with: the server tells itself what it can do."""

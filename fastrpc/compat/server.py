@@ -180,6 +180,7 @@ class FastMCP(
             self._handle(entering_first(self))
         if self.dialect is not FASTMCP and type(self) not in (SdkFastMCP, MCPServer):
             self._override_all()
+        self._override_inner_methods()
         self._begin_sdk_parts()
         for tool in tools:
             self.add_tool(tool)

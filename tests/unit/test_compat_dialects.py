@@ -551,3 +551,53 @@ def test_requests_are_answered_through_methods_that_a_program_overrides(kind: An
         assert "sorry: " in texts_of(result)[0]
     assert "a: required" in texts_of(refused)[0]
     assert contents["text"] == "text!"
+
+
+def test_requests_are_answered_through_fastmcps_inner_methods_that_a_program_overrides() -> None:
+    @asynccontextmanager
+    async def lifespan(server: Any) -> AsyncIterator[dict[str, set[str]]]:
+        yield {"hides": {"two"}}
+
+    class Own(fastmcp.FastMCP[Any]):
+        @property
+        def hides(self) -> Any:
+            return self._mcp_server.request_context.lifespan_context["hides"]
+
+        async def _list_tools_mcp(self) -> Any:
+            return [tool.to_mcp_tool() for tool in await self.list_tools() if tool.name not in self.hides]
+
+        async def _call_tool_mcp(self, key: str, arguments: dict[str, Any]) -> Any:
+            if key in self.hides:
+                raise fastmcp.ToolError(f"Unknown tool: {key}")
+            return await super()._call_tool_mcp(key, arguments)
+
+        async def _list_prompts_mcp(self, request: Any = None) -> Any:
+            return await super()._list_prompts_mcp(request)
+
+    server = Own("demo", lifespan=lifespan)
+
+    @server.tool
+    def one(a: int) -> str:
+        return f"{a}"
+
+    @server.tool
+    def two() -> str:
+        return "never"
+
+    @server.prompt
+    def ask() -> str:
+        return "What?"
+
+    async def conversation(client: Any) -> Any:
+        listed = [(await client.request(f"{kind}/list", {}))[kind] for kind in ("tools", "prompts")]
+        calls = [{"name": "one", "arguments": {"a": 5}}, {"name": "two"}]
+        return listed, [await client.request("tools/call", call) for call in calls]
+
+    (tools, prompts), (good, refused) = with_client(server, conversation, LATEST_LEGACY)
+    assert [tool["name"] for tool in tools] == ["one"]
+    assert [prompt["name"] for prompt in prompts] == ["ask"]
+    assert texts_of(good) == ["5"]
+    assert refused["isError"]
+    assert texts_of(refused) == ["Unknown tool: two"]
+    with pytest.raises(LookupError, match="no request"):
+        server.hides  # noqa: B018 - it raises

@@ -21,9 +21,7 @@ def handler_of(hook: str, function: Any) -> Middleware:
     """Return middleware whose `hook` calls a handler."""
 
     async def listed(context: Any, call_next: Any) -> Any:
-        takes_request = bool(function.__code__.co_argcount - hasattr(function, "__self__"))
-        found = await (function(context.message) if takes_request else function())
-        return next((getattr(found, name) for name in MEMBERS if hasattr(found, name)), found)
+        return await listed_by(function, context.message)
 
     async def called(context: Any, call_next: Any) -> Any:
         message = context.message
@@ -33,6 +31,14 @@ def handler_of(hook: str, function: Any) -> Middleware:
     setattr(handlers, hook, called if hook == "on_call_tool" else listed)
     found: Middleware = handlers
     return found
+
+
+async def listed_by(function: Any, message: Any) -> Any:
+    """Return the entries that a handler of a list returns, by themselves or in a result."""
+    takes_request = bool(function.__code__.co_argcount - hasattr(function, "__self__"))
+    found = await (function(message) if takes_request else function())
+    given = (getattr(found, name, None) for name in MEMBERS)
+    return next((entries for entries in given if entries is not None), found)
 
 
 def tool_result(value: Any) -> Any:

@@ -1,16 +1,18 @@
-"""Methods of an SDK server that a program overrides: its requests are answered through them, as in the SDK.
+"""Methods of a server that a program overrides: its requests are answered through them, as in the original.
 
-``class Own(FastMCP): async def list_tools(self)``, or ``server.call_tool = guarded``: the method answers the
-client, and the server's own one, which it may call, does what the server would have done. Costs nothing for
-a server whose methods are its own.
+``class Own(FastMCP): async def list_tools(self)``, or ``server.call_tool = guarded`` with the official SDK,
+``async def _list_tools_mcp(self)`` with FastMCP: the method answers the client, and the server's own one,
+which it may call, does what the server would have done. Costs nothing for a server whose methods are its own.
 """
 
 from __future__ import annotations
 
 from contextvars import ContextVar
 
+from fastrpc import running_call
+from fastrpc.compat.inner_methods import INNER_METHODS
 from fastrpc.compat.middleware.base import Middleware
-from fastrpc.compat.middleware.inner_handlers import tool_result
+from fastrpc.compat.middleware.inner_handlers import listed_by, tool_result
 from fastrpc.compat.middleware.messages import CallParams
 
 TYPE_CHECKING = False
@@ -22,21 +24,29 @@ _answered: ContextVar[tuple[Any, str, Any, Any] | None] = ContextVar("fastrpc_ov
 
 def answers_through(server: Any, method: str) -> Middleware:
     """Return middleware that answers requests through a method of the server."""
+    answered = INNER_METHODS.get(method, method)
 
     async def answer(context: Any, call_next: Any) -> Any:
         token = _answered.set((server, method, context, call_next))
         try:
-            message = context.message
-            if method == "call_tool":
-                return tool_result(await server.call_tool(message.name, message.arguments or {}))
-            if method == "read_resource":
-                return list(await server.read_resource(str(message.uri)))
-            return await getattr(server, method)()
+            with running_call.running(context.fastmcp_context.inner):
+                return await answer_of(context.message)
         finally:
             _answered.reset(token)
 
+    async def answer_of(message: Any) -> Any:
+        function = getattr(server, method)
+        if answered == "call_tool":
+            return tool_result(await function(message.name, message.arguments or {}))
+        if answered == "get_prompt":
+            return await function(message.name, message.arguments or {})
+        if answered == "read_resource":
+            found = await function(str(message.uri))
+            return list(found) if method == "read_resource" else found
+        return await listed_by(function, message)
+
     middleware: Any = Middleware()
-    setattr(middleware, f"on_{method}", answer)
+    setattr(middleware, f"on_{answered}", answer)
     found: Middleware = middleware
     return found
 
