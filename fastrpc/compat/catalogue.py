@@ -6,8 +6,9 @@ one of these methods is called.
 
 from __future__ import annotations
 
+from fastrpc.compat.components.registered_tool import RegisteredTool
 from fastrpc.compat.components.served import ServedTool, served
-from fastrpc.compat.components.tools import FunctionTool, Tool, result_of
+from fastrpc.compat.components.tools import Tool, result_of
 from fastrpc.compat.components.visibility import REGISTRIES, Visibility
 from fastrpc.compat.context import ReadContents
 from fastrpc.compat.dialect import FASTMCP, SDK_1, Dialect
@@ -64,6 +65,7 @@ class Catalogue(InnerMethods, Server):
         self._functions: dict[
             str, tuple[Callable[..., Any], dict[str, Any]]
         ] = {}  # of tools, as they were given
+        self._tools: dict[str, RegisteredTool] = {}
 
     # --- lists ----------------------------------------------------------------------------------------
 
@@ -89,10 +91,14 @@ class Catalogue(InnerMethods, Server):
         return self._tool_object(entry) if kind == "tool" else served(self, kind, entry)
 
     def _tool_object(self, definition: Definition) -> Tool:
-        kept = self._functions.get(definition.name)
-        if kept is not None:
-            return FunctionTool(kept[0], **{**kept[1], "name": definition.name})
-        return ServedTool(self, definition)
+        known = self._tools.get(definition.name)
+        if known is not None and known._definition is definition:
+            return known
+        declared = self._functions.get(definition.name)
+        if declared is None:
+            return ServedTool(self, definition)
+        found = self._tools[definition.name] = RegisteredTool(self, definition, *declared)
+        return found
 
     async def list_tools(self, **options: object) -> list[Any]:
         """Return the tools: component objects in FastMCP, the SDK's models in the SDK."""
@@ -337,11 +343,18 @@ class InnerServer:
 
 
 class ListedTools(dict[str, Tool]):
-    """The tools of a server by name; what is taken out of it is taken from the server, too."""
+    """The tools of a server by name; what is put into it, or taken out, changes the server."""
 
-    def __init__(self, server: Catalogue, tools: dict[str, Tool]) -> None:
+    def __init__(self, server: Any, tools: dict[str, Tool]) -> None:
         super().__init__(tools)
         self._server = server
+
+    def __setitem__(self, name: str, tool: Tool) -> None:
+        """Have the server call this tool. Raises DefinitionError."""
+        if self.get(name) is not tool:
+            self.pop(name, None)
+            self._server.add_tool(tool, name)
+            super().__setitem__(name, tool)
 
     def __delitem__(self, name: str) -> None:
         super().__delitem__(name)
@@ -358,6 +371,11 @@ class ListedTools(dict[str, Tool]):
         for name in list(self):
             del self[name]
 
+    def update(self, *others: Any, **named: Tool) -> None:
+        """Put tools in."""
+        for name, tool in dict(*others, **named).items():
+            self[name] = tool
+
 
 class ToolManager:
     """The tools of a server by the SDK's inner names, which some files use."""
@@ -370,6 +388,13 @@ class ToolManager:
         self._server.load_tools()
         found = {each.name: self._server._tool_object(each) for each in self._server.registries.tools}
         return ListedTools(self._server, found)
+
+    @_tools.setter
+    def _tools(self, tools: dict[str, Tool]) -> None:
+        present = self._tools
+        for name in set(present) - set(tools):
+            del present[name]
+        present.update(tools)
 
     def list_tools(self) -> list[Tool]:
         """Return the tools."""

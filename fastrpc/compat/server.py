@@ -83,6 +83,10 @@ _SERVER_OPTIONS = {
     **composition.NOT_OFFERED,
     "extensions": "there are none yet",
 }
+CHANGEABLE = ("description", "title", "annotations", "icons", "meta", "tags", "parameters", "output_schema")
+"""Attributes of a tool object that a program may change before it adds it; in the SDK the first ones alone,
+where schemas are made in other ways."""
+
 _TOOL_OPTIONS: dict[str, str] = {}
 """Options of components that are not supported, and the alternatives."""
 
@@ -250,6 +254,7 @@ class FastMCP(
             return tool
         if isinstance(tool, FunctionTool):
             self.add_tool(tool.fn, name or tool.name, **tool.options)
+            self._take_changes(tool, name or tool.name)
             return tool
         from fastrpc.compat.components.definitions import runner
         from fastrpc.compat.components.described_tool import DescribedTool
@@ -260,6 +265,16 @@ class FastMCP(
 
         self.registries.tools.add(DescribedTool(raw, runner(tool), self._style))
         return tool
+
+    def _take_changes(self, tool: FunctionTool, name: str) -> None:
+        """Take over what has been changed in a tool object since it was made of its function."""
+        entry = self.registries.tools.get(name)
+        if entry is None:
+            return
+        added = self._tool_object(entry)
+        for attribute in CHANGEABLE if self.dialect is FASTMCP else CHANGEABLE[:3]:
+            if getattr(added, attribute) != getattr(tool, attribute):
+                setattr(added, attribute, getattr(tool, attribute))
 
     # --- resources ------------------------------------------------------------------------------------
 

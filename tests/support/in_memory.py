@@ -120,3 +120,8 @@ def connected(connection: Any, on_line: Callable[[bytes], object]) -> MemoryTran
     transport = MemoryTransport(on_line)
     transport.connect(Connections(lambda: connection))
     return transport
+
+
+def texts_of(result: dict[str, Any]) -> list[str]:
+    """Return the texts of a tool's result, block by block."""
+    return [block["text"] for block in result["content"]]

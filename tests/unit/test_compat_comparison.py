@@ -36,6 +36,9 @@ def schema(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
+CONTENT = {"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/TextContent"}, {"type": "string"}]}}
+
+
 def of_tools(original: dict[str, Any], swapped: dict[str, Any]) -> list[tuple[str, str]]:
     found = differences(seen(tools=[original]), seen(tools=[swapped]))
     return [(difference.place.removeprefix("tools: add: "), difference.reason) for difference in found]
@@ -62,6 +65,7 @@ def test_the_same_is_no_difference() -> None:
             "inputSchema.properties.a.default",
         ),
         (tool(), tool(outputSchema=schema()), "outputSchema"),
+        (tool(outputSchema=schema(result={"$ref": "#/$defs/Own"})), tool(), "outputSchema"),
         (tool(_meta={"own": 1}), tool(), "_meta"),
         (tool(title="Given"), tool(title="Other"), "title"),
         (tool(inputSchema=schema(a={"const": True})), tool(inputSchema=schema(a={"const": 1})),
@@ -88,6 +92,7 @@ def test_what_a_client_or_a_model_would_act_on_is_real(
         ),
         (tool(outputSchema=schema(result={"type": "string"})), tool(), comparison.WRAPPED_TEXT),
         (tool(outputSchema=schema(result={"type": "null"})), tool(), comparison.NO_RESULT),
+        (tool(outputSchema=schema(result=CONTENT)), tool(), comparison.WRAPPED_CONTENT),
         (
             tool(inputSchema={**schema(a={"$ref": "#/$defs/A"}), "$defs": {"A": {"type": "string"}}}),
             tool(inputSchema=schema(a={"type": "string"})),
@@ -152,6 +157,17 @@ def result(text: str, **members: Any) -> dict[str, Any]:
         (result("1"), result(" 1"), ""),
         (result("a", structuredContent={"result": "a"}), result("a"), comparison.WRAPPED_TEXT),
         (result("a", structuredContent={"result": 1}), result("a"), ""),
+        (
+            result("a", structuredContent={"result": [{"type": "text", "text": "a"}]}),
+            result("a"),
+            comparison.WRAPPED_CONTENT,
+        ),
+        (result("a", structuredContent={"result": [{"type": "own"}]}), result("a"), ""),
+        (
+            result("structured_content must be a dict or None. Got list", isError=True),
+            result("result: expected object, got an array", isError=True),
+            comparison.UNSENDABLE,
+        ),
         (
             result("Error executing tool x: no", isError=True),
             result("ValueError: no", isError=True),

@@ -24,7 +24,7 @@ from typing import (  # noqa: UP035 - the SDK tells Dict from dict
 )
 
 import pytest
-from support.in_memory import every_version, with_client
+from support.in_memory import every_version, texts_of, with_client
 from typing_extensions import TypedDict
 
 from fastrpc import Server
@@ -54,10 +54,6 @@ def tool_and_result(
 
     found: tuple[dict[str, Any], dict[str, Any]] = with_client(server, conversation, version)
     return found
-
-
-def texts_of(result: dict[str, Any]) -> list[str]:
-    return [block["text"] for block in result["content"]]
 
 
 @ALL

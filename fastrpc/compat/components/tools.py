@@ -136,10 +136,14 @@ class FunctionTool(Tool):
     """A tool that calls a function, `fn`. `options` are those that it is added with."""
 
     def __init__(self, fn: Callable[..., Any], **options: Any) -> None:
-        self.fn = fn
         given = {name: value for name, value in options.items() if value is not None and value is not UNSET}
+        self._show(fn, given, definition_of(fn, given))
+
+    def _show(self, fn: Callable[..., Any], given: dict[str, Any], definition: Definition) -> None:
+        """Take the attributes of a definition, and those that were given."""
+        self.fn = fn
         self.options = {name: value for name, value in given.items() if name != "name"}
-        definition = self._definition = definition_of(fn, given)
+        self._definition = definition
         shown = {name: value for name, value in given.items() if name not in ("name", "description")}
         super().__init__(name=definition.name, **shown)
         self.description = definition.description

@@ -41,6 +41,7 @@ EXPERIMENTAL = "empty experimental capabilities are not declared"
 OWN_META = "what FastMCP notes of its own in _meta, and of wrapped results, differs"
 NO_TASKS = "tasks are not offered, which is the default"
 WRAPPED_TEXT = "a text is not sent a second time as structured content"
+WRAPPED_CONTENT = "content is not sent a second time as structured content"
 COMPACT = "JSON in a text has no indentation"
 ONE_BLOCK = "a list of texts is one block, its JSON"
 ERROR_CODE = "errors have the codes of the specification"
@@ -52,12 +53,14 @@ NO_SCHEMA_TEXT = "no JSON Schema is written into the descriptions of a prompt's 
 GENERATED_TOOL = "the tools that transforms and middleware add are described in other words"
 UNKNOWN_NAME = "an unknown name is a protocol error, as the specification has it"
 ERROR_TEXT = "the text of an error begins with other words"
+UNSENDABLE = "the text about a result that cannot be sent is shorter, and says what is wrong with it"
 INVALID_ARGUMENTS = "the text about invalid arguments is shorter, and names the field"
 NEWER = "the newest version of the protocol is spoken, with what came with it"
 LENIENT = "what a model meant is understood: null for an optional parameter, JSON written as text"
 NO_NULL = "an output schema says no default of a member that may be missing"
 GIVEN_TITLE = "a title that the author has given is sent"
 UNANNOTATED = "a parameter without annotation takes anything, and its schema says so"
+BLOCK = "a block of content that is given as a dict is sent as that block, not as its JSON"
 DESCRIBED = "a text in Annotated describes the parameter, as in FastMCP"
 VARIES = "the original's own answers to this call differ"
 
@@ -89,6 +92,9 @@ NO_CODE = 0
 _STRUCTURED_SINCE = "2025-06-18"
 """The version of the protocol that brought output schemas and structured content."""
 
+
+CONTENT_CLASSES = ("AudioContent", "EmbeddedResource", "ImageContent", "ResourceLink", "TextContent")
+CONTENT_TYPES = ("audio", "image", "resource", "resource_link", "text")
 
 STRUCTURED = (": outputSchema", ": structuredContent")
 
@@ -255,9 +261,8 @@ def _stripped(text: str) -> list[str]:
 
 def schema_differences(place: str, original: Value, swapped: Value) -> Iterator[Difference]:
     """Yield the differences of two JSON Schemas. Forms with the same meaning are no difference."""
-    wrapped = _type_of_wrapped(original)
-    if swapped is None and wrapped in ("string", "null"):
-        yield Difference(place, original, ABSENT, WRAPPED_TEXT if wrapped == "string" else NO_RESULT)
+    if swapped is None and original is not None:
+        yield Difference(place, original, ABSENT, _missing_rule(original))
         return
     if original is None or swapped is None:
         yield from _classified(place, original, swapped, _no_rule)
@@ -267,11 +272,24 @@ def schema_differences(place: str, original: Value, swapped: Value) -> Iterator[
     yield from _classified(place, normal_schema(original), normal_schema(swapped), _schema_rule)
 
 
-def _type_of_wrapped(schema: Value) -> str:
-    """Return the type of a result that is wrapped in an object, as the originals' output schemas do; else
-    ""."""
-    properties = schema.get("properties", {}) if isinstance(schema, dict) else {}
-    return str(properties["result"].get("type", "")) if list(properties) == ["result"] else ""
+def _missing_rule(schema: dict[str, Value]) -> str:
+    """Return the reason for an output schema that fastrpc does not have: the original wraps a text, nothing,
+    or content in an object."""
+    properties = schema.get("properties", {})
+    if list(properties) != ["result"]:
+        return ""
+    wrapped = properties["result"]
+    reason = {"string": WRAPPED_TEXT, "null": NO_RESULT}.get(wrapped.get("type"), "")
+    return reason or (WRAPPED_CONTENT if _is_content(wrapped) else "")
+
+
+def _is_content(schema: dict[str, Value]) -> bool:
+    """Whether all values of a schema are blocks of content, texts, or lists of both."""
+    if "anyOf" in schema:
+        return all(map(_is_content, schema["anyOf"]))
+    if schema.get("type") == "array":
+        return _is_content(schema.get("items") or {})
+    return schema.get("type") == "string" or schema.get("$ref", "").rpartition("/")[2] in CONTENT_CLASSES
 
 
 def _schema_rule(path: Path, original: Value, swapped: Value) -> str:
@@ -460,6 +478,12 @@ _BEFORE_ERRORS = re.compile(
 )
 
 
+_UNSENDABLE = re.compile(
+    r"structured_content must be |must be Message or str|outputSchema defined but|Output validation"
+)
+_UNSENDABLE_HERE = re.compile(r"returned something else than its annotation says|: expected .*, got ")
+
+
 def _error_texts(place: str, original: str, swapped: str) -> Iterator[Difference]:
     if original == swapped:
         return
@@ -468,6 +492,8 @@ def _error_texts(place: str, original: str, swapped: str) -> Iterator[Difference
     bare = [_BEFORE_ERRORS.sub("", text) for text in both]
     if bare[0] == bare[1] or is_longer or all(map(_UNKNOWN.search, both)):
         reason = ERROR_TEXT
+    elif _UNSENDABLE.search(original) and _UNSENDABLE_HERE.search(swapped):
+        reason = UNSENDABLE
     else:
         reason = INVALID_ARGUMENTS if "validation error" in original.lower() else ""
     yield Difference(f"{place}: error text", original, swapped, reason)
@@ -496,19 +522,30 @@ def _content_rule(path: Path, original: Value, swapped: Value) -> str:
         theirs = _parsed(original)
         if isinstance(theirs, (dict, list)) and theirs == _parsed(swapped):
             return COMPACT
+        if isinstance(theirs, dict) and theirs.get("type") == "text" and theirs.get("text") == swapped:
+            return BLOCK
     return ""
 
 
 def _structured(place: str, original: dict[str, Value], swapped: dict[str, Value]) -> Iterator[Difference]:
     theirs = original.get("structuredContent")
     wrapped = theirs["result"] if isinstance(theirs, dict) and list(theirs) == ["result"] else ABSENT
-    if (wrapped is None or isinstance(wrapped, str)) and swapped.get("structuredContent") is None:
-        reason = NO_RESULT if wrapped is None else WRAPPED_TEXT
+    reason = _wrapped_rule(wrapped)
+    if reason and swapped.get("structuredContent") is None:
         yield Difference(f"{place}: structuredContent", theirs, ABSENT, reason)
     else:
         ours = swapped.get("structuredContent")
         yield from _classified(f"{place}: structuredContent", theirs, ours, _content_rule)
     yield from _classified(f"{place}: _meta", original.get("_meta"), swapped.get("_meta"), _result_meta_rule)
+
+
+def _wrapped_rule(value: Value) -> str:
+    """Return the reason for a value that the original has wrapped in an object and fastrpc has not."""
+    if value is None or isinstance(value, str):
+        return NO_RESULT if value is None else WRAPPED_TEXT
+    parts = value if isinstance(value, list) else [value]
+    is_content = parts and all(isinstance(part, dict) and part.get("type") in CONTENT_TYPES for part in parts)
+    return WRAPPED_CONTENT if is_content else ""
 
 
 def _result_meta_rule(path: Path, original: Value, swapped: Value) -> str:

@@ -1,0 +1,120 @@
+"""Tools as objects that a server has registered: what a program sets on them is what clients see and call."""
+
+from __future__ import annotations
+
+import asyncio
+from copy import copy, deepcopy
+from typing import Any
+
+import pytest
+from support.in_memory import texts_of, with_client
+
+from fastrpc.compat import fastmcp, mcp
+from fastrpc.protocol.versions import LATEST_LEGACY
+
+
+def server_of(kind: Any = fastmcp.FastMCP) -> Any:
+    server = kind("demo")
+
+    @server.tool()
+    def search(query: str, most: int = 3) -> str:
+        """Find."""
+        return f"{query} {most}"
+
+    @server.tool()
+    def other() -> str:
+        return "other"
+
+    return server
+
+
+def seen(server: Any, *calls: tuple[str, dict[str, Any]]) -> Any:
+    """Return the tools that a client is told of, by name, and the texts of these calls."""
+
+    async def conversation(client: Any) -> Any:
+        listed = (await client.request("tools/list", {}))["tools"]
+        answers = [
+            await client.request("tools/call", {"name": name, "arguments": given}) for name, given in calls
+        ]
+        return {tool["name"]: tool for tool in listed}, [texts_of(answer) for answer in answers]
+
+    return with_client(server, conversation, LATEST_LEGACY)
+
+
+def test_a_client_is_told_what_was_set_on_a_tool() -> None:
+    server = server_of()
+    tool = asyncio.run(server.get_tool("search"))
+    tool.description, tool.title = "Find all", "Search"
+    tool.tags = {"slow"}
+    tool.annotations = {"readOnlyHint": True}
+    tool.parameters["properties"]["query"]["description"] = "What to find"
+    listed, _ = seen(server)
+    assert list(listed) == ["search", "other"]
+    found = listed["search"]
+    assert (found["description"], found["title"]) == ("Find all", "Search")
+    assert found["_meta"]["fastmcp"]["tags"] == ["slow"]
+    assert found["annotations"] == {"readOnlyHint": True}
+    assert found["inputSchema"]["properties"]["query"]["description"] == "What to find"
+    assert asyncio.run(server.get_tool("search")) is tool
+
+
+def test_a_tool_calls_the_function_that_was_set_with_its_own_parameters() -> None:
+    server = server_of()
+    tool = asyncio.run(server.get_tool("search"))
+    tool.description = "Find all"
+    former = tool.fn
+    tool.fn = lambda *values, **named: f"traced {former(*values, **named)}"
+    listed, (text, refused) = seen(server, ("search", {"query": "a"}), ("search", {}))
+    assert text == ["traced a 3"]
+    assert "query: required" in refused[0]
+    assert list(listed) == ["search", "other"]
+    assert listed["search"]["description"] == "Find all"
+    assert set(listed["search"]["inputSchema"]["properties"]) == {"query", "most"}
+
+
+def test_a_tool_that_is_disabled_is_gone_until_it_is_enabled() -> None:
+    server = server_of()
+    tool = asyncio.run(server.get_tool("search"))
+    tool.disable()
+    assert list(seen(server)[0]) == ["other"]
+    tool.enable()
+    assert set(seen(server)[0]) == {"search", "other"}
+
+
+@pytest.mark.parametrize("copied", [copy, deepcopy, lambda tool: tool.model_copy()])
+def test_a_copy_is_a_tool_by_itself(copied: Any) -> None:
+    server = server_of()
+    found = copied(asyncio.run(server.get_tool("search")))
+    found.description = "Another"
+    assert seen(server)[0]["search"]["description"] == "Find."
+
+
+def test_a_tool_object_is_added_as_it_has_become() -> None:
+    server = server_of()
+
+    def add(a: int) -> str:
+        """Add."""
+        return f"{a}"
+
+    tool = fastmcp.Tool.from_function(add)
+    tool.description = "Add it"
+    tool.parameters["properties"]["a"]["description"] = "A number"
+    server.add_tool(tool)
+    found = seen(server)[0]["add"]
+    assert found["description"] == "Add it"
+    assert found["inputSchema"]["properties"]["a"]["description"] == "A number"
+
+
+@pytest.mark.parametrize("kind", [mcp.FastMCP, mcp.MCPServer])
+def test_the_sdks_tool_manager_changes_the_server(kind: Any) -> None:
+    server = server_of(kind)
+    tools = server._tool_manager._tools
+    tools["search"].fn = lambda query, most: f"{query}!"
+    tools["again"] = tools["other"]
+    listed, (text, again) = seen(server, ("search", {"query": "a"}), ("again", {}))
+    assert list(listed) == ["search", "other", "again"]
+    assert (text, again) == (["a!"], ["other"])
+    server._tool_manager._tools = {"other": tools["other"]}
+    assert list(seen(server)[0]) == ["other"]
+    server._tool_manager._tools = {}
+    assert seen(server)[0] == {}
