@@ -118,3 +118,19 @@ def test_the_sdks_tool_manager_changes_the_server(kind: Any) -> None:
     assert list(seen(server)[0]) == ["other"]
     server._tool_manager._tools = {}
     assert seen(server)[0] == {}
+
+
+@pytest.mark.parametrize("kind", [mcp.FastMCP, mcp.MCPServer])
+def test_a_tool_of_the_sdk_runs_with_the_context(kind: Any) -> None:
+    class Loud(mcp.Tool):
+        async def run(self, arguments: Any, context: Any, convert_result: bool = False) -> Any:
+            return f"{await super().run(arguments, context, convert_result)} {context.request_id}"
+
+    async def say(text: str) -> str:
+        return text.upper()
+
+    server = kind("demo")
+    parameters = {"type": "object", "properties": {"text": {"type": "string"}}}
+    server._tool_manager._tools["say"] = Loud(name="say", fn=say, parameters=parameters, is_async=True)
+    _, (text,) = seen(server, ("say", {"text": "a"}))
+    assert text[0].startswith("A ")

@@ -47,11 +47,18 @@ def tool_definition_of(tool: Tool, style: ToolStyle) -> Any:
 
 
 def runner(tool: Tool) -> Any:
-    """Return what calls a tool object by its ``run``."""
+    """Return what calls a tool object by its ``run``: with the arguments and, in the SDK, the Context."""
+    code = getattr(tool.run, "__code__", None)
+    takes_context = code is not None and code.co_argcount > 2
 
     async def call(arguments: dict[str, Any], context: Any) -> Any:
         with running_call.running(context):
-            return tool_value(await tool.run(arguments))
+            if not takes_context:
+                return tool_value(await tool.run(arguments))
+            from fastrpc.compat.context import Context
+
+            run: Any = tool.run
+            return tool_value(await run(arguments, Context(context, context.server)))
 
     return call
 

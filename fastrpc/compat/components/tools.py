@@ -41,7 +41,7 @@ class Tool(ModelType):
     `meta`, `title`, `icons`, `version`, and whether it is `enabled`. Further options are attributes.
 
     Subclasses have ``async def run(self, arguments)``, which returns a `ToolResult` or what a function may
-    return.
+    return; as in the SDK it may have a second parameter, the Context. Without one the option `fn` is called.
     """
 
     description: str | None = None
@@ -68,9 +68,19 @@ class Tool(ModelType):
         """The name, under which a server knows it."""
         return self.name
 
-    async def run(self, arguments: dict[str, Any]) -> Any:
-        """Call the tool. Raises ToolError, and what the tool raises."""
-        raise NotImplementedError(f"{type(self).__name__} has no run")
+    if TYPE_CHECKING:
+
+        async def run(self, arguments: dict[str, Any]) -> Any: ...
+
+    else:  # in the SDK the method has three parameters, in FastMCP one
+
+        async def run(self, arguments, context=None, convert_result=False):
+            """Call the tool. Raises ToolError, and what the tool raises."""
+            function = self.__dict__.get("fn")
+            if function is None:
+                raise NotImplementedError(f"{type(self).__name__} has no run")
+            value = function(**arguments)
+            return await value if hasattr(value, "__await__") else value
 
     @classmethod
     def from_function(cls, fn: Callable[..., Any], name: str | None = None, **options: Any) -> FunctionTool:
@@ -150,7 +160,7 @@ class FunctionTool(Tool):
         self.parameters = definition.signature.input_schema
         self.output_schema = definition.signature.output_schema
 
-    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+    async def run(self, arguments: dict[str, Any], *given: object) -> ToolResult:
         return await run_definition(self._definition, arguments)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
