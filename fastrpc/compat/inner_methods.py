@@ -19,18 +19,6 @@ if TYPE_CHECKING:
 
     from fastrpc.compat.dialect import Dialect
 
-INNER_METHODS = {
-    "_call_tool_mcp": "call_tool",
-    "_get_prompt_mcp": "get_prompt",
-    "_list_prompts_mcp": "list_prompts",
-    "_list_resource_templates_mcp": "list_resource_templates",
-    "_list_resources_mcp": "list_resources",
-    "_list_tools_mcp": "list_tools",
-    "_read_resource_mcp": "read_resource",
-}
-"""The methods, and which requests each answers."""
-
-
 RESULTS = {
     "prompts": "ListPromptsResult",
     "resources": "ListResourcesResult",
@@ -58,7 +46,7 @@ class InnerMethods:
     def _override_inner_methods(self) -> None:
         """Have requests answered through the methods of these names that a subclass has."""
         if self.dialect is FASTMCP:
-            for method in INNER_METHODS:
+            for method in [name for name in vars(InnerMethods) if name.endswith("_mcp")]:
                 if getattr(type(self), method) is not getattr(InnerMethods, method):
                     self._override(method)
 

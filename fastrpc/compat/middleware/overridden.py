@@ -10,7 +10,6 @@ from __future__ import annotations
 from contextvars import ContextVar
 
 from fastrpc import running_call
-from fastrpc.compat.inner_methods import INNER_METHODS
 from fastrpc.compat.middleware.base import Middleware
 from fastrpc.compat.middleware.inner_handlers import listed_by, tool_result
 from fastrpc.compat.middleware.messages import CallParams
@@ -24,7 +23,7 @@ _answered: ContextVar[tuple[Any, str, Any, Any] | None] = ContextVar("fastrpc_ov
 
 def answers_through(server: Any, method: str) -> Middleware:
     """Return middleware that answers requests through a method of the server."""
-    answered = INNER_METHODS.get(method, method)
+    answered = method.removeprefix("_").removesuffix("_mcp")
 
     async def answer(context: Any, call_next: Any) -> Any:
         token = _answered.set((server, method, context, call_next))
