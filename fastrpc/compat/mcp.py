@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from fastrpc.compat.components.app_metadata import UI_MIME_TYPE as APP_MIME_TYPE
     from fastrpc.compat.components.app_metadata import ResourceCSP as ResourceCsp
     from fastrpc.compat.components.app_metadata import ResourcePermissions
+    from fastrpc.compat.components.function_metadata import ArgModelBase, FuncMetadata, func_metadata
     from fastrpc.compat.components.objects import (
         BinaryResource,
         DirectoryResource,
@@ -137,6 +138,7 @@ __all__ = [
     "AcceptedElicitation",
     "AccessToken",
     "Apps",
+    "ArgModelBase",
     "AssistantMessage",
     "Audio",
     "AuthSettings",
@@ -163,6 +165,7 @@ __all__ = [
     "FastMCP",
     "FastMCPError",
     "FileResource",
+    "FuncMetadata",
     "FunctionResource",
     "Image",
     "InMemorySubscriptionBus",
@@ -231,6 +234,7 @@ __all__ = [
     "client_supports_apps",
     "configure_logging",
     "create_connected_server_and_client_session",
+    "func_metadata",
     "get_access_token",
     "get_logger",
     "listen",
@@ -319,6 +323,11 @@ _HOMES = {
     ),
     "fastrpc.compat.catalogue": ("ToolManager",),
     "fastrpc.compat.components.tools": ("Tool",),
+    "fastrpc.compat.components.function_metadata": (
+        "ArgModelBase",
+        "FuncMetadata",
+        "func_metadata",
+    ),
     "fastrpc.compat.components.objects": (
         "BinaryResource",
         "DirectoryResource",

@@ -134,3 +134,60 @@ def test_a_tool_of_the_sdk_runs_with_the_context(kind: Any) -> None:
     server._tool_manager._tools["say"] = Loud(name="say", fn=say, parameters=parameters, is_async=True)
     _, (text,) = seen(server, ("say", {"text": "a"}))
     assert text[0].startswith("A ")
+
+
+@pytest.mark.parametrize("kind", [mcp.FastMCP, mcp.MCPServer])
+def test_a_tool_is_made_of_a_function_and_its_metadata(kind: Any) -> None:
+    class Adder:
+        def add(self, a: int, b: int = 2) -> str:
+            return f"{a + b}"
+
+    adder = Adder()
+    metadata = mcp.func_metadata(Adder.add, skip_names=["self"])
+    assert metadata.output_schema is None or "result" in metadata.output_schema["properties"]
+    parameters = metadata.arg_model.model_json_schema()
+    assert set(parameters["properties"]) == {"a", "b"}
+    tool = mcp.Tool(
+        fn=lambda own, **given: f"{adder.add(**given)} {own.request_id}",
+        name="add",
+        parameters=parameters,
+        fn_metadata=metadata,
+        is_async=False,
+        context_kwarg="own",
+    )
+    server = kind("demo")
+    server._tool_manager._tools["add"] = tool
+    listed, (text, refused) = seen(server, ("add", {"a": "3"}), ("add", {"b": 1}))
+    assert set(listed["add"]["inputSchema"]["properties"]) == {"a", "b"}
+    assert text[0].startswith("5 ")
+    assert "a\n  Field required" in refused[0]
+
+
+@pytest.mark.parametrize("kind", [mcp.FastMCP, mcp.MCPServer])
+def test_another_model_of_the_arguments_validates_them(kind: Any) -> None:
+    server = server_of(kind)
+    tool = server._tool_manager.get_tool("search")
+    former = tool.fn_metadata.arg_model
+
+    class Own(former):  # type: ignore[misc]
+        @classmethod
+        def model_validate(cls, value: Any, **options: Any) -> Any:
+            if "query" not in value:
+                raise mcp.ToolError("say what to find")
+            return super().model_validate(value, **options)
+
+    tool.fn_metadata.arg_model = Own
+    tool.parameters["properties"]["query"]["description"] = "What to find"
+    tool.description = "Find all"
+    listed, (text, refused) = seen(server, ("search", {"query": "a", "most": "4"}), ("search", {}))
+    assert listed["search"]["description"] == "Find all"
+    assert listed["search"]["inputSchema"]["properties"]["query"]["description"] == "What to find"
+    assert text == ["a 4"]
+    assert "say what to find" in refused[0]
+
+
+def test_a_parameter_may_have_the_name_of_a_models_method() -> None:
+    def copy_of(copy: str, schema: int = 1) -> None: ...
+
+    model = mcp.func_metadata(copy_of).arg_model
+    assert model.model_validate({"copy": "a"}).model_dump_one_level() == {"copy": "a", "schema": 1}

@@ -6,11 +6,13 @@ originals hand out the object itself. A copy is a tool by itself. Costs nothing 
 
 from __future__ import annotations
 
+from copy import copy, deepcopy
 from functools import update_wrapper
 
 from fastrpc.compat.components.tools import FunctionTool, described_meta
 from fastrpc.compat.declaring import tool_definition
-from fastrpc.compat.values import plain
+from fastrpc.compat.values import plain, tool_value
+from fastrpc.schema.passed_signature import PassedSignature
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,6 +59,30 @@ class RegisteredTool(FunctionTool):
         elif name == "fn":
             self._call(value)
 
+    @property
+    def fn_metadata(self) -> Any:
+        """What the official SDK knows of the function (`function_metadata`). Another model of the arguments
+        validates them from then on."""
+        found = self.__dict__.get("_metadata")
+        if found is None:
+            from fastrpc.compat.components.function_metadata import func_metadata
+
+            found = self.__dict__["_metadata"] = func_metadata(self._declared)
+            found.on_change = self._validate_by
+        return found
+
+    def _validate_by(self, metadata: Any) -> None:
+        """Call the function with what a pydantic model makes of the arguments."""
+        former = self._definition
+        call = metadata.calling(self.fn, runs_inline=self._server.dialect.runs_inline)
+        signature = PassedSignature([], former.signature.input_schema)
+        for name in ("output_schema", "wraps_result", "result_converter"):
+            setattr(signature, name, getattr(former.signature, name))
+        changed = copy(former)
+        changed._signature, changed.is_async = signature, True
+        changed.function = passing(call)
+        self._replace(changed)
+
     def _call(self, function: Callable[..., Any]) -> None:
         """Call another function, with the parameters of the tool."""
         server, former = self._server, self._definition
@@ -72,9 +98,13 @@ class RegisteredTool(FunctionTool):
             setattr(changed, name, getattr(former, name))
         for name in SCHEMAS.values():
             setattr(changed.signature, name, getattr(former.signature, name))
-        registry = server.registries.tools
-        entries = [changed if entry is former else entry for entry in registry]
-        registry.replace([entry.key for entry in registry], entries)  # each stays in its place
+        self._replace(changed)
+
+    def _replace(self, changed: Definition) -> None:
+        """Serve another definition, in the place of the former."""
+        registry = self._server.registries.tools
+        entries = [changed if entry is self._definition else entry for entry in registry]
+        registry.replace([entry.key for entry in registry], entries)
         self._definition = changed
 
     def __copy__(self) -> FunctionTool:
@@ -83,6 +113,13 @@ class RegisteredTool(FunctionTool):
         return found
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FunctionTool:
-        from copy import copy, deepcopy
-
         return deepcopy(copy(self), memo)
+
+
+def passing(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function of a definition that is given all arguments as one dict."""
+
+    async def function(arguments: dict[str, Any], context: Any) -> Any:
+        return tool_value(await call(arguments))
+
+    return function

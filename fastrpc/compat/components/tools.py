@@ -79,6 +79,12 @@ class Tool(ModelType):
             function = self.__dict__.get("fn")
             if function is None:
                 raise NotImplementedError(f"{type(self).__name__} has no run")
+            metadata = self.__dict__.get("fn_metadata")
+            if metadata is not None:
+                inline = context is not None and context.fastmcp.dialect.runs_inline
+                named = self.__dict__.get("context_kwarg")
+                call = metadata.calling(function, runs_inline=inline)
+                return await call(arguments, **({named: context} if named else {}))
             value = function(**arguments)
             return await value if hasattr(value, "__await__") else value
 
