@@ -16,6 +16,7 @@ from support.remote_server import TOKEN, Remote
 from support.waiting import until
 
 from fastrpc import compat
+from fastrpc.compat import fastmcp
 from fastrpc.errors import ToolError
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 
@@ -360,3 +361,91 @@ def test_a_url_is_reached_by_each_of_the_functions(shared_remote: Remote) -> Non
                 pass
 
     run(conversation())
+
+
+# --- transports as objects -------------------------------------------------------------------------------
+
+
+def test_transports_lead_to_servers_that_are_started(script: Path, tmp_path: Path) -> None:
+    entry = fastmcp.StdioMCPServer(command=sys.executable, args=[str(script)], env={"GIVEN": "1"})
+    given = [
+        fastmcp.StdioTransport(sys.executable, [str(script)], env={"GIVEN": "1"}, cwd=tmp_path),
+        fastmcp.PythonStdioTransport(script, env={"GIVEN": "1"}),
+        entry.to_transport(),
+        fastmcp.MCPConfig(mcpServers={"one": entry}),
+        fastmcp.MCPConfigTransport({"mcpServers": {"one": entry}}),
+    ]
+
+    async def conversation() -> None:
+        for transport in given:
+            async with fastmcp.Client(transport) as client:
+                assert (await client.call_tool("price", {"name": "tea"})).data.amount == 3
+                assert "GIVEN" in (await client.call_tool("variables")).data
+        proxy = fastmcp.create_proxy(given[0])
+        async with fastmcp.Client(fastmcp.FastMCPTransport(proxy)) as client:
+            assert (await client.call_tool("price", {"name": "tea"})).data.amount == 3
+
+    run(conversation())
+
+
+def test_transports_lead_to_a_url(shared_remote: Remote) -> None:
+    pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
+    url = shared_remote.url
+    entry = fastmcp.RemoteMCPServer(url=url, headers={"Authorization": f"Bearer {TOKEN}"})
+    given = [
+        fastmcp.StreamableHttpTransport(url, headers={"Authorization": f"Bearer {TOKEN}"}),
+        fastmcp.StreamableHttpTransport(url, auth=fastmcp.BearerAuth(TOKEN)),
+        fastmcp.SSETransport(url.replace("/mcp", "/sse"), auth=TOKEN),
+        entry.to_transport(),
+        fastmcp.MCPConfig(mcpServers={"one": entry}),
+    ]
+
+    async def conversation() -> None:
+        for transport in given:
+            async with fastmcp.Client(transport) as client:
+                assert (await client.call_tool("add", {"a": 1})).content[0].text == "3"
+
+    run(conversation())
+    assert TOKEN not in repr(fastmcp.BearerAuth(TOKEN))
+
+
+def test_commands_are_those_of_their_launchers(tmp_path: Path) -> None:
+    uv = fastmcp.UvStdioTransport("serve", ["-v"], True, tmp_path, "3.12", ["a", "b"], tmp_path / "r.txt")
+    assert [uv.command, *uv.args] == [
+        *("uv", "run", "--python", "3.12", "--with", "a", "--with", "b", "--directory", str(tmp_path)),
+        *("--with-requirements", str(tmp_path / "r.txt"), "--module", "serve", "-v"),
+    ]
+    uvx = fastmcp.UvxStdioTransport("time", ["--utc"], from_package="mcp-server-time")
+    assert [uvx.command, *uvx.args] == ["uvx", "--from", "mcp-server-time", "time", "--utc"]
+    npx = fastmcp.NpxStdioTransport("@org/server", ["/tmp"])
+    assert [npx.command, *npx.args] == ["npx", "--prefer-offline", "@org/server", "/tmp"]
+    (tmp_path / "server.js").write_text("")
+    node = fastmcp.NodeStdioTransport(tmp_path / "server.js")
+    assert [node.command, *node.args] == ["node", str(tmp_path / "server.js")]
+
+
+def test_a_transport_is_inferred_from_what_a_client_takes(script: Path) -> None:
+    found = fastmcp.infer_transport(script)
+    assert isinstance(found, fastmcp.StdioTransport)
+    assert found.args == [str(script)]
+    assert isinstance(fastmcp.infer_transport("https://example.com/mcp"), fastmcp.StreamableHttpTransport)
+    assert isinstance(fastmcp.infer_transport("https://example.com/sse"), fastmcp.SSETransport)
+    assert isinstance(fastmcp.infer_transport(VALUES), fastmcp.FastMCPTransport)
+    assert isinstance(
+        fastmcp.infer_transport({"mcpServers": {"a": {"command": "a"}}}), fastmcp.MCPConfigTransport
+    )
+    assert fastmcp.infer_transport(found) is found
+
+
+def test_a_transport_refuses_what_it_would_not_do(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        fastmcp.PythonStdioTransport(tmp_path / "missing.py")
+    (tmp_path / "a.txt").write_text("")
+    with pytest.raises(ValueError, match="Python file"):
+        fastmcp.PythonStdioTransport(tmp_path / "a.txt")
+    with pytest.raises(compat.NotOffered, match="log_file"):
+        fastmcp.StdioTransport("a", log_file=tmp_path / "log")
+    with pytest.raises(compat.NotOffered, match="SSL_CERT_FILE"):
+        fastmcp.StreamableHttpTransport("https://example.com/mcp", verify=False)
+    with pytest.raises(ValueError, match="mcpServers: a: expected"):
+        fastmcp.MCPConfig(mcpServers={"a": {}})

@@ -197,6 +197,8 @@ def _configured(config: dict[str, Any]) -> Endpoint:
 
 
 def _entry(name: str, entry: Any) -> Endpoint:
+    if hasattr(entry, "to_transport"):
+        return endpoint_of(entry.to_transport())
     if isinstance(entry, dict) and isinstance(entry.get("command"), str):
         return command(entry["command"], entry.get("args") or (), entry.get("env"), entry.get("cwd"))
     if isinstance(entry, dict) and isinstance(entry.get("url"), str):
