@@ -94,6 +94,7 @@ if TYPE_CHECKING:
         ReadResourceContents,
         stdio_server,
     )
+    from fastrpc.compat.lowlevel.running_request import request_ctx
     from fastrpc.compat.lowlevel.server import Server
     from fastrpc.compat.sdk2.apps import Apps, client_supports_apps
     from fastrpc.compat.sdk2.cache_hints import CACHEABLE_METHODS, CacheHint
@@ -238,6 +239,7 @@ __all__ = [
     "get_access_token",
     "get_logger",
     "listen",
+    "request_ctx",
     "require_client_extension",
     "sse_client",
     "stdio_client",
@@ -339,6 +341,7 @@ _HOMES = {
         "ResourceTemplate",
         "TextResource",
     ),
+    "fastrpc.compat.lowlevel.running_request": ("request_ctx",),
     "fastrpc.compat.lowlevel.server": ("Server",),
     "fastrpc.compat.lowlevel.context": ("ServerSession",),
     "fastrpc.compat.lowlevel.options": (

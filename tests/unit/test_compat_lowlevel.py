@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from fastrpc import running_call
 from fastrpc.compat.errors import McpError, NotOffered
 from fastrpc.compat.lowlevel.options import (
     InitializationOptions,
@@ -19,8 +20,10 @@ from fastrpc.compat.lowlevel.options import (
     ReadResourceContents,
     stdio_server,
 )
+from fastrpc.compat.lowlevel.running_request import request_ctx
 from fastrpc.compat.lowlevel.schema import SchemaCheck, quick_check
 from fastrpc.compat.lowlevel.server import Server
+from fastrpc.compat.server import SdkFastMCP
 from fastrpc.errors import RemoteError, ToolError
 from fastrpc.protocol.versions import VERSIONS
 from fastrpc.testing import Client
@@ -302,6 +305,37 @@ async def test_guards_and_hooks_see_the_arguments_by_name() -> None:
 
 
 # ------------------------------------------------------------------------------ the request's context
+
+
+@in_loop
+@pytest.mark.parametrize("kind", [Server, SdkFastMCP])
+async def test_request_ctx_is_the_request_of_the_call_that_runs(kind: Any) -> None:
+    running_call.keep("fastrpc.compat.lowlevel.running_request")  # as its import does, once a process
+    from fastrpc.compat.mcp import request_ctx
+
+    server = kind("demo")
+    if kind is Server:
+
+        @server.list_tools()
+        async def listed() -> list[Any]:
+            return [tool("ask")]
+
+        @server.call_tool()
+        async def called(name: str, arguments: dict[str, Any]) -> list[Any]:
+            return [{"type": "text", "text": str(request_ctx.get().request_id)}]
+
+    else:
+
+        @server.tool()
+        def ask() -> str:
+            return str(request_ctx.get().request_id)
+
+    async with Client(server) as client:
+        first, second = [(await client.call_tool("ask")).text for _ in range(2)]
+    assert first != second
+    assert request_ctx.get(None) is None
+    with pytest.raises(LookupError, match="no request"):
+        request_ctx.get()
 
 
 @in_loop
