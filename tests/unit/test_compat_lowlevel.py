@@ -311,8 +311,6 @@ async def test_guards_and_hooks_see_the_arguments_by_name() -> None:
 @pytest.mark.parametrize("kind", [Server, SdkFastMCP])
 async def test_request_ctx_is_the_request_of_the_call_that_runs(kind: Any) -> None:
     running_call.keep("fastrpc.compat.lowlevel.running_request")  # as its import does, once a process
-    from fastrpc.compat.mcp import request_ctx
-
     server = kind("demo")
     if kind is Server:
 
