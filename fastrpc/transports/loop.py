@@ -19,13 +19,12 @@ if TYPE_CHECKING:
 def new_loop() -> AbstractEventLoop:
     """Return a new event loop: uvloop's where it is installed."""
     try:
-        import uvloop
+        from fastrpc.transports.uvloop_loop import Loop
     except ImportError:
         import asyncio
 
         return asyncio.new_event_loop()
-    loop: AbstractEventLoop = uvloop.new_event_loop()
-    return loop
+    return Loop()
 
 
 def run(serving: Coroutine[Any, Any, None], is_signal: Callable[[], bool]) -> None:
