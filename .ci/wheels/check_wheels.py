@@ -47,6 +47,7 @@ CORE_TESTS = ("tests/unit", "tests/property", "tests/integration/test_stdio.py")
 # takes some ten times as long.
 COMPILED_TESTS = ("tests/property", "tests/unit/test_encoder.py", "tests/integration/test_stdio.py")
 TEST_PACKAGES = [
+    "fastapi",
     "griffelib; python_version >= '3.11'",
     "hypothesis",
     "jsonschema",
