@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         ResourceCSP,
         ResourcePermissions,
     )
+    from fastrpc.compat.components.mixin import MCPMixin, mcp_prompt, mcp_resource, mcp_tool
     from fastrpc.compat.components.objects import (
         BinaryResource,
         DirectoryResource,
@@ -307,6 +308,7 @@ __all__ = [
     "LoggingMiddleware",
     "MCPConfig",
     "MCPConfigTransport",
+    "MCPMixin",
     "MCPType",
     "McpError",
     "Message",
@@ -400,6 +402,9 @@ __all__ = [
     "infer_transport",
     "is_enabled",
     "lifespan",
+    "mcp_prompt",
+    "mcp_resource",
+    "mcp_tool",
     "prompt",
     "require_roles",
     "require_scopes",
@@ -413,6 +418,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "fastrpc.compat.components.mixin": (
+        "MCPMixin",
+        "mcp_prompt",
+        "mcp_resource",
+        "mcp_tool",
+    ),
     "fastrpc.compat.client.transports": (
         "BearerAuth",
         "ClientTransport",

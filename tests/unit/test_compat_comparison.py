@@ -85,6 +85,7 @@ def test_what_a_client_or_a_model_would_act_on_is_real(
         (tool(description="A\n    b"), tool(description="A\nb"), comparison.WHITE_SPACE),
         (tool(_meta={"fastmcp": {"tags": []}}), tool(), comparison.OWN_META),
         (tool(execution={"taskSupport": "forbidden"}), tool(), comparison.NO_TASKS),
+        (tool(), tool(annotations={"icon": "x"}), comparison.FURTHER_HINTS),
         (
             tool(inputSchema={**schema(), "additionalProperties": False}),
             tool(inputSchema=schema()),

@@ -9,6 +9,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from support.in_memory import with_client
 
 from fastrpc.compat import fastmcp, mcp
 from fastrpc.compat.fastmcp import (
@@ -29,6 +30,7 @@ from fastrpc.compat.fastmcp import (
     forward_raw,
 )
 from fastrpc.errors import DefinitionError, ToolError
+from fastrpc.protocol.versions import LATEST_LEGACY
 
 SECONDS = 30
 
@@ -399,3 +401,41 @@ def test_a_file_may_run_the_inner_server(tmp_path: Any) -> None:
     )
     with PlainClient.sync([sys.executable, str(script)]) as client:
         assert client.call_tool("name").text == "inner"
+
+
+def test_a_mixin_registers_its_marked_methods() -> None:
+    class Files(fastmcp.MCPMixin):
+        @property
+        def broken(self) -> str:
+            raise AssertionError("it is not read")
+
+        @fastmcp.mcp_tool(description="Read it")
+        def read(self, name: str) -> str:
+            return f"content of {name}"
+
+        @fastmcp.mcp_tool("left_out", enabled=False)
+        def other(self) -> str:
+            return ""
+
+        @fastmcp.mcp_resource("files://all")
+        def everything(self) -> str:
+            return "all"
+
+        @fastmcp.mcp_prompt()
+        def ask(self, name: str) -> str:
+            return f"What is in {name}?"
+
+    server = fastmcp.FastMCP("demo")
+    Files().register_all(server, prefix="disk")
+
+    async def conversation(client: Any) -> Any:
+        lists = [
+            (await client.request(f"{kind}/list", {}))[kind] for kind in ("tools", "resources", "prompts")
+        ]
+        return lists, await client.request("tools/call", {"name": "disk_read", "arguments": {"name": "a"}})
+
+    (tools, resources, prompts), result = with_client(server, conversation, LATEST_LEGACY)
+    assert [(tool["name"], tool["description"]) for tool in tools] == [("disk_read", "Read it")]
+    assert [resource["uri"] for resource in resources] == ["disk+files://all"]
+    assert [prompt["name"] for prompt in prompts] == ["disk_ask"]
+    assert result["content"][0]["text"] == "content of a"

@@ -59,6 +59,7 @@ NEWER = "the newest version of the protocol is spoken, with what came with it"
 LENIENT = "what a model meant is understood: null for an optional parameter, JSON written as text"
 NO_NULL = "an output schema says no default of a member that may be missing"
 GIVEN_TITLE = "a title that the author has given is sent"
+FURTHER_HINTS = "what an author has put into annotations besides the protocol's hints is sent"
 UNANNOTATED = "a parameter without annotation takes anything, and its schema says so"
 BLOCK = "a block of content that is given as a dict is sent as that block, not as its JSON"
 DESCRIBED = "a text in Annotated describes the parameter, as in FastMCP"
@@ -95,6 +96,12 @@ _STRUCTURED_SINCE = "2025-06-18"
 
 CONTENT_CLASSES = ("AudioContent", "EmbeddedResource", "ImageContent", "ResourceLink", "TextContent")
 CONTENT_TYPES = ("audio", "image", "resource", "resource_link", "text")
+
+HINTS = {
+    *("audience", "lastModified", "priority", "title"),
+    *("destructiveHint", "idempotentHint", "openWorldHint", "readOnlyHint"),
+}
+"""Members of the annotations of a tool or a resource (MCP: ToolAnnotations, Annotations)."""
 
 STRUCTURED = (": outputSchema", ": structuredContent")
 
@@ -226,6 +233,9 @@ def _descriptor_rule(path: Path, original: Value, swapped: Value) -> str:
         return OWN_META
     if member == "_meta" and isinstance(original, dict) and set(original) <= {"fastmcp", "_fastmcp"}:
         return OWN_META
+    if member == "annotations" and original is ABSENT:
+        given = path[1:2] or tuple(swapped)
+        return "" if set(given) & HINTS else FURTHER_HINTS
     if member == "execution":
         return NO_TASKS
     if member == "description" and path[0].split(": ")[1] in GENERATED_TOOLS:
