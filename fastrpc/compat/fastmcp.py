@@ -146,6 +146,7 @@ if TYPE_CHECKING:
         ResourceToolMiddleware,
         ToolInjectionMiddleware,
     )
+    from fastrpc.compat.openapi_descriptions import format_description_with_responses
     from fastrpc.compat.providers.base import (
         AggregateProvider,
         Provider,
@@ -391,6 +392,7 @@ __all__ = [
     "Visibility",
     "configure_logging",
     "create_proxy",
+    "format_description_with_responses",
     "forward",
     "forward_raw",
     "get_access_token",
@@ -418,6 +420,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "fastrpc.compat.openapi_descriptions": ("format_description_with_responses",),
     "fastrpc.compat.components.mixin": (
         "MCPMixin",
         "mcp_prompt",

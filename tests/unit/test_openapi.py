@@ -399,3 +399,9 @@ def test_without_a_client_requests_go_to_the_document_s_first_server() -> None:
     assert FastMCP.from_openapi(PETS).name == "OpenAPI Server"
     with pytest.raises(DefinitionError, match="no server of the document has an http URL"):
         FastMCP.from_openapi(changed(servers=[{"url": "/relative"}]))
+
+
+def test_a_description_stays_as_it_is_beside_its_schemas() -> None:
+    from fastrpc.compat.fastmcp import format_description_with_responses
+
+    assert format_description_with_responses("Sum", {"200": {}}, [], None) == "Sum"
