@@ -71,9 +71,6 @@ MIB = 1024 * 1024
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 ORIGIN = "https://app.example.com"
 
-# Twice in some hundred runs beside other tests Caddy 2.6 ended a stream of events early; alone it never has.
-pytestmark = pytest.mark.alone
-
 
 def serve(folder: Path, http: str = "127.0.0.1:0", **environ: str) -> Serving:
     (folder / "tools.py").write_text(TOOLS)

@@ -105,7 +105,10 @@ def _nginx(folder: Path, port: int, behind: list[int]) -> Given:
 
 def _caddy(folder: Path, port: int, behind: list[int]) -> Given:
     """Caddy gets certificates by itself; here from an authority of its own (``local_certs``)."""
-    text = replaced(printed("caddyfile"), {"127.0.0.1:8000": f"127.0.0.1:{behind[0]}"})
+    values = {"127.0.0.1:8000": f"127.0.0.1:{behind[0]}"}
+    if _version_of(program_of("caddy")) < (2, 7):
+        values["request_buffers 16MiB "] = "buffer_requests "
+    text = replaced(printed("caddyfile"), values)
     around = [
         "{",
         "admin off",
@@ -121,6 +124,14 @@ def _caddy(folder: Path, port: int, behind: list[int]) -> Given:
     homes = {"HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
     arguments = ["run", "--config", "Caddyfile", "--adapter", "caddyfile"]
     return arguments, homes, folder / "caddy" / "pki" / "authorities" / "local" / "root.crt"
+
+
+def _version_of(program: str) -> tuple[int, int]:
+    """Return the version that Caddy says it has."""
+    said = subprocess.run([program, "version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"(\d+)\.(\d+)", said)
+    assert found is not None, said
+    return int(found[1]), int(found[2])
 
 
 def _haproxy(folder: Path, port: int, behind: list[int]) -> Given:
