@@ -21,7 +21,7 @@ from fastrpc.errors import UsageError
 from fastrpc.redaction import hide
 from fastrpc.transports.http.guard import Refused
 from fastrpc.transports.http.issuers import is_time, scopes_of
-from fastrpc.transports.http.signing_keys import LONGEST_DOCUMENT, without_query
+from fastrpc.transports.http.signing_keys import JSON_HEADERS, Unavailable, json_of, without_query
 from fastrpc.transports.http.token_source import InvalidToken
 
 TYPE_CHECKING = False
@@ -130,7 +130,7 @@ class IntrospectionTokenVerifier(Checking, TokenVerifier):
         try:
             return await asyncio.wait_for(self._answer(token), self.timeout_seconds)
         except Exception as error:  # whatever another server sends; the words may contain the token
-            words = str(error) if isinstance(error, _Unusable) else f"({type(error).__name__})"
+            words = str(error) if isinstance(error, Unavailable) else f"({type(error).__name__})"
             where = without_query(self.introspection_url)
             diagnostics.write("error", f"{where:.200}: the token cannot be checked: {words}")
             raise Refused(
@@ -151,35 +151,21 @@ class IntrospectionTokenVerifier(Checking, TokenVerifier):
             return await self._post(client, token)
 
     async def _post(self, client: Any, token: str) -> dict[str, Any]:
-        from json import loads
-
         form = {"token": token, "token_type_hint": "access_token"}
-        headers = {"accept": "application/json", "accept-encoding": "identity"}
+        headers = dict(JSON_HEADERS)
         if self.client_auth_method == "client_secret_basic":
             headers["authorization"] = self._credentials()
         else:
             form |= {"client_id": self.client_id, "client_secret": self._secret}
         async with client.stream("POST", self.introspection_url, data=form, headers=headers) as response:
             if response.status_code != 200:
-                raise _Unusable(f"it answers {response.status_code}")
-            data = b""
-            async for part in response.aiter_raw():
-                data += part
-                if len(data) > LONGEST_DOCUMENT:
-                    raise _Unusable("what it sends is too long")
-        try:
-            answer = loads(data)
-        except (ValueError, RecursionError):
-            raise _Unusable("what it sends is not JSON") from None
+                raise Unavailable(f"it answers {response.status_code}")
+            answer = await json_of(response)
         if not isinstance(answer, dict):
-            raise _Unusable("what it sends is no object")
+            raise Unavailable("what it sends is no object")
         return answer
 
     def _credentials(self) -> str:
         from base64 import b64encode
 
         return "Basic " + b64encode(f"{self.client_id}:{self._secret}".encode()).decode()
-
-
-class _Unusable(Exception):
-    """An answer that says nothing about the token. The message has nothing secret."""

@@ -30,6 +30,8 @@ FAMILIES = {
 FETCH_SECONDS = 5.0
 ALL_FETCHES_SECONDS = 10.0
 LONGEST_DOCUMENT = 256 * 1024
+JSON_HEADERS = {"accept": "application/json", "accept-encoding": "identity"}
+"""Of a request for a document: uncompressed, so that a small response cannot expand to a large one."""
 MOST_KEYS = 64
 KEYS_SECONDS = 3600.0
 LONGEST_KEYS_SECONDS = 24 * 3600.0
@@ -40,7 +42,7 @@ LIBRARIES = ("httpx", "jwt", "cryptography.hazmat.primitives.asymmetric.rsa")
 
 
 class Unavailable(Exception):
-    """The keys of an authorization server cannot be fetched."""
+    """An authorization server has sent nothing of use. The message has nothing secret."""
 
 
 class SigningKeys:
@@ -199,20 +201,23 @@ def checked_address(address: str, *, loopback: bool = True) -> str:
 
 async def document(client: Any, address: str) -> dict[str, Any] | None:
     """Return a JSON object, None where there is none. Raises Unavailable."""
-    from json import loads
-
-    # Uncompressed, so that a small response cannot expand to a large one.
-    headers = {"accept": "application/json", "accept-encoding": "identity"}
-    async with client.stream("GET", address, headers=headers) as response:
+    async with client.stream("GET", address, headers=JSON_HEADERS) as response:
         if response.status_code != 200:
             return None
-        data = b""
-        async for part in response.aiter_raw():
-            data += part
-            if len(data) > LONGEST_DOCUMENT:
-                raise Unavailable("what it sends is too long")
+        found = await json_of(response)
+    return found if isinstance(found, dict) else None
+
+
+async def json_of(response: Any) -> Any:
+    """Return the JSON of a response that is being read, by httpx. Raises Unavailable."""
+    from json import loads
+
+    data = b""
+    async for part in response.aiter_raw():
+        data += part
+        if len(data) > LONGEST_DOCUMENT:
+            raise Unavailable("what it sends is too long")
     try:
-        document = loads(data)
+        return loads(data)
     except (ValueError, RecursionError):
         raise Unavailable("what it sends is not JSON") from None
-    return document if isinstance(document, dict) else None
