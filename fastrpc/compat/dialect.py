@@ -6,6 +6,10 @@ A server class has one, chosen by the module that it is imported from: `fastrpc.
 
 from __future__ import annotations
 
+import os
+import sys
+from functools import cache
+
 from fastrpc.errors import DefinitionError
 from fastrpc.schema.annotations import resolve
 from fastrpc.tool_style import ToolStyle
@@ -201,8 +205,41 @@ SDK_2 = Dialect(
 def follow_release(package: str, version: str) -> None:
     """Have the servers of this process describe what those of this release of an original describe: there are
     output schemas since FastMCP 2.10 and the SDK 1.10."""
-    release = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    release = release_of(version)
     if package == "fastmcp":
         FASTMCP.structures_results = release >= (2, 10)
     else:
         SDK_1.structures_results = release >= (1, 10)
+
+
+DISTRIBUTIONS = {"fastmcp": ("fastmcp_slim-", "fastmcp-"), "mcp": ("mcp-",)}
+"""How the folders begin that tell the version of an installed original."""
+LATEST_KNOWN = {"fastmcp": "4.2.0", "mcp": "2.3.0"}
+"""The version of an original that is not installed."""
+
+
+@cache
+def installed_version(package: str) -> str:
+    """Return the version of the original that the interpreter would import, `LATEST_KNOWN` without one.
+
+    Reads the names in the folders of ``sys.path``: importing `importlib.metadata` takes longer than that.
+    """
+    for place in sys.path:
+        try:
+            names = os.listdir(place or ".")
+        except OSError:
+            continue
+        for name in names:
+            if name.startswith(DISTRIBUTIONS[package]) and name.endswith(".dist-info"):
+                return name.partition("-")[2].removesuffix(".dist-info")
+    return LATEST_KNOWN[package]
+
+
+def installed_release(package: str) -> tuple[int, ...]:
+    """Return the first two numbers of `installed_version`."""
+    return release_of(installed_version(package))
+
+
+def release_of(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version."""
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())

@@ -3,21 +3,17 @@
 FastMCP reads docstrings with the library griffe; this reads the same of them (a property test compares both),
 without it: importing it takes longer than starting a server. The description of a tool is what stands before
 the first section. Which sections count depends on the FastMCP that is installed: none in 2, one that
-describes parameters in 3 and 4.0, any from 4.1 on; 4.2 counts a heading of no known name no longer. Where
-none is installed, `LATEST_KNOWN` counts. A docstring without a section costs some microseconds.
+describes parameters in 3 and 4.0, any from 4.1 on; 4.2 counts a heading of no known name no longer. A
+docstring without a section costs some microseconds.
 """
 
 from __future__ import annotations
 
 import inspect
-import os
 import re
-import sys
-from functools import cache
 
+from fastrpc.compat.dialect import installed_release
 from fastrpc.definitions.handler import clean_docstring
-
-LATEST_KNOWN = (4, 2)
 
 _GOOGLE_PARAMETERS = frozenset(["args", "arguments", "params", "parameters"])
 _GOOGLE_SECTIONS = frozenset(
@@ -128,7 +124,7 @@ class _Reading:
             self.description = "\n".join(self._text).rstrip("\n")
         self._text = []
 
-    def is_structured(self, version: tuple[int, int]) -> bool:
+    def is_structured(self, version: tuple[int, ...]) -> bool:
         """Whether FastMCP of this version splits the docstring."""
         if self.parameters:
             return version >= (3, 0)
@@ -139,29 +135,12 @@ class _Reading:
         )
 
 
-@cache
-def installed_version() -> tuple[int, int]:
-    """Return the version of the FastMCP that the interpreter would import, `LATEST_KNOWN` without one."""
-    for place in sys.path:
-        try:
-            names = os.listdir(place or ".")
-        except OSError:
-            continue
-        for name in names:
-            if name.startswith(("fastmcp-", "fastmcp_slim-")) and name.endswith(".dist-info"):
-                major, _, rest = name.partition("-")[2].partition(".")
-                minor = rest.partition(".")[0]
-                if major.isdigit() and minor.isdigit():
-                    return int(major), int(minor)
-    return LATEST_KNOWN
-
-
 def read_docstring(text: str | None) -> tuple[str | None, dict[str, str]]:
     """Return the description in a docstring, and the descriptions of parameters by name."""
     clean = clean_docstring(text)
     if clean is None:
         return None, {}
-    version = installed_version()
+    version = installed_release("fastmcp")
     if version >= (3, 0):
         lines = inspect.cleandoc(clean.rstrip()).split("\n")
         for read in (_google, _numpy, _sphinx):

@@ -7,8 +7,7 @@ would have done. Costs nothing for a server without.
 
 from __future__ import annotations
 
-from fastrpc.compat.dialect import FASTMCP
-from fastrpc.compat.docstrings import installed_version
+from fastrpc.compat.dialect import FASTMCP, installed_release
 from fastrpc.compat.field_types import ModelType
 from fastrpc.compat.models import typed
 from fastrpc.protocol.versions import LATEST_LEGACY
@@ -88,7 +87,7 @@ class InnerMethods:
         entries = await self._through(method, outside)
         given = [_descriptor(each) for each in entries]
         found = typed(RESULTS[member], {member: given})
-        return getattr(found, member) if installed_version() < (3, 0) else found
+        return getattr(found, member) if installed_release("fastmcp") < (3, 0) else found
 
 
 def _descriptor(entry: Any) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def found_by_griffe(text: str, version: tuple[int, int]) -> tuple[str, dict[str,
 
 
 def check(text: str, version: tuple[int, int]) -> None:
-    with mock.patch.object(docstrings, "installed_version", return_value=version):
+    with mock.patch.object(docstrings, "installed_release", return_value=version):
         description, parameters = read_docstring(text)
     expected, described = found_by_griffe(text, version)
     assert (description or "").strip() == expected.strip()

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Optional
 import pytest
 from support.in_memory import ask, every_version, with_client
 
-from fastrpc.compat import docstrings, fastmcp, mcp
+from fastrpc.compat import dialect, docstrings, fastmcp, mcp
 from fastrpc.compat.docstrings import read_docstring
 
 FASTMCP, SDK_1, SDK_2 = fastmcp.FastMCP, mcp.FastMCP, mcp.MCPServer
@@ -274,7 +274,7 @@ SPHINX = "Count things.\n\n:returns: the number"
 def test_docstrings_are_read_as_the_installed_fastmcp_reads_them(
     version: tuple[int, int], text: str, description: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(docstrings, "installed_version", lambda: version)
+    monkeypatch.setattr(docstrings, "installed_release", lambda package: version)
     found, parameters = read_docstring(text)
     assert found == description
     assert parameters == ({"a": "The first"} if text == PARAMETERS and version >= (3, 0) else {})
@@ -284,15 +284,15 @@ def test_the_installed_version_is_that_of_the_first_folder_that_has_one(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "fastmcp_slim-4.2.3.dist-info").mkdir()
-    docstrings.installed_version.cache_clear()
+    dialect.installed_version.cache_clear()
     monkeypatch.setattr("sys.path", [str(tmp_path / "none"), str(tmp_path)])
     try:
-        assert docstrings.installed_version() == (4, 2)
-        docstrings.installed_version.cache_clear()
+        assert dialect.installed_release("fastmcp") == (4, 2)
+        dialect.installed_version.cache_clear()
         monkeypatch.setattr("sys.path", [])
-        assert docstrings.installed_version() == docstrings.LATEST_KNOWN
+        assert dialect.installed_version("fastmcp") == dialect.LATEST_KNOWN["fastmcp"]
     finally:
-        docstrings.installed_version.cache_clear()
+        dialect.installed_version.cache_clear()
 
 
 # ------------------------------------------------------------------------- sessions and inner servers

@@ -17,7 +17,7 @@ import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from fastrpc.compat.dialect import follow_release
+from fastrpc.compat.dialect import LATEST_KNOWN, follow_release, installed_version
 from fastrpc.compat.swap import modules
 
 TYPE_CHECKING = False
@@ -28,11 +28,6 @@ if TYPE_CHECKING:
 
 REPORT = "FASTRPC_SWAP_REPORT"
 
-VERSION_OF = {"fastmcp": ("fastmcp-slim", "fastmcp"), "mcp": ("mcp",)}
-"""The distributions that know the version of an original."""
-LATEST_KNOWN = {"fastmcp": "4.1.2", "mcp": "2.3.0"}
-"""The version of an original that is not installed."""
-
 
 class ServedModule(ModuleType):
     """A module of an original: its names are those of a module of fastrpc, and of the original's types."""
@@ -42,7 +37,7 @@ class ServedModule(ModuleType):
         if name == "__all__":
             return modules.star_names(module)
         if name == "__version__":
-            return _version_of(module.partition(".")[0])
+            return installed_version(module.partition(".")[0])
         if name.startswith("__"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         found = modules.find(module, name)
@@ -100,8 +95,8 @@ class ServedModules:
         if report:
             with open(report, "a", encoding="utf-8") as file:
                 file.write(f"{module.__name__}\n")
-        if module.__name__ in VERSION_OF:
-            follow_release(module.__name__, _version_of(module.__name__))
+        if module.__name__ in LATEST_KNOWN:
+            follow_release(module.__name__, installed_version(module.__name__))
 
     def get_code(self, name: str) -> CodeType | None:
         """Return what ``python -m fastmcp`` runs."""
@@ -147,14 +142,3 @@ def _is_module(place: str | None) -> bool:
 def _imported(module: str) -> ModuleType:
     __import__(module)
     return sys.modules[module]
-
-
-def _version_of(package: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    for distribution in VERSION_OF[package]:
-        try:
-            return version(distribution)
-        except PackageNotFoundError:
-            continue
-    return LATEST_KNOWN[package]
