@@ -9,6 +9,8 @@ import json
 import os
 from typing import Any
 
+from support import marked_page
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 RESULTS = os.path.join(HERE, "results.json")
 PAGE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "docs", "interop.md")
@@ -24,15 +26,11 @@ def results() -> list[dict[str, Any]]:
 
 def render() -> None:
     """Write what the results give into the page."""
-    with open(PAGE, encoding="utf-8") as file:
-        page = file.read()
-    with open(PAGE, "w", encoding="utf-8") as file:
-        file.write(filled(page, results()))
+    marked_page.fill(PAGE, BEGIN, END, body(results()))
 
 
 def filled(page: str, outcomes: list[dict[str, Any]]) -> str:
-    head, _, rest = page.partition(BEGIN)
-    return f"{head}{BEGIN}\n{body(outcomes)}\n{END}{rest.partition(END)[2]}"
+    return marked_page.filled(page, BEGIN, END, body(outcomes))
 
 
 def body(outcomes: list[dict[str, Any]]) -> str:
