@@ -34,7 +34,7 @@ def not_offered(owner: str, name: str, alternatives: dict[str, str]) -> Attribut
 
 
 class Members:
-    """A JSON object whose members are attributes, under their own names and in snake case; and items."""
+    """A JSON object. Its members can be read as attributes, by their names or in snake case, and as items."""
 
     def __init__(self, members: dict[str, Any]) -> None:
         self._members = members

@@ -95,7 +95,7 @@ class VerifiedTokens:
 
 
 def authenticator_of(verifier: Any, path: str) -> Authenticator:
-    """Return what checks the tokens of a server whose endpoint is at `path`. Raises UsageError."""
+    """Return the authenticator of a server whose endpoint is at `path`. Raises UsageError."""
     if isinstance(verifier, AuthProvider):
         verifier.set_mcp_path(path)
     prepared(verifier)
@@ -112,7 +112,7 @@ def authenticator_of(verifier: Any, path: str) -> Authenticator:
 
 
 def authenticator_with(verifier: Any, settings: Any) -> Authenticator:
-    """Return what checks the tokens of a server with the official SDK's `AuthSettings`. Raises UsageError."""
+    """Return the authenticator of a server with the official SDK's `AuthSettings`. Raises UsageError."""
     prepared(verifier)
     scopes = list(settings.required_scopes or ())
     url = None if settings.resource_server_url is None else str(settings.resource_server_url)

@@ -23,7 +23,7 @@ else:
 
 
 class AuthorizationError(ToolError):
-    """A caller may not do that. The client is told the message."""
+    """The caller is not authorized. The message is sent to the client."""
 
 
 class InsufficientScopeError(AuthorizationError):

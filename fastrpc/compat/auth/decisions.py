@@ -49,7 +49,7 @@ async def _decide_later(
     checks: Sequence[tuple[Any, bool]],
     of_all: Sequence[Any],
 ) -> None:
-    """As `decision`, from the first of `checks` on, whose outcome has to be awaited."""
+    """Decide by the remaining `checks`; `outcome` is the awaitable that the first one has returned."""
     for at, (check, is_own) in enumerate(checks):
         try:
             allowed = outcome if at == 0 else outcome_of(check, context)
