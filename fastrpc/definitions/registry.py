@@ -7,7 +7,6 @@ entry has its own module.
 
 from __future__ import annotations
 
-from fastrpc.definitions.handler import place_of
 from fastrpc.errors import DefinitionError
 
 TYPE_CHECKING = False
@@ -50,7 +49,7 @@ class Registry(Generic[Entry]):
         added = self._make(thing, options)
         present = self._entries.get(added.key)
         if present is not None:
-            place = place_of(present.function)
+            place = _place_of(present)
             cure = "; give name=" if self.kind in ("tool", "prompt") else ""
             raise DefinitionError(f"{added.key}: there is a {self.kind} of this name already ({place}){cure}")
         self._entries[added.key] = added
@@ -71,7 +70,7 @@ class Registry(Generic[Entry]):
         gone, new = set(gone), list(new)
         for entry in new:
             if entry.key in self._entries and entry.key not in gone:
-                place = place_of(self._entries[entry.key].function)
+                place = _place_of(self._entries[entry.key])
                 raise DefinitionError(f"{entry.key}: there is a {self.kind} of this name already ({place})")
         for key in gone:
             self._entries.pop(key, None)
@@ -98,6 +97,13 @@ class Registry(Generic[Entry]):
 
     def __contains__(self, key: object) -> bool:
         return key in self._entries
+
+
+def _place_of(entry: Any) -> str:
+    """Return where the function of an entry is defined."""
+    from fastrpc.definitions.handler import place_of
+
+    return place_of(entry.function)
 
 
 def _made_by(module: str, factory: str) -> Callable[[Any, dict[str, Any]], Any]:

@@ -23,6 +23,7 @@ from fastrpc.schema.converters import (
     ObjectConverter,
     UnionConverter,
 )
+from fastrpc.typing_forms import Literal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def peel(annotation: Any, namespace: Mapping[str, Any]) -> Peeled:
         elif is_literal(annotation) and None in annotation.__args__:
             peeled.allows_null = True
             choices = tuple(choice for choice in annotation.__args__ if choice is not None)
-            annotation = sys.modules["typing"].Literal[choices] if choices else type(None)
+            annotation = annotation.__origin__[choices] if choices else type(None)
         else:
             break
     peeled.base = annotation
@@ -204,15 +205,22 @@ def is_union(annotation: Any) -> bool:
 
 
 def union_of(members: list[Any]) -> Any:
-    from typing import Union
+    first, *others = members
+    try:
+        for member in others:
+            first |= member
+    except TypeError:  # members may be strings, which have no |
+        from typing import Union
 
-    form: Any = Union  # members may be strings, which have no |
-    return form[tuple(members)]
+        form: Any = Union
+        return form[tuple(members)]
+    return first
 
 
 def is_literal(annotation: Any) -> bool:
+    origin = getattr(annotation, "__origin__", None)
     typing = sys.modules.get("typing")
-    return typing is not None and getattr(annotation, "__origin__", None) is typing.Literal
+    return origin is Literal or (typing is not None and origin is typing.Literal)
 
 
 def is_any(annotation: Any) -> bool:

@@ -190,9 +190,12 @@ def test_a_change_that_one_worker_tells_of_is_heard_at_all(usual: Serving) -> No
 
 
 def test_all_requests_of_a_session_come_to_the_worker_that_keeps_it(usual: Serving) -> None:
-    kept = set()
-    for version in ("2025-03-26", "2025-06-18", "2025-11-25") * 2:
-        session = usual.session(version)
+    kept: set[str] = set()
+    versions = ("2025-03-26", "2025-06-18", "2025-11-25")
+    for number in range(60):  # the system chooses the worker of a connection: one may have all of a few
+        if number >= 6 and len(kept) == 2:
+            break
+        session = usual.session(versions[number % 3])
         owners = {session.call("who").text for _ in range(8)}
         assert len(owners) == 1
         assert session.id.partition(".")[0] in ("0", "1")

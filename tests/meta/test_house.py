@@ -110,6 +110,7 @@ LAYERS = {
     "fastrpc.schema.annotations": 20,
     "fastrpc.schema.converters": 20,
     "fastrpc.schema.rich_types": 20,
+    "fastrpc.typing_forms": 0,
     "fastrpc.client_requests.base": 21,
     "fastrpc.client_requests.elicitation": 21,
     "fastrpc.client_requests.forms": 21,
@@ -392,7 +393,15 @@ def test_that_would_see_a_name() -> None:
 
 def test_tools_use_public_names_only() -> None:
     allowed = {"fastrpc"} | {f"fastrpc.{name}" for name in fastrpc.__all__}
-    modules = ("human_input", "egress_proxy", "command_line", "processes", "regular_files", "settings")
+    modules = (
+        "human_input",
+        "egress_proxy",
+        "command_line",
+        "processes",
+        "regular_files",
+        "settings",
+        "typing_forms",
+    )
     modules = tuple(f"fastrpc.{name}" for name in modules)
     for path in sources("tools"):
         for node in ast.walk(ast.parse(text_of(path))):
@@ -471,21 +480,46 @@ def test_every_shipped_tool_is_documented_and_tested() -> None:
             assert match[1] in tests, f"no test calls {match[1]}"
 
 
-def test_importing_the_package_imports_next_to_nothing() -> None:
-    code = (
-        "import sys; before = set(sys.modules); from fastrpc import Server, tool; Server('x'); "
-        "print(sorted(set(sys.modules) - before))"
-    )
-    shown = subprocess.run(
+HEAVY = ("typing", "inspect", "asyncio", "json", "re", "msgspec", "orjson", "dataclasses", "enum")
+
+
+def without_site_packages(code: str) -> subprocess.CompletedProcess[str]:
+    """Run code without what an editable install, or a .pth file, imports at the start."""
+    return subprocess.run(
         [sys.executable, "-S", "-c", code],
         capture_output=True,
         text=True,
         timeout=30,
         env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(fastrpc.__file__))},
     )
+
+
+def test_importing_the_package_imports_next_to_nothing() -> None:
+    code = (
+        "import sys; before = set(sys.modules); from fastrpc import Server, tool; Server('x'); "
+        "print(sorted(set(sys.modules) - before))"
+    )
+    shown = without_site_packages(code)
     assert shown.returncode == 0, shown.stderr
-    for heavy in ("typing", "inspect", "asyncio", "json", "re", "msgspec", "orjson", "dataclasses", "enum"):
+    for heavy in HEAVY:
         assert f"'{heavy}'" not in shown.stdout, f"import fastrpc imports {heavy}"
+
+
+def test_listing_the_agents_tools_imports_next_to_nothing() -> None:
+    """It is what each desktop client waits for at its start."""
+    import fastrpc.tools
+
+    code = (
+        "import sys; tools = sys.modules['fastrpc.tools'] = type(sys)('fastrpc.tools'); "
+        f"tools.__path__ = {list(fastrpc.tools.__path__)}; "
+        "from fastrpc.cli._assemble import load_toolset; tools = load_toolset('fastrpc.tools.agent'); "
+        "print(len([tool.descriptor('2025-11-25') for tool in tools]), *sys.modules)"
+    )
+    shown = without_site_packages(code)
+    assert shown.returncode == 0, shown.stderr
+    count, *modules = shown.stdout.split()
+    assert count == "13"
+    assert not set(HEAVY) & set(modules)
 
 
 @pytest.mark.parametrize("path", ["README.md", *sources("docs", endings=(".md",))])

@@ -17,6 +17,7 @@ import pytest
 from msgspec import Meta
 from typing_extensions import TypeAliasType
 
+from fastrpc import typing_forms
 from fastrpc.content import Image, Text, ToolResult
 from fastrpc.errors import ArgumentError
 from fastrpc.schema import describe
@@ -272,6 +273,29 @@ def test_constraints_stay_when_null_is_hidden():
     meta = Meta(ge=1, description="Seconds")
     assert property_of(Annotated[int | None, meta], None) == expected
     assert property_of(Optional[Annotated[int, meta]], None) == expected
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "Annotated[str, 'A name']",
+        "Annotated[int | None, 'A number', Meta(ge=1)]",
+        "Literal['a']",
+        "Literal['a', 2, True]",
+        "Literal['a', None]",
+        "Literal['a', 'b'] | None",
+        "Literal['a'] | int | None",
+        "list[Literal['a', 'b']]",
+        "dict[str, Annotated[int, 'A count']]",
+        "Annotated[Literal['a', 'b'] | None, 'A letter']",
+    ],
+)
+def test_the_forms_that_do_without_typing_are_described_like_those_of_typing(written):
+    ours = {"Annotated": typing_forms.Annotated, "Literal": typing_forms.Literal, "Meta": Meta}
+    theirs = {"Annotated": Annotated, "Literal": Literal, "Meta": Meta}
+    form, original = taking(eval(written, ours), None), taking(eval(written, theirs), None)
+    assert form.input_schema == original.input_schema
+    assert [parameter.kind for parameter in form.parameters] == [each.kind for each in original.parameters]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ begins there. Importing this imports no tool.
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc import Server
@@ -35,8 +37,8 @@ ATTACHED = {"InvokeSkill": "invoke_skill", "PlanMode": "plan_mode", "SetCallback
 
 def attach(server: Server) -> None:
     """Have the tools that are there look after what is theirs, on this server."""
-    from importlib import import_module
-
     for tool, module in ATTACHED.items():
         if tool in server.tools:
-            import_module(f"{__name__}.{module}").attach(server)
+            name = f"{__name__}.{module}"
+            __import__(name)
+            sys.modules[name].attach(server)

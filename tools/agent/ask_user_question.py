@@ -6,17 +6,17 @@ mean and leniently in how models write them, and the outcome is written.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from fastrpc import Context, ToolError, ToolResult, tool
 
 from ._result import result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import Annotated, Any, NoReturn
 
     from fastrpc.human_input import Choice
+else:
+    from fastrpc.typing_forms import Annotated
 
 FORM = '{"questions":[{"text":"Which database?","options":["PostgreSQL","SQLite"]}]}'
 

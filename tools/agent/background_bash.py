@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from fastrpc import Context, ToolResult, tool
 
 from . import _shell, _tasks
 from ._result import result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Annotated
+else:
+    from fastrpc.typing_forms import Annotated
 
 
 @tool(name="BackgroundBash", effect="exec")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Annotated
 
 from fastrpc import Context, ToolError, ToolResult, tool
 
@@ -17,7 +16,11 @@ from ._result import result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Annotated
+
     from fastrpc.processes import Process
+else:
+    from fastrpc.typing_forms import Annotated
 
 DEFAULT_MS = 30_000
 LONGEST_MS = 600_000

@@ -7,8 +7,6 @@ from: `_skills`. The text of a skill is not cut.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from fastrpc import ToolError, ToolResult, tool
 
 from . import _skills
@@ -16,7 +14,11 @@ from ._result import result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Annotated
+
     from fastrpc import Server
+else:
+    from fastrpc.typing_forms import Annotated
 
 NAME = "InvokeSkill"
 DESCRIPTION = "Invoke a skill by name for reusable workflows"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
 
 from fastrpc import Context, ToolError, ToolResult, tool
 
 from . import _tasks
 from ._result import result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Annotated
+else:
+    from fastrpc.typing_forms import Annotated
 
 
 @tool(name="KillBgTask", effect="exec")

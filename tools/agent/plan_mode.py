@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import time
 from _thread import allocate_lock
-from typing import Annotated, Literal
 from weakref import WeakKeyDictionary, proxy
 
 from fastrpc import Context, ToolError, ToolResult, tool
@@ -22,9 +21,11 @@ from ._result import result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Annotated, Any, Literal
 
     from fastrpc import Server
+else:
+    from fastrpc.typing_forms import Annotated, Literal
 
 TEXT_CHARACTERS = 4096
 FREE = ("PlanMode", "AskUserQuestion")

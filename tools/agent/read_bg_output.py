@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from fastrpc import Context, ToolError, ToolResult, tool
 
 from . import _settings, _tasks, _text
@@ -11,7 +9,11 @@ from ._result import result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Annotated
+
     from ._tasks import Task
+else:
+    from fastrpc.typing_forms import Annotated
 
 PAGE = 160 * 1024  # bytes; more than a result can show
 

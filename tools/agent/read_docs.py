@@ -8,9 +8,7 @@ Markdown in `_documents`.
 
 from __future__ import annotations
 
-import re
 import time
-from typing import Annotated, Literal
 
 from fastrpc import Context, ToolError, ToolResult, tool
 
@@ -19,17 +17,18 @@ from ._result import result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Annotated, Any, Literal
 
     from ._page_cache import Page
     from ._reach import Reach
+else:
+    from fastrpc.typing_forms import Annotated, Literal
 
 SPARE_SECONDS = 5.0  # for closing the page and for the conversion
 LONGEST_SECONDS = 120.0  # where the client has patience for ever
 LONGEST_WAIT_MS = 45_000
 TITLE_SHOWN = 300
 CUT_SEARCH = 0.5  # a part may end at a paragraph in its second half
-TAG = re.compile(r"<[^>]*>")
 JOINERS = "\u200d\ufe0e\ufe0f"
 
 
@@ -149,6 +148,8 @@ async def _from_html(
     facts: dict[str, Any], title: str, html: str, scripts: str, deadline: float
 ) -> tuple[str, str]:
     """Return title and main content of a page. Raises ToolError for one that keeps visitors out."""
+    import re
+
     from . import _challenges, _documents
     from ._browser import answers
 
@@ -157,7 +158,7 @@ async def _from_html(
     title = title or document.title
     shown = document.text
     if facts["format"] == "html" and len(shown) < 10 * _challenges.SHORT:
-        shown = TAG.sub(" ", shown)
+        shown = re.sub(r"<[^>]*>", " ", shown)
     if _challenges.is_challenge(title, html, scripts, shown):
         raise ToolError(
             f"{answers.show(address)} answered {facts['status']} with a challenge page that checks its "

@@ -8,8 +8,6 @@ decoding takes.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from fastrpc import Context, ToolError, ToolResult, tool
 
 from . import _settings, _text
@@ -17,8 +15,12 @@ from ._result import result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Annotated
+
     from ._image.file import File
     from ._image.pool import Picture, Refused
+else:
+    from fastrpc.typing_forms import Annotated
 
 LONGEST_EDGE = 1_568
 BASE64_LIMIT = 5 * 1024 * 1024

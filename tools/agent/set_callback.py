@@ -5,8 +5,6 @@ What happens when one is due, and what survives a restart, is in `_callbacks`.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
 from fastrpc import Context, ToolError, ToolResult, tool
 
 from . import _callbacks
@@ -15,11 +13,13 @@ from ._result import result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Annotated, Any, Literal
 
     from fastrpc import Server
 
     from ._callbacks import Callback
+else:
+    from fastrpc.typing_forms import Annotated, Literal
 
 LONGEST_SECONDS = 3600
 REPEATS = 20

@@ -6,8 +6,6 @@ change shows the steps near it; `list` and `pending` show what fits, and say how
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
 from fastrpc import ToolError, ToolResult, tool
 
 from . import _project, _state, _text
@@ -16,9 +14,11 @@ from ._task_list import TaskList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Annotated, Any, Literal
 
     from ._task_list import Task
+else:
+    from fastrpc.typing_forms import Annotated, Literal
 
 LONGEST_TEXT = 4096
 CANDIDATES = 20

@@ -6,8 +6,6 @@ HTML libraries, later ones nothing. Which engines there are and how each is read
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from fastrpc import ToolError, ToolResult, tool
 
 from . import _settings, _text
@@ -15,10 +13,12 @@ from ._result import result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Annotated, Any
 
     from ._search._asking import Outcome
     from ._search._merge import Entry
+else:
+    from fastrpc.typing_forms import Annotated
 
 MOST_RESULTS = 10
 QUERY_LIMIT = 500
