@@ -4,6 +4,7 @@ A mounted tool or prompt has the prefix and an underscore before its name; resou
 their URIs, which others may have stored, unless `address` gives them others. A copy refers to its own server:
 the hooks and the lifespan of that server apply to it, and the limits of the server that is served. Mounting
 is live: entries that the other server adds or removes later are added or removed here too.
+A resource that is the same in each server that has it (`Resource.is_shared`) is there once, at its own URI.
 A call of a mounted tool costs no more than an unmounted one. `shares_of` returns which records belong to the
 mounted servers, for their observers. Which server is mounted where, and the check for cycles, are left to
 `Server.mount`.
@@ -95,7 +96,7 @@ class _Mounted:
         for original in self.source:
             shown = self.copy_of(original)
             present = self.target.get(shown.key)
-            if present is not None:
+            if present is not None and not self._is_there(original):
                 cure = (
                     "give another prefix" if self.target.kind in PREFIXED else "a prefix does not change it"
                 )
@@ -114,7 +115,7 @@ class _Mounted:
         new = {
             key: (original, self.copy_of(original))
             for key, original in originals.items()
-            if key not in self.shown
+            if key not in self.shown and not self._is_there(original)
         }
         if not gone and not new and not originals:
             return
@@ -123,6 +124,10 @@ class _Mounted:
         for key in gone:
             del self.shown[key]
         self.shown.update(new)
+
+    def _is_there(self, original: Any) -> bool:
+        """Whether an entry that servers share is there already."""
+        return _is_shared(original) and original.key in self.target
 
     def _describe_anew(self) -> None:
         """Copy the descriptions, which a watching function may change in place."""
@@ -135,7 +140,7 @@ class _Mounted:
         if self.target.kind == "provider":
             return self._provider_of(original)
         shown = self._from_there(original)
-        if self.address is not None:
+        if self.address is not None and not _is_shared(original):
             _readdress(shown, self.address)
         if self.prefix:
             _rename(shown, self.prefix)
@@ -156,6 +161,10 @@ class _Mounted:
                 method.provider = shown
                 setattr(shown, name, method)
         return shown
+
+
+def _is_shared(entry: Any) -> bool:
+    return bool(getattr(entry, "is_shared", False))
 
 
 def _rename(entry: Any, prefix: str) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 AUTHORIZATION_SERVER = (
     "fastrpc is no authorization server; name yours: auth=RemoteAuthProvider(token_verifier=…, "
-    "authorization_servers=[…], base_url=…), or auth_servers= of docs/http.md"
+    "authorization_servers=[…], base_url=…), or auth_servers= of docs/http.md; one of FastMCP has get_routes"
 )
 SERVES_LOGINS = ("authorize", "register_client", "exchange_authorization_code")
 """Methods of an authorization server."""
@@ -58,7 +58,9 @@ class Authorization(Server):
         provider = options.pop("auth_server_provider", None)
         name = "FastMCP"
         for given in (auth, verifier):
-            if any(callable(getattr(given, method, None)) for method in SERVES_LOGINS):
+            if not _serves_routes(given) and any(
+                callable(getattr(given, method, None)) for method in SERVES_LOGINS
+            ):
                 raise NotOffered(f"fastrpc.compat: {name}: {type(given).__name__}: {AUTHORIZATION_SERVER}")
         if provider is not None:
             verifier = self._take_provider(name, verifier, provider)
@@ -88,8 +90,12 @@ class Authorization(Server):
         self._auth_server = provider
         return ProviderTokenVerifier(provider)
 
-    def _authorization_routes(self) -> list[Any]:
-        """Return the routes of an authorization server beside MCP."""
+    def _authorization_routes(self, path: str) -> list[Any]:
+        """Return the routes of an authorization server beside MCP, whose endpoint is at `path`."""
+        if _serves_routes(self.auth):
+            from fastrpc.compat.auth.authenticator import routes_beside
+
+            return routes_beside(self.auth, path)
         if self._auth_server is None:
             return []
         from fastrpc.compat.auth.sdk_provider import official, routes_of
@@ -109,6 +115,10 @@ class Authorization(Server):
             return authenticator_with(self._token_verifier, official(self.auth))
         if self._token_verifier is not None:
             return authenticator_with(self._token_verifier, self.auth)
+        if _serves_routes(self.auth):
+            from fastrpc.compat.auth.authenticator import authenticator_for
+
+            return authenticator_for(self.auth, path)
         return authenticator_of(self.auth, path)
 
     def _asgi_auth_options(self, path: str = "/mcp") -> dict[str, Any]:
@@ -215,3 +225,8 @@ class Authorization(Server):
         kind = "template" if item.kind == "resource_template" else item.kind
         keys = [item.name] if item.uri is None else self._own_addresses(item.uri)
         return all((kind, key) not in hidden for key in keys)
+
+
+def _serves_routes(auth: Any) -> bool:
+    """Whether this is a provider of FastMCP's own, which has routes beside MCP."""
+    return all(callable(getattr(auth, method, None)) for method in ("get_routes", "verify_token"))

@@ -160,9 +160,26 @@ class ComposedChain(Chain):
         if found is None and kind == "resource":
             kind = "template"
             found = await self.find(kind, key, version)
+        if found is None and kind == "tool" and key.startswith("__"):
+            found = await self._at_address(key)
         if found is not None and not await self._may(kind, found):
             found = None
         return kind, found
+
+    async def _at_address(self, address: str) -> Any:
+        """Return the tool that an interface calls by its address, None if there is none."""
+        from fastrpc.compat.apps.addresses import hash_in, is_called_by_apps
+
+        found = await self.tools_by_hash() if hash_in(address) is not None else {}
+        tool = found.get(hash_in(address) or "")
+        return tool if tool is not None and is_called_by_apps(tool) else None
+
+    async def tools_by_hash(self) -> dict[str, Any]:
+        """Return the tools of apps (`FastMCPApp`) by the hash that their addresses contain."""
+        from fastrpc.compat.apps.addresses import own_meta
+
+        hashes = ((own_meta(tool).get("tool_hash"), tool) for tool in await self.objects("tool"))
+        return {found: tool for found, tool in hashes if isinstance(found, str)}
 
     async def find(self, kind: str, key: str, version: VersionSpec | None = None) -> Any:
         """Return the component of a name, by default its highest version; None if none is offered."""

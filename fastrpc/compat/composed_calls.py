@@ -86,6 +86,21 @@ class ComposedToolCall(ComposedCall, ToolCall):
 
     __slots__ = ("chain",)
 
+    async def _call(self, kind: str, found: Any, key: str, message: Any) -> Any:
+        result = await super()._call(kind, found, key, message)
+        payload = getattr(result, "structured_content", None)
+        if isinstance(payload, dict) and "_meta" in payload:
+            await self._rename_tools(payload)
+        return result
+
+    async def _rename_tools(self, payload: dict[str, Any]) -> None:
+        """Give the tools that an interface calls the names that they have here."""
+        from fastrpc.compat.apps.payload import addresses_in, rename_tools
+
+        if addresses_in(payload):
+            tools = await self.chain.tools_by_hash()
+            rename_tools(payload, lambda found: tools[found].name if found in tools else None)
+
 
 class ComposedPromptCall(ComposedCall, PromptCall):
     """The rendering of a prompt."""

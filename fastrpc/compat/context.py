@@ -15,6 +15,7 @@ from fastrpc.compat.field_types import ModelType
 from fastrpc.compat.models import typed
 from fastrpc.compat.values import plain
 from fastrpc.context import DONE
+from fastrpc.protocol.versions import MODERN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -184,6 +185,15 @@ class Context(Generic[First, Lifespan, Request]):
         """Return what the client has declared for an extension; None if it has not."""
         found: dict[str, Any] | None = self.inner.client_capabilities.get("extensions", {}).get(identifier)
         return found
+
+    def _session_scope_key(self) -> str | None:
+        """Return what names the client from one request to the next, for FastMCP's own `FileUpload`; None if
+        nothing does: in 2026-07-28 without a session, over HTTP without a token."""
+        if self.inner.protocol_version != MODERN:
+            return self.session_id
+        if self.inner.principal:
+            return f"user:{self.inner.principal}"
+        return "process" if self.transport == "stdio" else None
 
     def client_supports_extension(self, extension_id: str) -> bool:
         return self.client_extension_settings(extension_id) is not None

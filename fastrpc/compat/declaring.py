@@ -4,6 +4,7 @@ arguments, serializers and output schemas. Nothing of it costs anything in a cal
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
 from fastrpc import diagnostics
@@ -15,6 +16,7 @@ from fastrpc.content import Content, ToolResult
 from fastrpc.definitions.handler import docstring_of, is_async, made, name_of
 from fastrpc.definitions.tool import Tool
 from fastrpc.errors import DefinitionError
+from fastrpc.schema.annotations import resolve
 from fastrpc.schema.converters import ANY
 
 TYPE_CHECKING = False
@@ -167,11 +169,16 @@ def tool_definition(
     if "timeout" in given:
         given["timeout_seconds"] = given.pop("timeout")
     function = without_arguments(function, given.pop("exclude_args", ()))
-    adapting = adapted(function, server, tool_value, dialect)
+    adapting = adapted(function, server, _conversion_for(given["meta"]), dialect)
     if serializer is not None:
         adapting = serialized(adapting, serializer)
     given["style"] = style.with_objects_as_text() if structured is False else style
-    if structured is False or output_schema in (None, False):
+    returns_interface = _returns_interface(adapting)
+    if returns_interface or _has_app(given["meta"]):
+        from fastrpc.compat.apps.renderer import interface_meta
+
+        given["meta"] = interface_meta(given["meta"], returns_interface)
+    if structured is False or returns_interface or output_schema in (None, False):
         given["structured"] = False
     else:
         given["structured"] = dialect.structured(*return_annotation_of(adapting)) or structured is True
@@ -190,6 +197,36 @@ def tool_definition(
     if isinstance(output_schema, dict):
         declare_output(found, output_schema)
     return found
+
+
+def _conversion_for(meta: dict[str, Any] | None) -> Callable[[Any], Any]:
+    """Return what converts the results of a tool with this ``_meta``."""
+    app = ((meta or {}).get("fastmcp") or {}).get("app")
+    if app is None:
+        return tool_value
+    from fastrpc.compat.apps.interfaces import interface_result, is_interface
+
+    return lambda value: interface_result(value, app) if is_interface(value) else tool_value(value)
+
+
+def _has_app(meta: dict[str, Any] | None) -> bool:
+    return meta is not None and "ui" in meta
+
+
+def _returns_interface(function: Any) -> bool:
+    """Whether the return annotation is of the library prefab-ui, which the function's module has imported
+    then."""
+    if "prefab_ui.app" not in sys.modules:
+        return False
+    from fastrpc.compat.apps.interfaces import is_interface_type
+
+    annotation, namespace = return_annotation_of(function)
+    try:
+        return is_interface_type(
+            resolve(annotation, namespace) if isinstance(annotation, str) else annotation
+        )
+    except DefinitionError:
+        return False
 
 
 def meta_of(options: dict[str, Any]) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ what works, what differs and why.
 
 from __future__ import annotations
 
-from fastrpc.lazy_names import load
+from fastrpc.compat import served_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -399,7 +399,6 @@ _HOMES = {
     ),
     "fastrpc.errors": ("DefinitionError", "ToolError"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _ALIASES = {
     "APP_MIME_TYPE": "UI_MIME_TYPE",
     "EXTENSION_ID": "UI_EXTENSION_ID",
@@ -420,10 +419,4 @@ _MODULE_ALTERNATIVES: dict[str, str] = {}
 if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
 
     def __getattr__(name: str) -> object:
-        if name in _MODULE_ALTERNATIVES:
-            raise ImportError(f"{__name__} has no {name}; {_MODULE_ALTERNATIVES[name]}")
-        if name not in __all__ and name.islower():
-            from fastrpc.compat.swap.module_names import submodule
-
-            return submodule(__name__, name)
-        return load(globals(), _HOME_OF, name, _ALIASES.get(name))
+        return served_names.load(globals(), _HOMES, _ALIASES, name)

@@ -240,7 +240,8 @@ class FastMCP(
             return tool
         self._restrict("tool", given.get("name") or name_of(tool), given.pop("auth", None))
         given.setdefault("serializer", self._serializer)
-        self.registries.tools.add(tool_definition(tool, given, self.dialect, self._style, self))
+        added = self.registries.tools.add(tool_definition(tool, given, self.dialect, self._style, self))
+        self._offer_renderer(added.meta)
         self._functions[given.get("name") or name_of(tool)] = declared
         return tool
 
@@ -264,7 +265,15 @@ class FastMCP(
             return tool
 
         self.registries.tools.add(DescribedTool(raw, runner(tool), self._style))
+        self._offer_renderer(raw.get("_meta"))
         return tool
+
+    def _offer_renderer(self, meta: dict[str, Any] | None) -> None:
+        """Offer the page that renders a tool's interface, if it has one."""
+        if meta is not None and "ui" in meta:
+            from fastrpc.compat.apps.offering import offer_renderer
+
+            offer_renderer(self, meta)
 
     def _take_changes(self, tool: FunctionTool, name: str) -> None:
         """Take over what has been changed in a tool object since it was made of its function."""
@@ -308,6 +317,10 @@ class FastMCP(
             add = super(FastMCP, self).resource(uri, **given)
             add(adapted(served, self, resource_value))
             self._complete_all()
+            if "_renderers" in self.__dict__:
+                from fastrpc.compat.apps.offering import keep_last
+
+                keep_last(self)
             return function
 
         return decorate

@@ -257,13 +257,13 @@ class Serving(Server):
 
     def _served_routes(self, mcp_path: str) -> list[Any]:
         """Return the routes of Starlette that are served beside MCP."""
-        return [*self._authorization_routes(), *self._http_routes(mcp_path)]
+        return [*self._authorization_routes(mcp_path), *self._http_routes(mcp_path)]
 
     if TYPE_CHECKING:  # `Authorization` has these
 
         def _token_check(self, path: str = "/mcp") -> Any: ...
 
-        def _authorization_routes(self) -> list[Any]: ...
+        def _authorization_routes(self, path: str) -> list[Any]: ...
 
     # --- internal ---------------------------------------------------------------------------------------
 

@@ -7,6 +7,9 @@ unchanged.
 
 from __future__ import annotations
 
+import sys
+
+from fastrpc.compat.apps.interfaces import interface_result, is_interface, structured_form
 from fastrpc.compat.field_types import ModelType
 from fastrpc.content import Audio as PlainAudio
 from fastrpc.content import Block, Content, Contents, EmbeddedResource, annotations_of, block_of
@@ -187,6 +190,8 @@ class ToolResult(ModelType, PlainResult):
         found = tool_value(content)
         if found is not None and not isinstance(found, (str, Content)):
             found = found if _is_content_list(found) else _json_text(found)
+        if "prefab_ui.app" in sys.modules and is_interface(structured_content):
+            structured_content = structured_form(structured_content)
         super().__init__(found, structured=plain(structured_content), meta=meta, is_error=is_error)
 
     @property
@@ -268,6 +273,8 @@ def tool_value(value: Any) -> Any:
         value.content = [content(part) for part in value.content]
     if isinstance(value, (*SCALARS, dict, Content, PlainResult)):
         return value
+    if "prefab_ui.app" in sys.modules and is_interface(value):
+        return interface_result(value)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if hasattr(value, "__fspath__"):

@@ -284,7 +284,7 @@ class Resource(_Readable):
     (MCP 2026-07-28). The other options are those of `Handler`.
     """
 
-    __slots__ = ("size", "uri")
+    __slots__ = ("is_shared", "size", "uri")
 
     kind = "resource"
 
@@ -298,6 +298,8 @@ class Resource(_Readable):
     ) -> None:
         self.uri = uri
         self.size = size
+        self.is_shared = False
+        """Whether it is the same in each server that has it: mounted, it keeps its URI, and is there once."""
         super().__init__(function, uri, **options)
         scheme, colon, rest = uri.partition(":")
         if not colon or not scheme or not rest or not scheme[0].isalpha() or not _SCHEME.issuperset(scheme):

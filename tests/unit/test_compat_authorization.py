@@ -15,7 +15,7 @@ import pytest
 from support.compat_auth import ISSUER, Own, ask, run, served, statuses, token, verifier
 from support.http_server import InProcess
 
-from fastrpc.compat import NotOffered, mcp
+from fastrpc.compat import NotOffered, fastmcp, mcp
 from fastrpc.compat.auth.authenticator import principal_of
 from fastrpc.compat.fastmcp import (
     AccessToken,
@@ -472,6 +472,10 @@ def test_services_are_known_by_their_addresses() -> None:
     assert scalekit.metadata == {"resource_name": "N"}
 
 
-def test_a_provider_that_issues_tokens_is_no_name_of_the_module() -> None:
-    with pytest.raises(ImportError, match="fastrpc issues no tokens; use RemoteAuthProvider"):
-        from fastrpc.compat.fastmcp import GitHubProvider  # type: ignore[attr-defined]  # noqa: F401
+def test_a_provider_that_issues_tokens_says_that_it_is_fastmcps_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastrpc.compat.swap.originals.installed_spec", lambda package: None)
+    for name in ("GitHubProvider", "OAuthProxy"):
+        monkeypatch.delattr(fastmcp, name, raising=False)
+        with pytest.raises(NotOffered, match="is a part of fastmcp itself: pip install fastmcp"):
+            getattr(fastmcp, name)(client_id="a")
+        monkeypatch.delattr(fastmcp, name)

@@ -32,8 +32,8 @@ def test_using_it_names_the_alternative(use: Any) -> None:
 
 
 def test_a_known_missing_name_of_a_served_module_can_be_imported_and_an_unknown_one_not() -> None:
-    module = ServedModule("fastmcp.server.auth.oauth_proxy")
-    with pytest.raises(NotOffered, match="OAuthProxy of fastmcp"):
-        module.OAuthProxy()
+    module = ServedModule("fastmcp.server.auth.jwt_issuer")
+    with pytest.raises(NotOffered, match="JWTIssuer of fastmcp"):
+        module.JWTIssuer()
     with pytest.raises(AttributeError, match="fastrpc has no Surprise"):
         ServedModule("fastmcp").Surprise  # noqa: B018

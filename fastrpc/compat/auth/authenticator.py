@@ -111,6 +111,34 @@ def authenticator_of(verifier: Any, path: str) -> Authenticator:
     )
 
 
+def authenticator_for(provider: Any, path: str) -> Authenticator:
+    """Return the authenticator of a server whose endpoint is at `path`, with a provider of FastMCP's own: by
+    its ``verify_token``."""
+    provider.set_mcp_path(path)
+    scopes = list(provider.required_scopes or ())
+    servers = getattr(provider, "authorization_servers", None)
+    issuer = getattr(provider, "issuer_url", None) or provider.base_url
+    resource = provider.base_url and (getattr(provider, "resource_base_url", None) or provider.base_url)
+    return Authenticator(
+        [VerifiedTokens(provider, scopes)],
+        resource=None if resource is None else f"{str(resource).rstrip('/')}/{path.lstrip('/')}",
+        issuers=[str(each) for each in servers or filter(None, (issuer,))],
+        scopes=scopes,
+        metadata={"scopes_supported": list(getattr(provider, "scopes_supported", None) or scopes)},
+    )
+
+
+def routes_beside(provider: Any, path: str) -> list[Any]:
+    """Return the routes of Starlette of a provider of FastMCP's own, without the metadata of the resource
+    (RFC 9728), which the authenticator serves."""
+    found = provider.get_routes(mcp_path=path)
+    return [
+        route
+        for route in found
+        if not getattr(route, "path", "").startswith("/.well-known/oauth-protected-resource")
+    ]
+
+
 def authenticator_with(verifier: Any, settings: Any) -> Authenticator:
     """Return the authenticator of a server with the official SDK's `AuthSettings`. Raises UsageError."""
     prepared(verifier)

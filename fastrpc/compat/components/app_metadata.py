@@ -1,6 +1,7 @@
 """What a component says of an app, a user interface that a client may show: ``_meta.ui`` (MCP Apps).
 
-Clients that know apps read it; nothing else of apps is here. Without `app=` it costs nothing.
+Clients that know apps read it; interfaces of prefab-ui are in `fastrpc.compat.apps`. Without `app=` it costs
+nothing.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ AS_SENT = {"by_alias": True, "exclude_none": True}
 
 
 class _Members:
-    """An object of the extension: its options, `NAMES`, are members in camel case."""
+    """An object of the extension: its options, `NAMES`, are members in camel case. It may have others."""
 
     NAMES: tuple[str, ...] = ()
 
     def __init__(self, **options: Any) -> None:
-        for name in options:
-            if name not in self.NAMES:
-                raise TypeError(f"{type(self).__name__}: unexpected {name}; it has {', '.join(self.NAMES)}")
+        camel = {_camel(name): name for name in self.NAMES}
+        given = {camel.get(name, name): value for name, value in options.items()}
         for name in self.NAMES:
-            setattr(self, name, options.get(name))
+            setattr(self, name, given.pop(name, None))
+        self.others = given
+        """Members that a later version of the extension may have."""
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
         """Return the members that were given. Options of pydantic's method have no effect."""
@@ -34,7 +36,7 @@ class _Members:
             value = getattr(self, name)
             if value is not None:
                 found[_camel(name)] = value.model_dump(**AS_SENT) if hasattr(value, "model_dump") else value
-        return found
+        return {**found, **self.others}
 
 
 def _camel(name: str) -> str:
@@ -57,22 +59,40 @@ class ResourcePermissions(_Members):
 class AppConfig(_Members):
     """Which app belongs to a tool (`resource_uri`, `visibility`), or how the host shows a resource of one."""
 
+    resource_uri: Any
+    csp: Any
     NAMES = ("resource_uri", "visibility", "csp", "permissions", "domain", "prefers_border")
 
 
+class PrefabAppConfig(AppConfig):
+    """`AppConfig` of a tool that returns an interface of prefab-ui: with the page that renders it, which may
+    use the origins of `csp` besides those that it needs itself. Raises NotOffered without prefab-ui."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        from fastrpc.compat.apps.renderer import PLACEHOLDER, default_origins, origins_of
+
+        self.resource_uri = self.resource_uri or PLACEHOLDER
+        own = self.csp.model_dump() if hasattr(self.csp, "model_dump") else self.csp
+        self.csp = ResourceCSP(**{**(own or {}), **origins_of(own, default_origins())})
+
+
+def app_config_to_meta_dict(app: Any) -> dict[str, Any]:
+    """Return an `AppConfig`, or a dict, as ``_meta.ui``."""
+    return app if isinstance(app, dict) else dict(app.model_dump(**AS_SENT))
+
+
 def with_app(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a component with ``app`` in its ``meta``. Raises NotOffered for ``app=True``,
-    which is an app of fastmcp's own library."""
+    """Return the options of a component with ``app`` in its ``meta``; ``app=True`` is an interface of
+    prefab-ui."""
     app = options.get("app")
     if app is None or app is False:
         return options
     found = {name: value for name, value in options.items() if name != "app"}
     if app is True:
-        from fastrpc.compat.errors import NotOffered
+        from fastrpc.compat.apps.renderer import PLACEHOLDER
 
-        raise NotOffered(
-            "fastrpc.compat: app=True needs fastmcp's own user interfaces; give app=AppConfig(…)"
-        )
-    members = app if isinstance(app, dict) else app.model_dump(**AS_SENT)
+        app = {"resourceUri": PLACEHOLDER}
+    members = app_config_to_meta_dict(app)
     found["meta"] = {**(options.get("meta") or {}), "ui": members}
     return found

@@ -163,6 +163,8 @@ class FunctionTool(Tool):
         shown = {name: value for name, value in given.items() if name not in ("name", "description")}
         super().__init__(name=definition.name, **shown)
         self.description = definition.description
+        if "ui" in (definition.meta or {}):
+            self.meta = {**(self.meta or {}), "ui": (definition.meta or {})["ui"]}
         self.parameters = definition.signature.input_schema
         self.output_schema = definition.signature.output_schema
 

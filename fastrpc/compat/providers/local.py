@@ -93,6 +93,9 @@ class LocalProvider(Provider):
         self._components[place] = component
         return component
 
+    _add_component = _add
+    """The name that FastMCP's own providers know it by."""
+
     # --- removing -----------------------------------------------------------------------------------------
 
     def _remove(self, kind: str, key: str, version: str | None) -> None:

@@ -13,12 +13,14 @@ With the variable ``FASTRPC_SWAP_REPORT``, the names of served modules are appen
 from __future__ import annotations
 
 import os
-import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from fastrpc.compat.dialect import LATEST_KNOWN, follow_release, installed_version
 from fastrpc.compat.swap import modules
+from fastrpc.compat.swap.original_packages import installed_spec, is_original_part
+from fastrpc.compat.swap.originals import spec_of_part
+from fastrpc.compat.swap.served_module import ServedModule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,36 +31,10 @@ if TYPE_CHECKING:
 REPORT = "FASTRPC_SWAP_REPORT"
 
 
-class ServedModule(ModuleType):
-    """A module of an original: its names are those of a module of fastrpc, and of the original's types."""
-
-    def __getattr__(self, name: str) -> Any:
-        module = self.__name__
-        if name == "__all__":
-            return modules.star_names(module)
-        if name == "__version__":
-            return installed_version(module.partition(".")[0])
-        if name.startswith("__"):
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        found = modules.find(module, name)
-        if found.missing:
-            from fastrpc.compat.swap.unavailable import unavailable
-
-            self.__dict__[name] = value = unavailable(
-                module, name, modules.complaint(module, name, found.missing)
-            )
-            return value
-        if found.missing is not None:
-            # A submodule of another version, or unknown: the finder decides that, and says why.
-            raise AttributeError(modules.complaint(module, name, found.missing))
-        place = _imported(found.module if found.member else f"{module}.{name}")
-        value = getattr(place, found.member) if found.member else place
-        self.__dict__[name] = value
-        return value
-
-
 class ServedModules:
     """The finder and loader of served modules; the first of ``sys.meta_path``."""
+
+    serves_originals = True
 
     def __init__(self) -> None:
         self._folders: dict[str, str | None] = {}
@@ -74,7 +50,7 @@ class ServedModules:
         if modules.home_of(name) is None:
             if folder is None:
                 raise ModuleNotFoundError(f"{name} is the official SDK's own: install mcp", name=name)
-            return None
+            return spec_of_part(name) if is_original_part(name) else None
         place = None if folder is None else os.path.join(folder, *name.split(".")[1:])
         if not modules.is_known(name) and not _is_module(place):
             parent, _, last = name.rpartition(".")
@@ -107,7 +83,7 @@ class ServedModules:
     def _is_original(self, package: str) -> bool:
         """Return whether a package is the original or not installed, and not another of the same name."""
         if package not in self._folders and package not in self._left_alone:
-            spec = _spec_of(package)
+            spec = installed_spec(package)
             places = list(spec.submodule_search_locations or ()) if spec is not None else []
             if spec is None or (spec.origin is None and not _looks_original(places)):
                 self._folders[package] = None  # a namespace package is a mere folder of this name
@@ -124,21 +100,5 @@ def _looks_original(places: list[str]) -> bool:
     ) and any(os.path.isfile(os.path.join(place, "__init__.py")) for place in places)
 
 
-def _spec_of(package: str) -> ModuleSpec | None:
-    """Return the spec of an installed package, by the other finders."""
-    for finder in sys.meta_path:
-        find_spec = getattr(finder, "find_spec", None)
-        if find_spec is not None and not isinstance(finder, ServedModules):
-            spec: ModuleSpec | None = find_spec(package, None)
-            if spec is not None:
-                return spec
-    return None
-
-
 def _is_module(place: str | None) -> bool:
     return place is not None and (os.path.isdir(place) or os.path.isfile(f"{place}.py"))
-
-
-def _imported(module: str) -> ModuleType:
-    __import__(module)
-    return sys.modules[module]

@@ -125,7 +125,6 @@ BY_NAME = {
         ),
         _ERROR,
     ),
-    "FastMCPApp": _NO_APPS,
     "ClientGroup": "give Client the dict of servers",
     "MountedServer": "use mcp.mount(other)",
     **dict.fromkeys(

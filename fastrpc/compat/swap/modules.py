@@ -12,6 +12,7 @@ from __future__ import annotations
 from fastrpc.compat.swap import type_names
 from fastrpc.compat.swap.missing_names import alternative
 from fastrpc.compat.swap.module_names import FASTMCP, ORIGINAL_MODULES, SDK
+from fastrpc.compat.swap.original_packages import is_served, package_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,11 +28,6 @@ OBJECTS = ("fastmcp.prompts.prompt", "fastmcp.resources.resource", "fastmcp.sett
 """Modules, in one version, with the name of an object of the package: ``from fastmcp.tools import tool``."""
 
 TYPES = "mcp.types"
-ORIGINAL_PARTS = ("mcp.server.auth", "mcp.client.auth")
-"""Parts of the SDK's server and client that are used as they are."""
-
-SERVED_SHARED = ("mcp.shared.exceptions", "mcp.shared.memory")
-
 PACKAGE_NAMES = frozenset(
     {
         "Client",
@@ -107,23 +103,11 @@ class Found:
         self.missing = missing
 
 
-def package_of(module: str) -> str:
-    return module.partition(".")[0]
-
-
 def home_of(module: str) -> str | None:
     """Return the module of fastrpc that serves a module of an original; None if the original is used."""
-    package = package_of(module)
     if module in COMMANDS:
         return "fastrpc.compat.swap.run_command"
-    if package == "mcp" and module != "mcp":
-        if _is_within(module, ORIGINAL_PARTS) or not _is_within(
-            module, ("mcp.server", "mcp.client", *SERVED_SHARED)
-        ):
-            return None
-        if module.endswith(".__main__"):
-            return None
-    return SERVED_BY.get(package)
+    return SERVED_BY[package_of(module)] if is_served(module) else None
 
 
 def is_known(module: str) -> bool:
@@ -171,10 +155,6 @@ def complaint(module: str, name: str, missing: str) -> str:
     """Return what to say of a name that nothing serves."""
     instead = f"; {missing}" if missing else ""
     return f"fastrpc has no {name} of {module}{instead} (docs/compat.md has the table)"
-
-
-def _is_within(module: str, places: tuple[str, ...]) -> bool:
-    return any(module == place or module.startswith(place + ".") for place in places)
 
 
 def _loaded(home: str) -> ModuleType:

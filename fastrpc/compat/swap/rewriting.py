@@ -14,6 +14,7 @@ from io import BytesIO
 from tokenize import detect_encoding
 
 from fastrpc.compat.swap import modules
+from fastrpc.compat.swap.original_packages import package_of
 from fastrpc.compat.swap.usage import Missing, missing_uses
 
 TYPE_CHECKING = False
@@ -73,9 +74,7 @@ class _File:
             for alias in node.names
             if alias.asname is None
         ]
-        self._served_plainly = {
-            modules.package_of(name) for name in plain if modules.home_of(name) is not None
-        }
+        self._served_plainly = {package_of(name) for name in plain if modules.home_of(name) is not None}
         for node in found:
             kind = guarded.get(node, "")
             if isinstance(node, ast.Import):
@@ -101,7 +100,7 @@ class _File:
 
     def _import(self, node: ast.Import, kind: str) -> None:
         for alias in node.names:
-            package = modules.package_of(alias.name)
+            package = package_of(alias.name)
             home = modules.home_of(alias.name)
             if home is None and alias.asname is None and package in self._served_plainly:
                 home = modules.SERVED_BY[package]  # the name is bound to one module, which has the types
@@ -118,9 +117,9 @@ class _File:
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
-                    name = alias.asname or modules.package_of(alias.name)
+                    name = alias.asname or package_of(alias.name)
                     if modules.home_of(alias.name) is not None:
-                        bound[name] = alias.name if alias.asname else modules.package_of(alias.name)
+                        bound[name] = alias.name if alias.asname else package_of(alias.name)
         inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and id(node) not in inner:

@@ -16,6 +16,7 @@ import ast
 from fastrpc.compat import context, server
 from fastrpc.compat.swap import modules
 from fastrpc.compat.swap.missing_names import MEMBERS, OPTIONS
+from fastrpc.compat.swap.original_packages import package_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _imported(tree: ast.Module, wanted: tuple[str, ...]) -> Iterator[tuple[str, 
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 if modules.home_of(alias.name) is not None:
-                    places = [alias.asname] if alias.asname else [alias.name, modules.package_of(alias.name)]
+                    places = [alias.asname] if alias.asname else [alias.name, package_of(alias.name)]
                     yield from ((f"{place}.{name}", name) for place in places for name in wanted)
 
 

@@ -1,0 +1,126 @@
+"""The page that renders interfaces, as a resource: tools with the same needs (origins, permissions, domain,
+border) share one. Its address contains a hash of them, as in FastMCP 4.2; the page comes from prefab-ui when
+it is read.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+
+from fastrpc.compat.errors import NotOffered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+PLACEHOLDER = "ui://prefab/renderer.html"
+"""The address by which a tool says that it needs the page."""
+
+MIME_TYPE = "text/html;profile=mcp-app"
+NAME = "Prefab Renderer"
+ORIGINS = {
+    "connectDomains": "connect_domains",
+    "resourceDomains": "resource_domains",
+    "frameDomains": "frame_domains",
+    "baseUriDomains": "base_uri_domains",
+}
+OF_THE_PAGE = ("csp", "permissions", "domain", "prefersBorder")
+"""Members that are said of the page, not of the tool (MCP Apps)."""
+
+_renderers: dict[str, Renderer] = {}
+
+
+class Renderer:
+    """The page for tools with the same needs: its `uri`, its `meta`, and how to get it."""
+
+    def __init__(self, uri: str, meta: dict[str, Any], mode: str) -> None:
+        self.uri = uri
+        self.meta = meta
+        self._mode: Any = mode
+
+    def html(self) -> str:  # no docstring: it would be the resource's description
+        from prefab_ui.renderer import get_renderer_html
+
+        found: str = get_renderer_html(mode=self._mode)
+        return found
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of a resource that is the page."""
+        return {"name": NAME, "mime_type": MIME_TYPE, "meta": self.meta}
+
+
+def renderer_at(uri: object) -> Renderer | None:
+    """Return the page at an address, if a tool of this process needs one there."""
+    return _renderers.get(str(uri))
+
+
+def interface_meta(meta: dict[str, Any] | None, returns_interface: bool) -> dict[str, Any] | None:
+    """Return the ``_meta`` of a tool with the address of the page that it needs, if it needs one: what says
+    so, or returns an interface and says nothing else. Raises NotOffered without prefab-ui."""
+    if returns_interface and "ui" not in (meta or {}):
+        meta = {**(meta or {}), "ui": {"resourceUri": PLACEHOLDER}}
+    return with_renderer(meta)
+
+
+def with_renderer(meta: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the ``_meta`` of a tool with the address of the page that it needs, if it needs one: see
+    `PLACEHOLDER`. Raises NotOffered without prefab-ui."""
+    ui = (meta or {}).get("ui")
+    if meta is None or not isinstance(ui, dict) or ui.get("resourceUri") != PLACEHOLDER:
+        return meta
+    members = {name: value for name, value in ui.items() if name not in OF_THE_PAGE}
+    return {**meta, "ui": {**members, "resourceUri": _renderer_for(ui).uri}}
+
+
+def default_origins() -> dict[str, Any]:
+    """Return the origins that prefab-ui's page needs. Raises NotOffered without prefab-ui."""
+    try:
+        from prefab_ui import __version__
+        from prefab_ui.renderer import get_renderer_csp
+    except ImportError:
+        raise NotOffered("fastrpc.compat: user interfaces need prefab-ui: pip install prefab-ui") from None
+    mode: Any = _delivery(__version__)
+    found: dict[str, Any] = get_renderer_csp(mode=mode) or {}
+    return found
+
+
+def _renderer_for(ui: Mapping[str, Any]) -> Renderer:
+    from json import dumps
+
+    origins = origins_of(ui.get("csp"), default_origins())
+    from prefab_ui import __version__
+
+    mode = _delivery(__version__)
+    page: dict[str, Any] = {"csp": {name: sorted(set(each)) for name, each in origins.items()} or None}
+    page |= {name: ui.get(name) for name in OF_THE_PAGE[1:]}
+    meta = {"ui": {name: value for name, value in page.items() if value is not None}}
+    needs = {"version": __version__, "mode": mode, "mime_type": MIME_TYPE, "meta": meta}
+    digest = sha256(dumps(needs, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    uri = f"ui://prefab/renderer/{digest}/renderer.html"
+    return _renderers.setdefault(uri, Renderer(uri, meta, mode))
+
+
+def _delivery(version: str) -> str:
+    """Return where prefab-ui gets its page from: an address, ``bundled`` or ``cdn`` (its environment
+    variables)."""
+    address = os.environ.get("PREFAB_RENDERER_URL", "").rstrip("/")
+    if address:
+        return address
+    is_bundled = bool(os.environ.get("PREFAB_BUNDLED_RENDERER")) or "dev" in version or version == "0.0.0"
+    return "bundled" if is_bundled else "cdn"
+
+
+def origins_of(given: Any, defaults: Mapping[str, Any] | None) -> dict[str, list[str]]:
+    """Return the origins that a page may use, by the members of the protocol: a tool's own and
+    prefab-ui's."""
+    own: Mapping[str, Any] = given if isinstance(given, dict) else {}
+    found = {}
+    for member, name in ORIGINS.items():
+        listed = [
+            each for source in (defaults or {}, own) for each in source.get(name) or source.get(member) or ()
+        ]
+        if listed:
+            found[member] = list(dict.fromkeys(listed))
+    return found

@@ -1,0 +1,50 @@
+"""`ServedModule`: a module by the name of an original, whose names are those of `fastrpc.compat`.
+
+Names are looked up when they are used. One that is known to be missing raises when it is used
+(`fastrpc.compat.swap.unavailable`), any other at the import.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+from fastrpc.compat.dialect import installed_version
+from fastrpc.compat.swap import modules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class ServedModule(ModuleType):
+    """A module of an original: its names are those of a module of fastrpc, and of the original's types."""
+
+    def __getattr__(self, name: str) -> Any:
+        module = self.__name__
+        if name == "__all__":
+            return modules.star_names(module)
+        if name == "__version__":
+            return installed_version(module.partition(".")[0])
+        if name.startswith("__"):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        found = modules.find(module, name)
+        if found.missing:
+            from fastrpc.compat.swap.unavailable import unavailable
+
+            self.__dict__[name] = value = unavailable(
+                module, name, modules.complaint(module, name, found.missing)
+            )
+            return value
+        if found.missing is not None:
+            # A submodule of another version, or unknown: the finder decides that, and says why.
+            raise AttributeError(modules.complaint(module, name, found.missing))
+        place = _imported(found.module if found.member else f"{module}.{name}")
+        value = getattr(place, found.member) if found.member else place
+        self.__dict__[name] = value
+        return value
+
+
+def _imported(module: str) -> ModuleType:
+    __import__(module)
+    return sys.modules[module]
