@@ -15,6 +15,7 @@ SANITIZED := .cache/sanitized
 # What is written in Python alone has nothing for the sanitizers.
 IN_PYTHON := $(addprefix tests/property/test_,docstrings.py rewriting.py uri_round_trips.py)
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
+FASTMCP := .cache/fastmcp
 STUBBED := $(subst /,.,$(basename $(wildcard fastrpc/_core/*.pyi)))
 COMPILED := setup.py pyproject.toml $(wildcard $(addprefix fastrpc/_core/*,.pyx .pxd .h .c))
 
@@ -24,7 +25,7 @@ SANITIZED_SECONDS ?= 120
 # Images of containers often set it. Each of the suite's thousands of processes would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test test-fast test-unit test-uncovered coverage sanitize fuzz conformance interop swap lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels lock clean
+.PHONY: fastmcp help run test test-fast test-unit test-uncovered coverage sanitize fuzz conformance interop swap lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels lock clean
 
 help:                    ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -94,6 +95,13 @@ bench-guard: $(STAMP)    ## fail when a figure has got worse than the committed 
 	$(MEASURED)/bin/python -m pip install --quiet '.[http]'
 	$(BIN)/python benchmarks/guard.py --python $(MEASURED)/bin/python $(GUARD_OPTIONS)
 
+fastmcp: $(FASTMCP)/.made  ## FastMCP in an environment of its own, for the tests of what is its own in a swapped server
+
+$(FASTMCP)/.made: .ci/fastmcp.txt
+	test -x $(FASTMCP)/bin/python || $(PYTHON) -m venv $(FASTMCP)
+	$(FASTMCP)/bin/python -m pip install --quiet -r $<
+	touch $@
+
 soak: $(STAMP)           ## the long form of the leak check, and of the attacks over HTTP
 	FASTRPC_LEAK_MESSAGES=1000000 $(BIN)/python -m pytest tests/integration/test_leaks.py
 	$(BIN)/python tests/soak/attack_http.py
@@ -122,7 +130,7 @@ $(WHEELS_VENV)/.made: .ci/wheels/wheels.txt
 	touch $@
 
 clean:
-	rm -rf build dist *.egg-info $(VENV) $(WHEELS_VENV) $(SANITIZED) fastrpc/_core/*.so fastrpc/_core/reaper
+	rm -rf build dist *.egg-info $(VENV) $(WHEELS_VENV) $(SANITIZED) $(FASTMCP) fastrpc/_core/*.so fastrpc/_core/reaper
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): $(COMPILED)

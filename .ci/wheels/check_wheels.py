@@ -52,6 +52,7 @@ TEST_PACKAGES = [
     "hypothesis",
     "jsonschema",
     "mcp>=2.3",
+    "prefab-ui",
     "pydantic",
     "pytest",
     "pytest-timeout",

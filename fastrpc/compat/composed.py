@@ -11,6 +11,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from fastrpc import diagnostics, running_call
+from fastrpc.compat.apps.renderer import pages_last
 from fastrpc.compat.components.served import served
 from fastrpc.compat.components.session_visibility import rules_of
 from fastrpc.compat.components.versions import deduplicated, highest, wanted
@@ -150,6 +151,8 @@ class ComposedChain(Chain):
                 found += await getattr(provider, method)()
             except FAILURES as error:
                 report_failure(method, provider, error)
+        if kind == "resource":
+            found = pages_last(found)
         shown = await transformed(self._state.transforms, method, found)
         return [each for each in shown if self._offers(kind, each) and self._shows(kind, each)]
 

@@ -156,12 +156,18 @@ class Composition(Server):
             provider = self._mounted_provider(provider, "")
         found = provider_of(provider, namespace)
         self._compose().providers.append(found)
+        self._offer_extensions(getattr(found, "extensions", None))
         if type(found).lifespan is not Provider.lifespan:
             self.lifespan = with_provider(self.lifespan, found)
         for server in _servers_of(found):
             self._mounts.append(server)
             server._hosts.append(self)
         self._rewrap()
+
+    def _offer_extensions(self, extensions: Mapping[str, Any] | None) -> None:
+        """Declare extensions of the protocol (MCP 2026-07-28)."""
+        if extensions:
+            self.extensions = {**extensions, **(self.extensions or {})}
 
     @property
     def providers(self) -> list[Any]:

@@ -304,6 +304,24 @@ def test_forms_of_a_schema_with_one_meaning_are_equal(original: Any, swapped: An
     assert comparison.normal_schema(original) == comparison.normal_schema(swapped)
 
 
+def test_the_page_of_user_interfaces_is_missed_only_where_it_is_not_there_at_all() -> None:
+    page = "prefab/renderer/" + "0a" * 32 + "/renderer.html"
+    own, again, other = ({"uri": f"ui://{place}"} for place in (page, f"team/{page}", f"team/{page}x"))
+    found = comparison.differences(seen(resources=[own, again, other]), seen(resources=[own]))
+    reasons = {each.place: each.reason for each in found}
+    assert reasons[f"resources: ui://team/{page}"] == comparison.ONE_PAGE
+    assert reasons[f"resources: ui://team/{page}x"] == ""
+    (lost,) = comparison.differences(seen(resources=[again]), seen(resources=[]))
+    assert lost.reason == ""
+
+
+def test_the_parameters_of_a_generated_tool_are_described_in_other_words() -> None:
+    ours, theirs = schema(a={"description": "A"}), schema(a={"description": "B"})
+    for name, reason in (("search_tools", comparison.GENERATED_TOOL), ("own", "")):
+        found = of_tools(tool(name=name, inputSchema=ours), tool(name=name, inputSchema=theirs))
+        assert [each for _, each in found] == [reason]
+
+
 @pytest.mark.parametrize(
     ("member", "original", "swapped", "reason"),
     [

@@ -3,11 +3,20 @@ them."""
 
 from __future__ import annotations
 
-from fastrpc.compat.apps.renderer import renderer_at
+from fastrpc.compat.apps.renderer import APPS, renderer_at
+from fastrpc.compat.components.definitions import definition_of
+from fastrpc.compat.components.objects import Resource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from fastrpc.compat.apps.renderer import Renderer
+
+
+def page_at(renderer: Renderer) -> Resource:
+    """Return a page as a resource."""
+    return Resource.from_function(renderer.html, renderer.uri, **renderer.options())
 
 
 def offer_renderer(server: Any, meta: dict[str, Any] | None) -> None:
@@ -15,10 +24,14 @@ def offer_renderer(server: Any, meta: dict[str, Any] | None) -> None:
     ui = (meta or {}).get("ui")
     renderer = renderer_at(ui.get("resourceUri")) if isinstance(ui, dict) else None
     resources = server.registries.resources
-    if renderer is None or renderer.uri in resources:
+    if renderer is None:
         return
-    server.resource(renderer.uri, **renderer.options())(renderer.html)
-    resources.get(renderer.uri).is_shared = True
+    server._offer_extensions(APPS)
+    if renderer.uri in resources:
+        return
+    page = definition_of("resource", page_at(renderer), server)
+    page.is_shared = True
+    resources.add(page)
     server.__dict__.setdefault("_renderers", []).append(renderer.uri)
 
 

@@ -12,8 +12,8 @@ from functools import partial
 from inspect import isroutine
 
 from fastrpc.compat.apps.addresses import hash_in, hash_of
-from fastrpc.compat.apps.renderer import PLACEHOLDER, renderer_at
-from fastrpc.compat.components.objects import Resource
+from fastrpc.compat.apps.offering import page_at
+from fastrpc.compat.apps.renderer import APPS, PLACEHOLDER, renderer_at
 from fastrpc.compat.components.tools import FunctionTool, Tool
 from fastrpc.compat.providers.local import LocalProvider
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 class FastMCPApp(LocalProvider):
     """The tools of an app called `name`. Raises ValueError for a tool whose name is an address, or is
     taken."""
+
+    extensions = APPS
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -79,8 +81,7 @@ class FastMCPApp(LocalProvider):
     async def _list_resources(self) -> Sequence[Any]:
         uris = (((tool.meta or {}).get("ui") or {}).get("resourceUri") for tool in self._of("tool"))
         renderers = filter(None, map(renderer_at, dict.fromkeys(filter(None, uris))))
-        pages = [Resource.from_function(each.html, each.uri, **each.options()) for each in renderers]
-        return [*await super()._list_resources(), *pages]
+        return [*await super()._list_resources(), *map(page_at, renderers)]
 
     def run(self, transport: Any = None, **options: Any) -> None:
         """Serve this app alone."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
+from types import MappingProxyType
 
 from fastrpc.compat.errors import NotOffered
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 PLACEHOLDER = "ui://prefab/renderer.html"
 """The address by which a tool says that it needs the page."""
+
+APPS: Mapping[str, Any] = MappingProxyType({"io.modelcontextprotocol/ui": {}})
+"""What a server with user interfaces declares (MCP Apps)."""
 
 MIME_TYPE = "text/html;profile=mcp-app"
 NAME = "Prefab Renderer"
@@ -54,6 +58,11 @@ class Renderer:
 def renderer_at(uri: object) -> Renderer | None:
     """Return the page at an address, if a tool of this process needs one there."""
     return _renderers.get(str(uri))
+
+
+def pages_last(resources: list[Any]) -> list[Any]:
+    """Return resources in their order, but such pages behind all others, as FastMCP lists them."""
+    return sorted(resources, key=lambda each: str(each.uri) in _renderers) if _renderers else resources
 
 
 def interface_meta(meta: dict[str, Any] | None, returns_interface: bool) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ with its transforms applied. Each request asks anew: what it costs is up to the 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 
 from fastrpc.compat.components.versions import highest, wanted
 from fastrpc.compat.composed import report_failure
@@ -16,7 +17,7 @@ from fastrpc.errors import FAILURES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
     from typing import Any
 
     from typing_extensions import Self
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 class Provider:
     """The source of some components: override ``_list_…``, and ``_get_…`` where one can be found without
     listing all. `lifespan` is entered with the server's."""
+
+    extensions: Mapping[str, Any] = MappingProxyType({})
+    """The extensions of the protocol that a server offers with this provider, with their settings."""
 
     def __init__(self) -> None:
         self._transforms: list[Transform] = []

@@ -12,7 +12,7 @@ import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     Value = Any
@@ -61,6 +61,7 @@ NO_NULL = "an output schema says no default of a member that may be missing"
 GIVEN_TITLE = "a title that the author has given is sent"
 FURTHER_HINTS = "what an author has put into annotations besides the protocol's hints is sent"
 UNANNOTATED = "a parameter without annotation takes anything, and its schema says so"
+ONE_PAGE = "the page that renders user interfaces is listed once, not again in each namespace"
 BLOCK = "a block of content that is given as a dict is sent as that block, not as its JSON"
 DESCRIBED = "a text in Annotated describes the parameter, as in FastMCP"
 VARIES = "the original's own answers to this call differ"
@@ -205,11 +206,18 @@ def _entries(kind: str, key: str, original: list[Value], swapped: list[Value]) -
     if shared != [name for name in ours if name in theirs]:
         yield Difference(f"{kind}: order", shared, [name for name in ours if name in theirs])
     for name in theirs.keys() - ours.keys():
-        yield Difference(f"{kind}: {name}", theirs[name], ABSENT)
+        reason = ONE_PAGE if kind == "resources" and _is_repeated_page(name, ours) else ""
+        yield Difference(f"{kind}: {name}", theirs[name], ABSENT, reason)
     for name in ours.keys() - theirs.keys():
         yield Difference(f"{kind}: {name}", ABSENT, ours[name])
     for name in shared:
         yield from descriptor_differences(f"{kind}: {name}", theirs[name], ours[name])
+
+
+def _is_repeated_page(uri: str, ours: Mapping[str, Value]) -> bool:
+    """Return whether a resource is the page of a user interface once more, in a namespace."""
+    found = re.fullmatch(r"ui://(?:[^/]+/)+(prefab/renderer/[0-9a-f]{64}/renderer\.html)", uri)
+    return found is not None and f"ui://{found[1]}" in ours
 
 
 def descriptor_differences(
@@ -318,6 +326,8 @@ def _schema_rule(path: Path, original: Value, swapped: Value) -> str:
         return OWN_META
     if path[1:] == ("description",) and swapped is ABSENT and "wrapper" in str(original):
         return NO_WRAPPER
+    if path[-1] == "description" and path[0].split(": ")[1] in GENERATED_TOOLS:
+        return GENERATED_TOOL
     if path[-1] == "description" and original is ABSENT:
         return DESCRIBED if path[0].endswith("inputSchema") and len(path) > 1 else NO_DESCRIPTION
     return _text_rule(path, original, swapped) if path[-1] == "description" else ""

@@ -13,7 +13,7 @@ _CLIENT_AUTH = 'give the client auth="oauth" or a token (docs/client.md)'
 _EXPERIMENT = "it is an experiment of FastMCP"
 _HTTP = "serve over HTTP with mcp.run(http=…), or app.asgi() in a framework (docs/http.md)"
 _INNER = "it is an inner part of the original; a server has no need of it"
-_NO_APPS = "apps are an extension of the protocol that fastrpc does not have"
+_NO_APPS = "it is an inner part of user interfaces; use FastMCPApp, or app= of a tool"
 _NO_SKILLS = "skills are an extension of the protocol that fastrpc does not have"
 _NO_TASKS = "tasks are an extension of the protocol that fastrpc does not have; report progress"
 _OPENAPI = "write a tool for each call that a model needs"

@@ -61,9 +61,7 @@ def original(module: str) -> ModuleType:
     try:
         __import__(alias)
     except ImportError as error:
-        raise NotOffered(
-            f"{module} is a part of {package} itself, and cannot be imported: {error}"
-        ) from error
+        raise NotOffered(f"{module} is a part of {package} itself, and is not imported: {error}") from error
     return sys.modules[alias]
 
 

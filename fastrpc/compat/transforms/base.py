@@ -6,6 +6,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from functools import partial
 
+from fastrpc.compat.apps.addresses import is_for_models
 from fastrpc.compat.components.versions import deduplicated
 
 TYPE_CHECKING = False
@@ -122,8 +123,10 @@ class CatalogTransform(Transform):
         return prompts
 
     async def get_tool_catalog(self, ctx: Context, *, run_middleware: bool = True) -> Sequence[Tool]:
-        """Return the server's real tools, of several versions the highest."""
-        return deduplicated(await self._real(ctx.fastmcp.list_tools))
+        """Return the server's real tools, of several versions the highest; not those that are for user
+        interfaces alone: what is made of the list reaches a model as text, past the host that keeps them
+        apart."""
+        return deduplicated(filter(is_for_models, await self._real(ctx.fastmcp.list_tools)))
 
     async def get_resource_catalog(self, ctx: Context, *, run_middleware: bool = True) -> Sequence[Resource]:
         """Return the server's real resources."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fastrpc.compat.apps.renderer import renderer_at
 from fastrpc.compat.transforms.base import Transform
 
 TYPE_CHECKING = False
@@ -13,13 +14,18 @@ if TYPE_CHECKING:
 
 
 def address_in(namespace: str, uri: str) -> str:
-    """Return a URI, or a template of URIs, with the namespace as the first part of its path."""
+    """Return a URI, or a template of URIs, with the namespace as the first part of its path. The pages that
+    render interfaces are the same everywhere."""
+    if renderer_at(uri) is not None:
+        return uri
     scheme, mark, path = uri.partition("://")
     return f"{scheme}://{namespace}/{path}" if mark else uri
 
 
 def address_outside(namespace: str, uri: str) -> str | None:
     """Return the URI without the namespace; None if it has none."""
+    if renderer_at(uri) is not None:
+        return uri
     scheme, mark, path = uri.partition("://")
     first, slash, rest = path.partition("/")
     return f"{scheme}://{rest}" if mark and slash and first == namespace else None
