@@ -11,6 +11,7 @@ from fastrpc.compat.fastmcp_homes import HOMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fastrpc.compat.apps import UI_EXTENSION_ID, UI_MIME_TYPE
     from fastrpc.compat.apps.provider import FastMCPApp
     from fastrpc.compat.apps.ready import Approval, Choice, FileUpload, FormInput, GenerativeUI
     from fastrpc.compat.auth.access import AccessToken, get_access_token
@@ -84,8 +85,6 @@ if TYPE_CHECKING:
         infer_transport,
     )
     from fastrpc.compat.components.app_metadata import (
-        UI_EXTENSION_ID,
-        UI_MIME_TYPE,
         AppConfig,
         PrefabAppConfig,
         ResourceCSP,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 HOMES: dict[str, tuple[str, ...]] = {
+    "fastrpc.compat.apps": ("UI_EXTENSION_ID", "UI_MIME_TYPE"),
     "fastrpc.compat.transforms.code_mode": (
         "CodeMode",
         "DiscoveryToolFactory",
@@ -77,8 +78,6 @@ HOMES: dict[str, tuple[str, ...]] = {
         "PrefabAppConfig",
         "ResourceCSP",
         "ResourcePermissions",
-        "UI_EXTENSION_ID",
-        "UI_MIME_TYPE",
     ),
     "fastrpc.compat.lifespans": (
         "ComposedLifespan",

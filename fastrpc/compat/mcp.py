@@ -11,6 +11,8 @@ from fastrpc.compat import served_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fastrpc.compat.apps import UI_EXTENSION_ID as EXTENSION_ID
+    from fastrpc.compat.apps import UI_MIME_TYPE as APP_MIME_TYPE
     from fastrpc.compat.auth.access import AccessToken, get_access_token
     from fastrpc.compat.auth.provider import TokenVerifier
     from fastrpc.compat.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
@@ -44,8 +46,6 @@ if TYPE_CHECKING:
         SubscriptionLost,
         listen,
     )
-    from fastrpc.compat.components.app_metadata import UI_EXTENSION_ID as EXTENSION_ID
-    from fastrpc.compat.components.app_metadata import UI_MIME_TYPE as APP_MIME_TYPE
     from fastrpc.compat.components.app_metadata import ResourceCSP as ResourceCsp
     from fastrpc.compat.components.app_metadata import ResourcePermissions
     from fastrpc.compat.components.function_metadata import ArgModelBase, FuncMetadata, func_metadata
@@ -249,6 +249,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "fastrpc.compat.apps": ("UI_EXTENSION_ID", "UI_MIME_TYPE"),
     "fastrpc.compat.http.transports": (
         "SseServerTransport",
         "StreamableHTTPASGIApp",
@@ -264,8 +265,6 @@ _HOMES = {
     "fastrpc.compat.components.app_metadata": (
         "ResourceCSP",
         "ResourcePermissions",
-        "UI_EXTENSION_ID",
-        "UI_MIME_TYPE",
     ),
     "fastrpc.compat.sdk2.apps": ("Apps", "client_supports_apps"),
     "fastrpc.compat.sdk2.extensions": (

@@ -8,8 +8,6 @@ FastMCP, so that both can be mixed.
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -20,6 +18,8 @@ _HEXADECIMAL = frozenset("0123456789abcdef")
 
 def hash_of(app: str, tool: str) -> str:
     """Return the hash of an app's tool."""
+    from hashlib import sha256
+
     return sha256(f"{app}\0{tool}".encode()).hexdigest()[:HASH_LENGTH]
 
 

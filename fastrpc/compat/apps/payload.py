@@ -36,8 +36,9 @@ def _resolver(app: str | None) -> Callable[[Any], Any]:
         from prefab_ui.app import ResolvedTool
 
         name = tool if isinstance(tool, str) else _name_of(tool)
-        is_own = app is not None and hash_in(name) is None
-        return ResolvedTool(name=address_of(app, name) if is_own and app is not None else name)
+        if app is not None and hash_in(name) is None:
+            name = address_of(app, name)
+        return ResolvedTool(name=name)
 
     return resolve
 

@@ -6,9 +6,9 @@ it is read.
 from __future__ import annotations
 
 import os
-from hashlib import sha256
 from types import MappingProxyType
 
+from fastrpc.compat.apps import UI_EXTENSION_ID, UI_MIME_TYPE
 from fastrpc.compat.errors import NotOffered
 
 TYPE_CHECKING = False
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 PLACEHOLDER = "ui://prefab/renderer.html"
 """The address by which a tool says that it needs the page."""
 
-APPS: Mapping[str, Any] = MappingProxyType({"io.modelcontextprotocol/ui": {}})
+APPS: Mapping[str, Any] = MappingProxyType({UI_EXTENSION_ID: {}})
 """What a server with user interfaces declares (MCP Apps)."""
 
-MIME_TYPE = "text/html;profile=mcp-app"
 NAME = "Prefab Renderer"
 ORIGINS = {
     "connectDomains": "connect_domains",
@@ -52,7 +51,7 @@ class Renderer:
 
     def options(self) -> dict[str, Any]:
         """Return the options of a resource that is the page."""
-        return {"name": NAME, "mime_type": MIME_TYPE, "meta": self.meta}
+        return {"name": NAME, "mime_type": UI_MIME_TYPE, "meta": self.meta}
 
 
 def renderer_at(uri: object) -> Renderer | None:
@@ -66,16 +65,10 @@ def pages_last(resources: list[Any]) -> list[Any]:
 
 
 def interface_meta(meta: dict[str, Any] | None, returns_interface: bool) -> dict[str, Any] | None:
-    """Return the ``_meta`` of a tool with the address of the page that it needs, if it needs one: what says
-    so, or returns an interface and says nothing else. Raises NotOffered without prefab-ui."""
+    """Return the ``_meta`` of a tool with the address of the page that it needs, if it needs one: if it says
+    so (`PLACEHOLDER`), or returns an interface and says nothing else. Raises NotOffered without prefab-ui."""
     if returns_interface and "ui" not in (meta or {}):
         meta = {**(meta or {}), "ui": {"resourceUri": PLACEHOLDER}}
-    return with_renderer(meta)
-
-
-def with_renderer(meta: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the ``_meta`` of a tool with the address of the page that it needs, if it needs one: see
-    `PLACEHOLDER`. Raises NotOffered without prefab-ui."""
     ui = (meta or {}).get("ui")
     if meta is None or not isinstance(ui, dict) or ui.get("resourceUri") != PLACEHOLDER:
         return meta
@@ -83,42 +76,38 @@ def with_renderer(meta: dict[str, Any] | None) -> dict[str, Any] | None:
     return {**meta, "ui": {**members, "resourceUri": _renderer_for(ui).uri}}
 
 
-def default_origins() -> dict[str, Any]:
-    """Return the origins that prefab-ui's page needs. Raises NotOffered without prefab-ui."""
-    try:
-        from prefab_ui import __version__
-        from prefab_ui.renderer import get_renderer_csp
-    except ImportError:
-        raise NotOffered("fastrpc.compat: user interfaces need prefab-ui: pip install prefab-ui") from None
-    mode: Any = _delivery(__version__)
-    found: dict[str, Any] = get_renderer_csp(mode=mode) or {}
-    return found
-
-
 def _renderer_for(ui: Mapping[str, Any]) -> Renderer:
+    """Return the page for what a tool says of it in its ``_meta.ui``."""
+    from hashlib import sha256
     from json import dumps
 
-    origins = origins_of(ui.get("csp"), default_origins())
-    from prefab_ui import __version__
-
-    mode = _delivery(__version__)
+    version, mode, needed = _library()
+    origins = origins_of(ui.get("csp"), needed)
     page: dict[str, Any] = {"csp": {name: sorted(set(each)) for name, each in origins.items()} or None}
     page |= {name: ui.get(name) for name in OF_THE_PAGE[1:]}
     meta = {"ui": {name: value for name, value in page.items() if value is not None}}
-    needs = {"version": __version__, "mode": mode, "mime_type": MIME_TYPE, "meta": meta}
+    needs = {"version": version, "mode": mode, "mime_type": UI_MIME_TYPE, "meta": meta}
     digest = sha256(dumps(needs, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
     uri = f"ui://prefab/renderer/{digest}/renderer.html"
     return _renderers.setdefault(uri, Renderer(uri, meta, mode))
 
 
-def _delivery(version: str) -> str:
-    """Return where prefab-ui gets its page from: an address, ``bundled`` or ``cdn`` (its environment
-    variables)."""
-    address = os.environ.get("PREFAB_RENDERER_URL", "").rstrip("/")
-    if address:
-        return address
-    is_bundled = bool(os.environ.get("PREFAB_BUNDLED_RENDERER")) or "dev" in version or version == "0.0.0"
-    return "bundled" if is_bundled else "cdn"
+def _library() -> tuple[str, str, dict[str, Any]]:
+    """Return the version of prefab-ui, where it gets its page from (an address, ``bundled`` or ``cdn``, by
+    its environment variables), and the origins that the page needs. Raises NotOffered without prefab-ui."""
+    try:
+        from prefab_ui import __version__
+        from prefab_ui.renderer import get_renderer_csp
+    except ImportError:
+        raise NotOffered("fastrpc.compat: user interfaces need prefab-ui: pip install prefab-ui") from None
+    is_bundled = bool(os.environ.get("PREFAB_BUNDLED_RENDERER")) or "dev" in __version__
+    mode: Any = os.environ.get("PREFAB_RENDERER_URL", "").rstrip("/") or ("bundled" if is_bundled else "cdn")
+    return __version__, mode, get_renderer_csp(mode=mode) or {}
+
+
+def default_origins() -> dict[str, Any]:
+    """Return the origins that prefab-ui's page needs. Raises NotOffered without prefab-ui."""
+    return _library()[2]
 
 
 def origins_of(given: Any, defaults: Mapping[str, Any] | None) -> dict[str, list[str]]:

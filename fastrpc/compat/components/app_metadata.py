@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-UI_EXTENSION_ID = "io.modelcontextprotocol/ui"
-UI_MIME_TYPE = "text/html;profile=mcp-app"
 AS_SENT = {"by_alias": True, "exclude_none": True}
 """The options of pydantic's ``model_dump`` for what is sent."""
 

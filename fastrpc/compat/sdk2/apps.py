@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from fastrpc.compat.components.app_metadata import UI_EXTENSION_ID as EXTENSION_ID
-from fastrpc.compat.components.app_metadata import UI_MIME_TYPE as APP_MIME_TYPE
+from fastrpc.compat.apps import UI_EXTENSION_ID as EXTENSION_ID
+from fastrpc.compat.apps import UI_MIME_TYPE as APP_MIME_TYPE
 from fastrpc.compat.components.app_metadata import AppConfig
 from fastrpc.compat.components.objects import Resource, TextResource
 from fastrpc.compat.sdk2.extensions import Extension, ResourceBinding, ToolBinding, client_settings
