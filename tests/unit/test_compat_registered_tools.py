@@ -186,6 +186,36 @@ def test_another_model_of_the_arguments_validates_them(kind: Any) -> None:
     assert "say what to find" in refused[0]
 
 
+@pytest.mark.parametrize("kind", [mcp.FastMCP, mcp.MCPServer])
+@pytest.mark.parametrize("model_first", [True, False])
+def test_a_model_of_the_arguments_and_another_function_go_together(kind: Any, model_first: bool) -> None:
+    server = kind("demo")
+
+    @server.tool()
+    def find(query: str, ctx: mcp.Context[Any, Any, Any], most: int = 3) -> str:
+        return f"{query} {most} {ctx.request_id is not None}"
+
+    tool = server._tool_manager.get_tool("find")
+    former = tool.fn_metadata.arg_model
+
+    class Own(former):  # type: ignore[misc]
+        @classmethod
+        def model_validate(cls, value: Any, **options: Any) -> Any:
+            return super().model_validate({"most": 5, **value}, **options)
+
+    def traced(**given: Any) -> str:
+        return f"traced {find(**given)}"
+
+    changes = [lambda: setattr(tool.fn_metadata, "arg_model", Own), lambda: setattr(tool, "fn", traced)]
+    for change in changes if model_first else reversed(changes):
+        change()
+    tool.description = "Find"
+    listed, (text,) = seen(server, ("find", {"query": "a"}))
+    assert text == ["traced a 5 True"]
+    assert listed["find"]["description"] == "Find"
+    assert set(listed["find"]["inputSchema"]["properties"]) == {"query", "most"}
+
+
 def test_a_parameter_may_have_the_name_of_a_models_method() -> None:
     def copy_of(copy: str, schema: int = 1) -> None: ...
 

@@ -38,6 +38,8 @@ class FuncMetadata:
     """The model of a function's arguments, `arg_model`, and the schema of its results."""
 
     output_model: Any = None
+    context_parameter: str | None = None
+    """The parameter that receives the Context, if the function has one."""
     on_change: Callable[[FuncMetadata], object] | None = None
     """Called when `arg_model` is replaced."""
 
@@ -120,7 +122,10 @@ def func_metadata(
     result.__annotations__ = {} if returned is inspect.Signature.empty else {"return": returned}
     signature = definition_of(result, {}).signature
     output_schema = None if structured_output is False else signature.output_schema
-    return FuncMetadata(arguments_model(func, skip_names), output_schema, signature.wraps_result)
+    found = FuncMetadata(arguments_model(func, skip_names), output_schema, signature.wraps_result)
+    parameters = inspect.signature(func, eval_str=True).parameters.values()
+    found.context_parameter = next((each.name for each in parameters if _is_context(each.annotation)), None)
+    return found
 
 
 def arguments_model(function: Callable[..., Any], skip_names: Iterable[str] = ()) -> type[ArgModelBase]:

@@ -10,6 +10,7 @@ from copy import copy, deepcopy
 from functools import update_wrapper
 
 from fastrpc.compat.components.tools import FunctionTool, described_meta
+from fastrpc.compat.context import Context
 from fastrpc.compat.declaring import tool_definition
 from fastrpc.compat.values import plain, tool_value
 from fastrpc.schema.passed_signature import PassedSignature
@@ -28,6 +29,8 @@ class RegisteredTool(FunctionTool):
     """The object of a function that a server has as a tool, with the options it was added with."""
 
     _server: Any = None
+    _model: Any = None
+    """The metadata whose model validates the arguments; None while the signature does."""
 
     def __init__(
         self, server: Any, definition: Definition, fn: Callable[..., Any], options: dict[str, Any]
@@ -58,6 +61,8 @@ class RegisteredTool(FunctionTool):
             offer(names={self.name}, components={"tool"})
         elif name == "fn":
             self._call(value)
+            if self._model is not None:
+                self._validate_by(self._model)
 
     @property
     def fn_metadata(self) -> Any:
@@ -73,14 +78,14 @@ class RegisteredTool(FunctionTool):
 
     def _validate_by(self, metadata: Any) -> None:
         """Call the function with what a pydantic model makes of the arguments."""
-        former = self._definition
+        former, self._model = self._definition, metadata
         call = metadata.calling(self.fn, runs_inline=self._server.dialect.runs_inline)
         signature = PassedSignature([], former.signature.input_schema)
         for name in ("output_schema", "wraps_result", "result_converter"):
             setattr(signature, name, getattr(former.signature, name))
         changed = copy(former)
         changed._signature, changed.is_async = signature, True
-        changed.function = passing(call)
+        changed.function = passing(call, self._server, metadata.context_parameter)
         self._replace(changed)
 
     def _call(self, function: Callable[..., Any]) -> None:
@@ -91,13 +96,10 @@ class RegisteredTool(FunctionTool):
             return function(*values, **named)
 
         options = {"name": self.name, **self.options}
-        changed = tool_definition(
-            update_wrapper(call, self._declared), options, server.dialect, server._style, server
-        )
-        for name in ("annotations", "description", "icons", "meta", "title"):
-            setattr(changed, name, getattr(former, name))
-        for name in SCHEMAS.values():
-            setattr(changed.signature, name, getattr(former.signature, name))
+        wrapped = update_wrapper(call, self._declared)
+        made = tool_definition(wrapped, options, server.dialect, server._style, server)
+        changed = copy(former)
+        changed.function, changed.is_async = made.function, made.is_async
         self._replace(changed)
 
     def _replace(self, changed: Definition) -> None:
@@ -116,10 +118,12 @@ class RegisteredTool(FunctionTool):
         return deepcopy(copy(self), memo)
 
 
-def passing(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function of a definition that is given all arguments as one dict."""
+def passing(call: Callable[..., Any], server: Any, context_parameter: str | None) -> Callable[..., Any]:
+    """Return the function of a definition that is given all arguments as one dict, and the Context by this
+    parameter."""
 
     async def function(arguments: dict[str, Any], context: Any) -> Any:
-        return tool_value(await call(arguments))
+        direct = {} if context_parameter is None else {context_parameter: Context(context, server)}
+        return tool_value(await call(arguments, **direct))
 
     return function
