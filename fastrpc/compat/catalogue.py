@@ -18,7 +18,7 @@ from fastrpc.compat.models import dumped, typed
 from fastrpc.compat.typed_content import typed_block
 from fastrpc.compat.values import Message, PromptResult
 from fastrpc.content import Contents
-from fastrpc.errors import FAILURES, RemoteError, ToolError, UnknownName
+from fastrpc.errors import FAILURES, ArgumentError, RemoteError, ToolError, UnknownName
 from fastrpc.protocol.versions import LATEST_LEGACY
 from fastrpc.server import Server
 
@@ -180,6 +180,10 @@ class Catalogue(InnerMethods, Server):
                     raise
                 except UnknownName:
                     raise tool_error(f"Unknown tool: {name}") from None
+                except ArgumentError as error:
+                    from fastrpc.compat.validation_errors import as_validation_error
+
+                    raise tool_error(str(error)) from as_validation_error(error, name)
                 except FAILURES as error:
                     raise tool_error(str(error)) from error
                 seen: dict[str, Any] = dumped(result.to_mcp_result())

@@ -204,6 +204,7 @@ LAYERS = {
     "fastrpc.compat.options": 80,
     "fastrpc.compat.sdk2.subscription_events": 80,
     "fastrpc.compat.typed_content": 80,
+    "fastrpc.compat.validation_errors": 80,
     "fastrpc.compat.values": 80,
     **numbered("fastrpc.compat.middleware", 81),
     "fastrpc.compat.swap.site_folder": 86,

@@ -24,13 +24,15 @@ from typing import (  # noqa: UP035 - the SDK tells Dict from dict
 )
 
 import pytest
+from pydantic import ValidationError
 from support.in_memory import every_version, texts_of, with_client
 from typing_extensions import TypedDict
 
 from fastrpc import Server
 from fastrpc.compat import fastmcp, mcp
 from fastrpc.compat.dialect import follow_release
-from fastrpc.errors import ToolError
+from fastrpc.compat.validation_errors import as_validation_error
+from fastrpc.errors import ArgumentError, ToolError
 from fastrpc.protocol.versions import LATEST_LEGACY, STRUCTURED
 
 FASTMCP, SDK_1, SDK_2 = fastmcp.FastMCP, mcp.FastMCP, mcp.MCPServer
@@ -496,6 +498,43 @@ def test_the_contents_of_a_resource_have_its_meta_in_the_sdk(kind: Any) -> None:
     (found,) = with_client(server, conversation, LATEST_LEGACY)
     assert found["_meta"] == {"ui": {"border": False}}
     assert found["text"] == "text"
+
+
+@SDKS
+def test_behind_the_error_of_an_overridden_call_stands_pydantics(kind: Any) -> None:
+    problems: list[Any] = []
+
+    class Own(kind):  # type: ignore[misc]
+        async def call_tool(self, name: str, arguments: Any, context: Any = None) -> Any:
+            try:
+                return await super().call_tool(name, arguments, context)
+            except mcp.ToolError as error:
+                if isinstance(error.__cause__, ValidationError):
+                    problems.extend(error.__cause__.errors(include_input=False))
+                raise
+
+    server = Own("demo")
+
+    @server.tool()
+    def one(first: int, second: list[int]) -> str:
+        return f"{first}"
+
+    async def conversation(client: Any) -> Any:
+        call = {"name": "one", "arguments": {"second": [1, "x"]}}
+        return await client.request("tools/call", call)
+
+    refused = with_client(server, conversation, LATEST_LEGACY)
+    assert "first: required" in texts_of(refused)[0]
+    assert [(each["loc"], each["type"]) for each in problems] == [
+        (("first",), "invalid_argument"),
+        (("second", 1), "invalid_argument"),
+    ]
+    assert problems[0]["msg"] == "required, missing"
+
+
+def test_an_error_without_a_field_has_no_other_form() -> None:
+    error = ArgumentError("expected an object")
+    assert as_validation_error(error, "one") is error
 
 
 @SDKS
