@@ -15,6 +15,8 @@ class ToolStyle:
     content, instead of the list's JSON as one text. `structures_texts`: results that are declared as text, as
     None, or as either or something else, have an output schema and structured content, as other values have.
     `structures_objects`: results that are objects are structured content without an output schema, too.
+    `aliases_results`: members of pydantic's models have their aliases in results; without it only where the
+    model's configuration says so (``serialize_by_alias``).
     Without `checks_results`, a result that does not conform to the output schema is sent all the same.
 
     `refusal_prefix` begins the text of a ToolError or of invalid arguments, `failure_prefix` that of another
@@ -25,6 +27,7 @@ class ToolStyle:
     __slots__ = (
         "_failure",
         "_refusal",
+        "aliases_results",
         "block_per_item",
         "checks_results",
         "explicit_nulls",
@@ -41,6 +44,7 @@ class ToolStyle:
         structures_texts: bool = False,
         structures_objects: bool = False,
         checks_results: bool = True,
+        aliases_results: bool = True,
         refusal_prefix: str | None = None,
         failure_prefix: str | None = None,
         hides_failures: bool = False,
@@ -50,6 +54,7 @@ class ToolStyle:
         self.structures_texts = structures_texts
         self.structures_objects = structures_objects
         self.checks_results = checks_results
+        self.aliases_results = aliases_results
         self._refusal = refusal_prefix
         self._failure = failure_prefix
         self.hides_failures = hides_failures

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from typing import Any
 
 from fastrpc import diagnostics
 from fastrpc.compat.dialect import FASTMCP
 from fastrpc.compat.functions import adapted, return_annotation_of
 from fastrpc.compat.hinted_classes import hinted_class
-from fastrpc.compat.values import plain, tool_value
+from fastrpc.compat.values import aliased, plain, tool_value
 from fastrpc.content import Content, ToolResult
 from fastrpc.definitions.handler import docstring_of, is_async, made, name_of
 from fastrpc.definitions.tool import Tool
@@ -22,7 +23,6 @@ from fastrpc.schema.converters import ANY
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
 
     from fastrpc.compat.dialect import Dialect
     from fastrpc.definitions.registry import Registry
@@ -159,7 +159,7 @@ def tool_definition(
     output_schema = given.pop("output_schema", ...)
     serializer = given.pop("serializer", None)
     structured = given.pop("structured_output", None)
-    annotations = given["annotations"] = plain(given.get("annotations"))
+    annotations = given["annotations"] = _hints(plain(given.get("annotations")))
     if annotations and annotations.get("title") and not given.get("title") and dialect.titles_by_annotations:
         given["title"] = annotations["title"]
     given["meta"] = meta_of(given)
@@ -169,7 +169,7 @@ def tool_definition(
     if "timeout" in given:
         given["timeout_seconds"] = given.pop("timeout")
     function = without_arguments(function, given.pop("exclude_args", ()))
-    adapting = adapted(function, server, _conversion_for(given["meta"]), dialect)
+    adapting = adapted(function, server, _conversion_for(given["meta"], function, style), dialect)
     if serializer is not None:
         adapting = serialized(adapting, serializer)
     given["style"] = style.with_objects_as_text() if structured is False else style
@@ -199,9 +199,31 @@ def tool_definition(
     return found
 
 
-def _conversion_for(meta: dict[str, Any] | None) -> Callable[[Any], Any]:
+def _hints(annotations: Any) -> Any:
+    """Return the annotations of a tool by their names on the wire: a dict may have those of the SDK's
+    model."""
+    if not isinstance(annotations, dict):
+        return annotations
+    return {_WIRE_NAMES.get(name, name): value for name, value in annotations.items()}
+
+
+_WIRE_NAMES = {
+    "destructive_hint": "destructiveHint",
+    "idempotent_hint": "idempotentHint",
+    "open_world_hint": "openWorldHint",
+    "read_only_hint": "readOnlyHint",
+}
+
+
+def _aliased_value(value: Any) -> Any:
+    return aliased(tool_value(value))
+
+
+def _conversion_for(meta: dict[str, Any] | None, function: Any, style: ToolStyle) -> Callable[[Any], Any]:
     """Return what converts the results of a tool with this ``_meta``."""
     app = ((meta or {}).get("fastmcp") or {}).get("app")
+    if app is None and style.aliases_results and return_annotation_of(function)[0] in (Any, "Any"):
+        return _aliased_value  # no converter knows the models in it
     if app is None:
         return tool_value
     from fastrpc.compat.apps.interfaces import interface_result, is_interface

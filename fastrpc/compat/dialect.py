@@ -123,8 +123,11 @@ def _is_opaque(kind: type) -> bool:
 _OPAQUE = frozenset(("datetime", "decimal", "ipaddress", "pathlib", "uuid"))
 
 
-def _style(refusal: str | None, failure: str, *, blocks: bool, hides: bool) -> ToolStyle:
+def _style(
+    refusal: str | None, failure: str, *, blocks: bool, hides: bool, aliases: bool = True
+) -> ToolStyle:
     return ToolStyle(
+        aliases_results=aliases,
         explicit_nulls=True,
         structures_texts=True,
         structures_objects=not blocks,
@@ -142,8 +145,8 @@ _EXECUTING = "Error executing tool {name}: "
 FASTMCP = Dialect(
     "FastMCP",
     positional=("instructions",),
-    style=_style(None, _CALLING, blocks=False, hides=False),
-    hiding_style=_style(None, _CALLING, blocks=False, hides=True),
+    style=_style(None, _CALLING, blocks=False, hides=False, aliases=False),
+    hiding_style=_style(None, _CALLING, blocks=False, hides=True, aliases=False),
     describes_arguments=True,
     names_variables=False,
     protocol_errors=frozenset(("resource",)),
@@ -204,10 +207,12 @@ SDK_2 = Dialect(
 
 def follow_release(package: str, version: str) -> None:
     """Have the servers of this process describe what those of this release of an original describe: there are
-    output schemas since FastMCP 2.10 and the SDK 1.10."""
+    output schemas since FastMCP 2.10 and the SDK 1.10; models have no aliases in results since FastMCP 4."""
     release = release_of(version)
     if package == "fastmcp":
         FASTMCP.structures_results = release >= (2, 10)
+        for style in (FASTMCP.style, FASTMCP.hiding_style):
+            style.aliases_results = release < (4, 0)
     else:
         SDK_1.structures_results = release >= (1, 10)
 

@@ -239,6 +239,22 @@ def plain(value: Any) -> Any:
     return value
 
 
+def aliased(value: Any) -> Any:
+    """Return a value with each model in it as a dict whose members have their aliases; without one
+    unchanged."""
+    if isinstance(value, SCALARS):
+        return value
+    if isinstance(value, (list, tuple)):
+        found = [aliased(item) for item in value]
+        return found if any(new is not old for new, old in zip(found, value, strict=True)) else value
+    if type(value) is dict:
+        members = {name: aliased(item) for name, item in value.items()}
+        return members if any(members[name] is not value[name] for name in members) else value
+    if hasattr(type(value), "__pydantic_serializer__") and hasattr(value, "model_dump"):
+        return value.model_dump(mode="json", by_alias=True)
+    return value
+
+
 def is_model(value: Any, *members: str) -> bool:
     return hasattr(value, "model_dump") and all(hasattr(value, member) for member in members)
 

@@ -136,6 +136,7 @@ class Tool(Handler):
             structured=self._structured,
             explicit_nulls=self.style.explicit_nulls,
             structures_texts=self.style.structures_texts,
+            aliases_results=self.style.aliases_results,
         )
         if self._schema_extra is not None:
             signature.input_schema = merged(signature.input_schema, self._schema_extra)

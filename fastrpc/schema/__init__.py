@@ -36,16 +36,17 @@ def describe(
     structured: bool | Literal["wrapped"] = True,
     explicit_nulls: bool = False,
     structures_texts: bool = False,
+    aliases_results: bool = True,
 ) -> Signature:
     """Return the signature of a function.
 
     With `input_schema`, a JSON Schema, arguments are validated by that schema and annotations are optional;
     `documents` are the schemas that its ``$ref`` may name. `structured=False` omits the output schema,
-    ``"wrapped"`` wraps objects, too: ``{"result": …}``. `explicit_nulls` and `structures_texts` are those of
-    `fastrpc.tool_style.ToolStyle`. Raises `DefinitionError`, which names the function and a solution;
-    `UnresolvedName`, a subclass, if an annotation is not defined yet.
+    ``"wrapped"`` wraps objects, too: ``{"result": …}``. `explicit_nulls`, `structures_texts` and
+    `aliases_results` are those of `fastrpc.tool_style.ToolStyle`. Raises `DefinitionError`, which names the
+    function and a solution; `UnresolvedName`, a subclass, if an annotation is not defined yet.
     """
-    facts = FunctionFacts(function, explicit_nulls)
+    facts = FunctionFacts(function, explicit_nulls, aliases_results)
     if input_schema is not None:
         from fastrpc.schema.json_schema import raw_signature
 

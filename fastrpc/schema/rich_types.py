@@ -37,12 +37,19 @@ _NOUNS = {
 
 
 def rich_converter(
-    peeled: Peeled, namespace: Mapping[str, Any], *, output: bool = False, explicit_nulls: bool = False
+    peeled: Peeled,
+    namespace: Mapping[str, Any],
+    *,
+    output: bool = False,
+    explicit_nulls: bool = False,
+    aliases: bool = True,
 ) -> Converter:
-    """Return the converter of an annotation. Raises `DefinitionError`, which says what was tried."""
+    """Return the converter of an annotation. Raises `DefinitionError`, which says what was tried.
+
+    Without `aliases`, members of pydantic's models have them where the model's configuration says so."""
     annotation = _whole(peeled, namespace)
     if _is_pydantic(annotation):
-        return PydanticConverter(annotation, output, explicit_nulls)
+        return PydanticConverter(annotation, output, explicit_nulls, aliases)
     inner = plain_converter(peeled.base, namespace)
     try:
         return MsgspecConverter(annotation, inner, explicit_nulls)
@@ -50,7 +57,7 @@ def rich_converter(
         raise UnresolvedName(f"{_name_of(annotation)}: {error}") from None
     except TypeError as error:
         if "pydantic" in sys.modules:
-            return PydanticConverter(annotation, output, explicit_nulls)
+            return PydanticConverter(annotation, output, explicit_nulls, aliases)
         reason = str(error).split("\n")[-1]
         cure = (
             "use Any for results of any kind"
@@ -218,7 +225,9 @@ def _follow(path: str, value: Any, schema: Schema) -> tuple[Any, Schema]:
 class PydanticConverter(Converter):
     """A type that pydantic supports."""
 
-    def __init__(self, annotation: Any, output: bool, explicit_nulls: bool = False) -> None:
+    def __init__(
+        self, annotation: Any, output: bool, explicit_nulls: bool = False, aliases: bool = True
+    ) -> None:
         try:
             from pydantic import PydanticUserError, ValidationError
         except ImportError:
@@ -228,7 +237,9 @@ class PydanticConverter(Converter):
         try:
             self.adapter: Any = _adapter_of(annotation)
             whole = self.adapter.json_schema(
-                ref_template="#/$defs/{model}", mode="serialization" if output else "validation"
+                ref_template="#/$defs/{model}",
+                mode="serialization" if output else "validation",
+                **({} if aliases else _as_configured()),
             )
         except NameError as error:
             raise UnresolvedName(f"{_name_of(annotation)}: {error}") from None
@@ -246,10 +257,15 @@ class PydanticConverter(Converter):
         self.definitions = definitions
         self._refused = ValidationError
         self.annotation = annotation
-        validate, dump = self.adapter.validator.validate_python, self.adapter.serializer.to_python
+        self._dumping: dict[str, Any] = {"mode": "json", **({"by_alias": True} if aliases else {})}
+        validate, dump, dumping = (
+            self.adapter.validator.validate_python,
+            self.adapter.serializer.to_python,
+            self._dumping,
+        )
 
         def validate_and_dump(value: Any) -> Any:
-            return dump(validate(value), mode="json", by_alias=True)
+            return dump(validate(value), **dumping)
 
         # For instances of a class that is a model; everything else goes to `accept` and `to_json`.
         is_model = isinstance(annotation, type) and hasattr(annotation, "__pydantic_serializer__")
@@ -276,7 +292,32 @@ class PydanticConverter(Converter):
         return Mismatch(problem + (f" (and {len(others)} more)" if others else ""), path)
 
     def to_json(self, value: Any) -> Any:
-        return self.adapter.dump_python(value, mode="json", by_alias=True)
+        return self.adapter.dump_python(value, **self._dumping)
+
+
+def _as_configured() -> dict[str, Any]:
+    """Return the options for a schema whose members have aliases where their model's configuration says so.
+    When values are written, it is the choice of each model; of a schema pydantic has one for all of it."""
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class ByConfiguration(GenerateJsonSchema):
+        def model_schema(self, schema: Any) -> Any:
+            return self._configured(schema["cls"].model_config, super().model_schema, schema)
+
+        def dataclass_schema(self, schema: Any) -> Any:
+            return self._configured(schema.get("config"), super().dataclass_schema, schema)
+
+        def typed_dict_schema(self, schema: Any) -> Any:
+            return self._configured(schema.get("config"), super().typed_dict_schema, schema)
+
+        def _configured(self, config: Any, describe: Any, schema: Any) -> Any:
+            outer, self.by_alias = self.by_alias, bool((config or {}).get("serialize_by_alias"))
+            try:
+                return describe(schema)
+            finally:
+                self.by_alias = outer
+
+    return {"by_alias": False, "schema_generator": ByConfiguration}
 
 
 def _adapter_of(annotation: Any) -> Any:

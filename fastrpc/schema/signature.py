@@ -178,9 +178,10 @@ class Signature:
 class FunctionFacts:
     """The facts about a function, read without ``inspect``."""
 
-    def __init__(self, function: Any, explicit_nulls: bool = False) -> None:
+    def __init__(self, function: Any, explicit_nulls: bool = False, aliases_results: bool = True) -> None:
         self.outer = function
         self.explicit_nulls = explicit_nulls
+        self.aliases_results = aliases_results
         taken = 0  # parameters that a method's object or a partial supplies
         given: set[str] = set()
         while True:
@@ -293,7 +294,11 @@ class FunctionFacts:
                 from fastrpc.schema.rich_types import rich_converter
 
                 converter = rich_converter(
-                    peeled, self.namespace, output=output, explicit_nulls=self.explicit_nulls
+                    peeled,
+                    self.namespace,
+                    output=output,
+                    explicit_nulls=self.explicit_nulls,
+                    aliases=self.aliases_results or not output,
                 )
         except UnresolvedName as error:
             problem = f"{what}: the annotation {error}; define or import it at the top of the module"

@@ -5,6 +5,7 @@ The expected values are what FastMCP 3.4.10 and 4.1.2, and the official SDK 1.30
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from typing import (  # noqa: UP035 - the SDK tells Dict from dict
 )
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from support.in_memory import every_version, texts_of, with_client
 from typing_extensions import TypedDict
 
@@ -373,6 +374,79 @@ def test_the_release_that_is_followed_decides_whether_there_are_output_schemas()
     assert "outputSchema" not in tool
     assert "structuredContent" not in result
     assert "outputSchema" in tool_and_result(SDK_1, give)[0]
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(populate_by_name=True)
+    id: str = Field(alias="_id")
+    count: int = Field(2, alias="num")
+
+
+class Whole(BaseModel):
+    model_config = ConfigDict(serialize_by_alias=True)
+    id: str = Field("b", alias="_id")
+    part: Part = Field(default_factory=lambda: Part(id="a"), alias="in")
+
+
+PART = Part(id="a")
+NAMED, ALIASED = {"id": "a", "count": 2}, {"_id": "a", "num": 2}
+MODELS = [
+    (Part, PART, NAMED, ALIASED),
+    (dict[str, Part], {"k": PART}, {"k": NAMED}, {"k": ALIASED}),
+    (Whole, Whole(), {"_id": "b", "in": NAMED}, {"_id": "b", "in": ALIASED}),
+    (Any, PART, NAMED, ALIASED),
+    (Any, {"k": [PART, 1]}, {"k": [NAMED, 1]}, {"k": [ALIASED, 1]}),
+]
+
+
+def members_of(schema: Any) -> set[str]:
+    """Return the names of all members that a schema describes."""
+    inner = [schema.get("additionalProperties"), *schema.get("properties", {}).values()]
+    below = (members_of(each) for each in inner if isinstance(each, dict))
+    return {*schema.get("properties", ()), *(name for names in below for name in names)}
+
+
+@pytest.mark.parametrize(("annotation", "value", "named", "aliased"), MODELS)
+@pytest.mark.parametrize(
+    ("kind", "release"),
+    [
+        (FASTMCP, "4.2.3"),
+        (FASTMCP, "4.0.1"),
+        (FASTMCP, "3.4.11"),
+        (FASTMCP, "2.14.7"),
+        (SDK_1, ""),
+        (SDK_2, ""),
+    ],
+    ids=["4.2", "4.0", "3.4", "2.14", "sdk1", "sdk2"],
+)
+def test_members_of_models_have_their_aliases_in_results_where_the_original_has_them(
+    kind: Any, release: str, annotation: Any, value: Any, named: Any, aliased: Any
+) -> None:
+    def give():
+        return value
+
+    give.__annotations__ = {"return": annotation}
+    follow_release("fastmcp", release or "4.2.0")
+    try:
+        tool, result = tool_and_result(kind, give)
+    finally:
+        follow_release("fastmcp", "4.2.0")
+    expected = named if release.startswith("4") else aliased
+    assert json.loads(texts_of(result)[0]) == expected
+    if annotation is not Any:
+        assert result["structuredContent"] == expected
+        kept = members_of(tool["outputSchema"])
+        assert {"id", "count"} <= kept or {"_id", "num"} <= kept or annotation is Whole
+        assert ("num" in kept) is ("num" in str(expected))
+
+
+@ALL
+def test_hints_may_have_the_names_of_the_sdks_model(kind: Any) -> None:
+    server = kind("demo")
+    hints = {"title": "T", "read_only_hint": True, "openWorldHint": False}
+    server.add_tool(lambda: "a", name="give", annotations=hints)
+    (tool,) = server.registries.tools
+    assert tool.annotations == {"title": "T", "readOnlyHint": True, "openWorldHint": False}
 
 
 @SDKS

@@ -32,11 +32,11 @@ def code_of(error: BaseException, method: str) -> int:
     if isinstance(error, NOT_FOUND):
         return -32002 if method.startswith("resources/") else -32001
     kind = type(error.__cause__ or error)
-    if kind in (ValueError, TypeError, ArgumentError):
+    if issubclass(kind, (ValueError, TypeError, ArgumentError)):
         return -32602
-    if kind in (FileNotFoundError, KeyError):
+    if issubclass(kind, (FileNotFoundError, KeyError)):
         return -32002 if method.startswith("resources/") else -32001
-    if kind is PermissionError or issubclass(kind, TimeoutError):
+    if issubclass(kind, (PermissionError, TimeoutError)):
         return -32000
     from asyncio import TimeoutError as FormerTimeoutError  # another class up to Python 3.10
 
