@@ -17,6 +17,7 @@ class ToolStyle:
     `structures_objects`: results that are objects are structured content without an output schema, too.
     `aliases_results`: members of pydantic's models have their aliases in results; without it only where the
     model's configuration says so (``serialize_by_alias``).
+    Without `checks_names`, a tool whose name the protocol advises against is served, with a warning.
     Without `checks_results`, a result that does not conform to the output schema is sent all the same.
 
     `refusal_prefix` begins the text of a ToolError or of invalid arguments, `failure_prefix` that of another
@@ -29,6 +30,7 @@ class ToolStyle:
         "_refusal",
         "aliases_results",
         "block_per_item",
+        "checks_names",
         "checks_results",
         "explicit_nulls",
         "hides_failures",
@@ -44,6 +46,7 @@ class ToolStyle:
         structures_texts: bool = False,
         structures_objects: bool = False,
         checks_results: bool = True,
+        checks_names: bool = True,
         aliases_results: bool = True,
         refusal_prefix: str | None = None,
         failure_prefix: str | None = None,
@@ -54,6 +57,7 @@ class ToolStyle:
         self.structures_texts = structures_texts
         self.structures_objects = structures_objects
         self.checks_results = checks_results
+        self.checks_names = checks_names
         self.aliases_results = aliases_results
         self._refusal = refusal_prefix
         self._failure = failure_prefix

@@ -132,6 +132,7 @@ def _style(
         structures_texts=True,
         structures_objects=not blocks,
         checks_results=blocks,
+        checks_names=False,
         block_per_item=blocks,
         refusal_prefix=refusal,
         failure_prefix=failure,

@@ -46,6 +46,7 @@ _HINTS: dict[str, type] = {
 }
 _NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 _NAME_LIMIT = 128
+_warned_of: set[str] = set()  # a definition is made anew for each server that it is mounted in
 
 
 class Tool(Handler):
@@ -110,8 +111,7 @@ class Tool(Handler):
     def _check_options(self) -> None:
         name = self.name
         if not isinstance(name, str) or not 0 < len(name) <= _NAME_LIMIT or not _NAME.issuperset(name):
-            allowed = f"1 to {_NAME_LIMIT} of the characters A-Z a-z 0-9 _ . -"
-            raise self.error(f"cannot be a tool's name, which has {allowed}; give name=")
+            self._refuse_name()
         if self.effect is not None and self.effect not in EFFECTS:
             raise self.error(f"effect={self.effect!r} is none of {', '.join(EFFECTS)}")
         for hint, value in self.annotations.items():
@@ -127,6 +127,17 @@ class Tool(Handler):
                 checked_meta(self.meta)
             except ValueError as error:
                 raise self.error(str(error)) from None
+
+    def _refuse_name(self) -> None:
+        """Raise DefinitionError for the name, or warn of it (MCP, tools: tool names)."""
+        problem = f"cannot be a tool's name, which has 1 to {_NAME_LIMIT} of the characters A-Z a-z 0-9 _ . -"
+        if self.style.checks_names or not isinstance(self.name, str) or not self.name:
+            raise self.error(f"{problem}; give name=")
+        if self.name not in _warned_of:
+            from fastrpc import diagnostics
+
+            _warned_of.add(self.name)
+            diagnostics.write("warning", f"{self.name!r:.150} {problem}; some clients refuse it")
 
     def describe(self) -> Signature:
         signature = describe(

@@ -33,7 +33,7 @@ from fastrpc import Server
 from fastrpc.compat import fastmcp, mcp
 from fastrpc.compat.dialect import follow_release
 from fastrpc.compat.validation_errors import as_validation_error
-from fastrpc.errors import ArgumentError, ToolError
+from fastrpc.errors import ArgumentError, DefinitionError, ToolError
 from fastrpc.protocol.versions import LATEST_LEGACY, STRUCTURED
 
 FASTMCP, SDK_1, SDK_2 = fastmcp.FastMCP, mcp.FastMCP, mcp.MCPServer
@@ -438,6 +438,29 @@ def test_members_of_models_have_their_aliases_in_results_where_the_original_has_
         kept = members_of(tool["outputSchema"])
         assert {"id", "count"} <= kept or {"_id", "num"} <= kept or annotation is Whole
         assert ("num" in kept) is ("num" in str(expected))
+
+
+@ALL
+@pytest.mark.parametrize("name", ["strava://auth/url", "two words", 'ä"\\\t', "n" * 200])
+def test_a_name_that_the_protocol_advises_against_is_served_with_one_warning(
+    kind: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warned: set[str] = set()
+    monkeypatch.setattr("fastrpc.definitions.tool._warned_of", warned)
+    server, host = kind("demo"), Server("host")
+    server.add_tool(lambda a=1: f"{a}", name=name)
+    host.mount(server, "")
+
+    async def conversation(client: Any) -> Any:
+        (tool,) = (await client.request("tools/list", {}))["tools"]
+        call = {"name": tool["name"], "arguments": {"a": 5}}
+        return tool["name"], [texts_of(await client.request("tools/call", call)) for _ in range(2)]
+
+    for each in (server, host):
+        assert with_client(each, conversation, LATEST_LEGACY) == (name, [["5"], ["5"]])
+    assert warned == {name}
+    with pytest.raises(DefinitionError, match="cannot be a tool's name"):
+        Server("own").add_tool(lambda: "a", name=name)
 
 
 @ALL
