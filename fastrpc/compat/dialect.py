@@ -37,6 +37,8 @@ class Dialect:
     `wraps_generics`: a result that is declared as ``Dict[…]`` of ``typing``, ``dict[int, …]``, or a generic
     TypedDict is structured content ``{"result": …}``, and one that is declared as ``dict``, or a class
     without members, is no structured content. `structures_results`: results have output schemas.
+    `refuses_calls`: an McpError of middleware is the JSON-RPC error that answers a tool's call, not its
+    result.
     """
 
     __slots__ = (
@@ -47,6 +49,7 @@ class Dialect:
         "positional",
         "protocol_errors",
         "reads_json_texts",
+        "refuses_calls",
         "rendering",
         "runs_inline",
         "structures_results",
@@ -85,6 +88,7 @@ class Dialect:
         self.rendering = rendering
         self.reads_json_texts = wraps_generics
         self.structures_results = True
+        self.refuses_calls = True
         self.wraps_generics = wraps_generics
         self.runs_inline = runs_inline
         self.titles_by_annotations = titles_by_annotations
@@ -212,6 +216,7 @@ def follow_release(package: str, version: str) -> None:
     release = release_of(version)
     if package == "fastmcp":
         FASTMCP.structures_results = release >= (2, 10)
+        FASTMCP.refuses_calls = release >= (3, 0)
         for style in (FASTMCP.style, FASTMCP.hiding_style):
             style.aliases_results = release < (4, 0)
     else:

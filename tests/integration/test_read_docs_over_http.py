@@ -381,8 +381,11 @@ def test_nothing_that_a_page_does_reaches_an_inner_address(
     outside.add("/data", "data", "text/plain", access_control_allow_origin="*")
     outside.redirect("/to-inside", f"http://127.0.0.1:{canary.port}/moved")
     outside.answer("/socket", answer_socket)
-    is_error, text = browser.read(outside.url("/tries", "page.test"), wait_ms=5000)
-    assert not is_error, text
+    for wait_ms in (5000, 20_000):  # on a busy machine its tries take longer
+        is_error, text = browser.read(outside.url("/tries", "page.test"), wait_ms=wait_ms)
+        assert not is_error, text
+        if "all over" in text:
+            break
     for line in (
         "fetch-outside done",
         "socket-outside done",

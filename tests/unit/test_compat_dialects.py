@@ -5,8 +5,7 @@ The expected values are what FastMCP 3.4.10 and 4.1.2, and the official SDK 1.30
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,7 +24,8 @@ from typing import (  # noqa: UP035 - the SDK tells Dict from dict
 )
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
+from support.dialects import ALL, FASTMCP, SDK_1, SDK_2, SDKS, tool_and_result
 from support.in_memory import every_version, texts_of, with_client
 from typing_extensions import TypedDict
 
@@ -33,30 +33,8 @@ from fastrpc import Server
 from fastrpc.compat import fastmcp, mcp
 from fastrpc.compat.dialect import follow_release
 from fastrpc.compat.validation_errors import as_validation_error
-from fastrpc.errors import ArgumentError, DefinitionError, ToolError
+from fastrpc.errors import ArgumentError, ToolError
 from fastrpc.protocol.versions import LATEST_LEGACY, STRUCTURED
-
-FASTMCP, SDK_1, SDK_2 = fastmcp.FastMCP, mcp.FastMCP, mcp.MCPServer
-SDKS = pytest.mark.parametrize("kind", [SDK_1, SDK_2], ids=["sdk1", "sdk2"])
-ALL = pytest.mark.parametrize("kind", [FASTMCP, SDK_1, SDK_2], ids=["fastmcp", "sdk1", "sdk2"])
-
-
-def tool_and_result(
-    kind: Any, function: Callable[..., Any], arguments: Any = None, version: str = LATEST_LEGACY
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the descriptor of a function as a tool of such a server, and the result of a call."""
-    server = kind("demo")
-    server.add_tool(function)
-
-    async def conversation(client: Any) -> Any:
-        (tool,) = (await client.request("tools/list", {}))["tools"]
-        params = {"name": tool["name"], "arguments": arguments or {}}
-        for _ in range(2):  # by the dispatcher and, from the second call on, by compiled code alone
-            result = await client.request("tools/call", params)
-        return tool, result
-
-    found: tuple[dict[str, Any], dict[str, Any]] = with_client(server, conversation, version)
-    return found
 
 
 @ALL
@@ -374,102 +352,6 @@ def test_the_release_that_is_followed_decides_whether_there_are_output_schemas()
     assert "outputSchema" not in tool
     assert "structuredContent" not in result
     assert "outputSchema" in tool_and_result(SDK_1, give)[0]
-
-
-class Part(BaseModel):
-    model_config = ConfigDict(populate_by_name=True)
-    id: str = Field(alias="_id")
-    count: int = Field(2, alias="num")
-
-
-class Whole(BaseModel):
-    model_config = ConfigDict(serialize_by_alias=True)
-    id: str = Field("b", alias="_id")
-    part: Part = Field(default_factory=lambda: Part(id="a"), alias="in")
-
-
-PART = Part(id="a")
-NAMED, ALIASED = {"id": "a", "count": 2}, {"_id": "a", "num": 2}
-MODELS = [
-    (Part, PART, NAMED, ALIASED),
-    (dict[str, Part], {"k": PART}, {"k": NAMED}, {"k": ALIASED}),
-    (Whole, Whole(), {"_id": "b", "in": NAMED}, {"_id": "b", "in": ALIASED}),
-    (Any, PART, NAMED, ALIASED),
-    (Any, {"k": [PART, 1]}, {"k": [NAMED, 1]}, {"k": [ALIASED, 1]}),
-]
-
-
-def members_of(schema: Any) -> set[str]:
-    """Return the names of all members that a schema describes."""
-    inner = [schema.get("additionalProperties"), *schema.get("properties", {}).values()]
-    below = (members_of(each) for each in inner if isinstance(each, dict))
-    return {*schema.get("properties", ()), *(name for names in below for name in names)}
-
-
-@pytest.mark.parametrize(("annotation", "value", "named", "aliased"), MODELS)
-@pytest.mark.parametrize(
-    ("kind", "release"),
-    [
-        (FASTMCP, "4.2.3"),
-        (FASTMCP, "4.0.1"),
-        (FASTMCP, "3.4.11"),
-        (FASTMCP, "2.14.7"),
-        (SDK_1, ""),
-        (SDK_2, ""),
-    ],
-    ids=["4.2", "4.0", "3.4", "2.14", "sdk1", "sdk2"],
-)
-def test_members_of_models_have_their_aliases_in_results_where_the_original_has_them(
-    kind: Any, release: str, annotation: Any, value: Any, named: Any, aliased: Any
-) -> None:
-    def give():
-        return value
-
-    give.__annotations__ = {"return": annotation}
-    follow_release("fastmcp", release or "4.2.0")
-    try:
-        tool, result = tool_and_result(kind, give)
-    finally:
-        follow_release("fastmcp", "4.2.0")
-    expected = named if release.startswith("4") else aliased
-    assert json.loads(texts_of(result)[0]) == expected
-    if annotation is not Any:
-        assert result["structuredContent"] == expected
-        kept = members_of(tool["outputSchema"])
-        assert {"id", "count"} <= kept or {"_id", "num"} <= kept or annotation is Whole
-        assert ("num" in kept) is ("num" in str(expected))
-
-
-@ALL
-@pytest.mark.parametrize("name", ["strava://auth/url", "two words", 'ä"\\\t', "n" * 200])
-def test_a_name_that_the_protocol_advises_against_is_served_with_one_warning(
-    kind: Any, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    warned: set[str] = set()
-    monkeypatch.setattr("fastrpc.definitions.tool._warned_of", warned)
-    server, host = kind("demo"), Server("host")
-    server.add_tool(lambda a=1: f"{a}", name=name)
-    host.mount(server, "")
-
-    async def conversation(client: Any) -> Any:
-        (tool,) = (await client.request("tools/list", {}))["tools"]
-        call = {"name": tool["name"], "arguments": {"a": 5}}
-        return tool["name"], [texts_of(await client.request("tools/call", call)) for _ in range(2)]
-
-    for each in (server, host):
-        assert with_client(each, conversation, LATEST_LEGACY) == (name, [["5"], ["5"]])
-    assert warned == {name}
-    with pytest.raises(DefinitionError, match="cannot be a tool's name"):
-        Server("own").add_tool(lambda: "a", name=name)
-
-
-@ALL
-def test_hints_may_have_the_names_of_the_sdks_model(kind: Any) -> None:
-    server = kind("demo")
-    hints = {"title": "T", "read_only_hint": True, "openWorldHint": False}
-    server.add_tool(lambda: "a", name="give", annotations=hints)
-    (tool,) = server.registries.tools
-    assert tool.annotations == {"title": "T", "readOnlyHint": True, "openWorldHint": False}
 
 
 @SDKS

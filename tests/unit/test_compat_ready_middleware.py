@@ -15,6 +15,7 @@ import pytest
 from support.middleware import call, conversing, server_of_all, server_with
 from support.stdio import MODERN_META, encode, serve
 
+from fastrpc.compat.dialect import follow_release
 from fastrpc.compat.fastmcp import (
     CallToolSettings,
     DetailedTimingMiddleware,
@@ -156,6 +157,26 @@ def test_errors_get_codes_and_are_counted(caplog: pytest.LogCaptureFixture) -> N
     assert "Traceback" in records(caplog, "fastmcp.errors")[0]
     kept = server_with(ErrorHandlingMiddleware(transform_errors=False))
     assert call(kept, "echo").is_error
+
+
+def test_up_to_fastmcp_2_what_middleware_makes_of_a_calls_error_is_its_result() -> None:
+    mcp = server_of_all(ErrorHandlingMiddleware())
+
+    @mcp.tool
+    def odd() -> str:
+        raise UnicodeError("v")  # a ValueError, too
+
+    follow_release("fastmcp", "2.14.7")
+    try:
+        result = conversing(mcp, lambda client: client.call_tool("odd"))
+        with pytest.raises(RemoteError, match="Resource not found: "):
+            conversing(mcp, lambda client: client.request("resources/read", {"uri": "data://unknown"}))
+    finally:
+        follow_release("fastmcp", "4.2.0")
+    assert result.is_error
+    assert result.text.startswith("Invalid params: ")
+    with pytest.raises(RemoteError, match="Invalid params: "):
+        conversing(mcp, lambda client: client.call_tool("odd"))
 
 
 def test_what_fails_by_a_passing_error_is_tried_again() -> None:

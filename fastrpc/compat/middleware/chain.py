@@ -136,8 +136,14 @@ class Chain:
             refusal = refusal_of(error) if seen.is_outermost else None
             if refusal is None:
                 raise
+            if seen.kind == "tool" and not self._refuses_calls():
+                raise errors.tool_error(refusal.message) from error
             raise refusal from error
         return result.value
+
+    def _refuses_calls(self) -> bool:
+        dialect = getattr(self.server, "dialect", None)
+        return dialect is None or bool(dialect.refuses_calls)
 
     # --- requests -------------------------------------------------------------------------------------
 
