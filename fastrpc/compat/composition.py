@@ -234,6 +234,8 @@ class Composition(Server):
         `client` sends the requests, an ``httpx.AsyncClient``; without one, they go to the document's first
         server. Raises DefinitionError, and ImportError without openapi-pydantic or httpx.
         """
+        from fastrpc.compat.components.order import stay_last
+        from fastrpc.compat.dialect import installed_release
         from fastrpc.openapi import add_operations
 
         if client is None:
@@ -252,6 +254,13 @@ class Composition(Server):
             tags=tags or (),
             style=server.dialect.style,
         )
+        if installed_release("fastmcp") >= (3, 0):  # where they are a provider's, behind the server's own
+            for registry in (
+                server.registries.tools,
+                server.registries.resources,
+                server.registries.templates,
+            ):
+                stay_last(server, registry.kind, [entry.key for entry in registry])
         return server
 
     @classmethod

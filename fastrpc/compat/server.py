@@ -241,6 +241,7 @@ class FastMCP(
         self._restrict("tool", given.get("name") or name_of(tool), given.pop("auth", None))
         given.setdefault("serializer", self._serializer)
         added = self.registries.tools.add(tool_definition(tool, given, self.dialect, self._style, self))
+        self._put_last(self.registries.tools)
         self._offer_renderer(added.meta)
         self._functions[given.get("name") or name_of(tool)] = declared
         return tool
@@ -267,6 +268,13 @@ class FastMCP(
         self.registries.tools.add(DescribedTool(raw, runner(tool), self._style))
         self._offer_renderer(raw.get("_meta"))
         return tool
+
+    def _put_last(self, registry: Any) -> None:
+        """Put those entries last that are listed so, if there are some."""
+        if "_last" in self.__dict__:
+            from fastrpc.compat.components.order import put_last
+
+            put_last(self, registry)
 
     def _offer_renderer(self, meta: dict[str, Any] | None) -> None:
         """Offer the page that renders a tool's interface, if it has one."""
@@ -317,10 +325,7 @@ class FastMCP(
             add = super(FastMCP, self).resource(uri, **given)
             add(adapted(served, self, resource_value))
             self._complete_all()
-            if "_renderers" in self.__dict__:
-                from fastrpc.compat.apps.offering import keep_last
-
-                keep_last(self)
+            self._put_last(registry)
             return function
 
         return decorate

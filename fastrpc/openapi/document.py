@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
-_IGNORED = ("discriminator", "example", "examples", "externalDocs", "xml")
-"""Members of OpenAPI's schemas that are none of JSON Schema, or only cost a model's context."""
+_IGNORED = ("discriminator", "externalDocs", "xml")
+"""Members of OpenAPI's schemas that are none of JSON Schema, and tell a model nothing."""
 
 
 class Parameter:
@@ -244,6 +244,8 @@ def _modern(schema: Schema) -> Schema:
             schema[exclusive] = schema.pop(bound)
         elif schema.get(exclusive) is False:
             del schema[exclusive]
+    if "example" in schema:
+        schema.setdefault("examples", [schema.pop("example")])
     if schema.pop("nullable", False):
         kind = schema.get("type")
         if isinstance(kind, str):

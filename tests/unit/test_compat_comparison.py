@@ -293,12 +293,13 @@ CAT = {"type": "object", "properties": {"kind": {"const": "cat"}}}
         ),
         (schema(a={"enum": ["x", 1, None]}), schema(a={"anyOf": [{"enum": ["x", 1]}, {"type": "null"}]})),
         (schema(a={"anyOf": [{}, {"type": "null"}]}), schema(a={})),
+        (schema(a={"example": "x"}), schema(a={"examples": ["x"]})),
         (
             schema(a={"prefixItems": [{}], "minItems": 1, "maxItems": 1}),
             schema(a={"prefixItems": [{}], "minItems": 1, "maxItems": 1, "items": False}),
         ),
     ],
-    ids=["recursion", "discriminator", "enum with null", "anything", "tuple"],
+    ids=["recursion", "discriminator", "enum with null", "anything", "example", "tuple"],
 )
 def test_forms_of_a_schema_with_one_meaning_are_equal(original: Any, swapped: Any) -> None:
     assert comparison.normal_schema(original) == comparison.normal_schema(swapped)

@@ -192,7 +192,7 @@ def test_schemas_are_of_json_schema_2020_12_and_refer_to_nothing_outside() -> No
     }
     assert tools["list_pets"]["inputSchema"]["required"] == ["X-Key"]
     schema = tools["addPet"]["inputSchema"]
-    assert schema["properties"]["name"] == {"type": ["string", "null"]}
+    assert schema["properties"]["name"] == {"type": ["string", "null"], "examples": ["Tom"]}
     assert schema["properties"]["age"] == {"type": "integer", "exclusiveMinimum": 0}
     assert schema["properties"]["children"]["items"] == {"$ref": "#/$defs/Pet"}
     assert schema["$defs"]["Pet"]["properties"]["children"]["items"] == {"$ref": "#/$defs/Pet"}
@@ -405,3 +405,16 @@ def test_a_description_stays_as_it_is_beside_its_schemas() -> None:
     from fastrpc.compat.fastmcp import format_description_with_responses
 
     assert format_description_with_responses("Sum", {"200": {}}, [], None) == "Sum"
+
+
+@pytest.mark.parametrize(("release", "first"), [((3, 0), True), ((2, 14), False)])
+def test_a_files_own_tools_are_listed_before_the_operations_since_fastmcp_3(
+    release: tuple[int, int], first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastrpc.compat.dialect.installed_release", lambda package: release)
+    mcp = FastMCP.from_openapi(PETS, Api().client())
+    operations = list(tools_of(mcp))
+    mcp.tool(lambda: "a", name="own")
+    mcp.tool(lambda: "b", name="second")
+    own = ["own", "second"]
+    assert list(tools_of(mcp)) == ([*own, *operations] if first else [*operations, *own])

@@ -6,6 +6,7 @@ from __future__ import annotations
 from fastrpc.compat.apps.renderer import APPS, renderer_at
 from fastrpc.compat.components.definitions import definition_of
 from fastrpc.compat.components.objects import Resource
+from fastrpc.compat.components.order import stay_last
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,12 +33,4 @@ def offer_renderer(server: Any, meta: dict[str, Any] | None) -> None:
     page = definition_of("resource", page_at(renderer), server)
     page.is_shared = True
     resources.add(page)
-    server.__dict__.setdefault("_renderers", []).append(renderer.uri)
-
-
-def keep_last(server: Any) -> None:
-    """Put the pages behind a resource that has been added."""
-    resources = server.registries.resources
-    pages = [resources.get(uri) for uri in server._renderers if uri in resources]
-    if pages:
-        resources.replace([page.key for page in pages], pages)
+    stay_last(server, "resource", [renderer.uri])

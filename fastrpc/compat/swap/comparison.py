@@ -370,6 +370,8 @@ def normal_schema(
     for name in ("required", "properties"):
         if not found.get(name, True):
             del found[name]
+    if "example" in found:  # OpenAPI's word
+        found.setdefault("examples", [found.pop("example")])
     if "const" in found:
         found["enum"] = [found.pop("const")]
         found.pop("type", None)
