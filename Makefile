@@ -137,4 +137,5 @@ $(STAMP): $(COMPILED)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python .ci/light_editable.py
 	touch $@
