@@ -1,7 +1,9 @@
-"""Makes an editable install of this project start faster: `make` runs it in the environment that it has built.
+"""Makes an editable install of this project start faster: `make` runs it in the environment that it has
+built.
 
-setuptools finds the packages of an editable install by a module that imports pathlib, re and more at every start of
-Python, 25 ms; the suite starts thousands. The module is written anew, with the same mapping and no imports.
+setuptools finds the packages of an editable install by a module that imports pathlib, re and more at every
+start of Python, 25 ms; the suite starts thousands. The module is written anew, with the same mapping and no
+imports.
 """
 
 from __future__ import annotations
