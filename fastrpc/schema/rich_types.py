@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 from fastrpc.errors import DefinitionError
-from fastrpc.schema.annotations import Peeled, UnresolvedName, plain_converter, shows_more
+from fastrpc.schema.annotations import Peeled, UnresolvedName, is_literal, plain_converter, shows_more
 from fastrpc.schema.converters import (
     Converter,
     Mismatch,
@@ -106,6 +106,15 @@ def _is_pydantic(annotation: Any) -> bool:
 # ---------------------------------------------------------------------------------------- msgspec
 
 
+def _key_choices(annotation: Any) -> list[str]:
+    """Return the keys that a dict may have, if its type says which: ``dict[Literal["a", "b"], int]``."""
+    if getattr(annotation, "__origin__", None) is not dict:
+        return []
+    keys = annotation.__args__[0]
+    choices = list(keys.__args__) if is_literal(keys) else []
+    return choices if all(isinstance(choice, str) for choice in choices) else []
+
+
 class MsgspecConverter(Converter):
     """A type that msgspec supports. `inner` is the converter of the plain type without constraints."""
 
@@ -122,6 +131,9 @@ class MsgspecConverter(Converter):
         members = getattr(annotation, "__members__", None)
         if members is not None and "enum" in schema:
             schema["enum"] = _values_of(members)
+        keys = _key_choices(annotation)
+        if keys:  # which msgspec checks, but does not describe
+            schema["propertyNames"] = {"enum": keys}
         super().__init__(schema, inner.noun if inner else _noun_of(schema))
         self.annotation = annotation
         self.inner = inner

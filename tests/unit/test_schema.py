@@ -275,6 +275,15 @@ def test_constraints_stay_when_null_is_hidden():
     assert property_of(Optional[Annotated[int, meta]], None) == expected
 
 
+def test_the_keys_that_a_dict_may_have_are_described():
+    described = property_of(dict[Literal["a", "b"], int])
+    assert described["propertyNames"] == {"enum": ["a", "b"]}
+    assert described["additionalProperties"] == {"type": "integer"}
+    assert "propertyNames" not in property_of(dict[str, int])
+    assert accepted(dict[Literal["a", "b"], int], {"a": 1}) == {"a": 1}
+    assert "c" in refusal(dict[Literal["a", "b"], int], {"c": 1})
+
+
 @pytest.mark.parametrize(
     "written",
     [
