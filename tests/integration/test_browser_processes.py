@@ -173,6 +173,7 @@ def test_a_browser_whose_reaper_was_killed_ends_and_is_started_anew(
     for guardian in reapers():
         os.kill(reaper_below(guardian), signal.SIGKILL)
     until(lambda: not before & set(chromium.processes_in(shelter)))
+    until(lambda: all(browser.ended for browser in _browser._browsers.values()))
     assert facts_of(read(url))["via"] == "browser"
     assert len(browsers(shelter)) == 1
 
