@@ -4,7 +4,7 @@ A mounted tool or prompt has the prefix and an underscore before its name; resou
 their URIs, which others may have stored, unless `address` gives them others. A copy refers to its own server:
 the hooks and the lifespan of that server apply to it, and the limits of the server that is served. Mounting
 is live: entries that the other server adds or removes later are added or removed here too.
-A resource that is the same in each server that has it (`Resource.is_shared`) is there once, at its own URI.
+A resource that is the same in each server that has it (`Resource.is_shared`) is there once.
 A call of a mounted tool costs no more than an unmounted one. `shares_of` returns which records belong to the
 mounted servers, for their observers. Which server is mounted where, and the check for cycles, are left to
 `Server.mount`.
@@ -140,7 +140,7 @@ class _Mounted:
         if self.target.kind == "provider":
             return self._provider_of(original)
         shown = self._from_there(original)
-        if self.address is not None and not _is_shared(original):
+        if self.address is not None:
             _readdress(shown, self.address)
         if self.prefix:
             _rename(shown, self.prefix)

@@ -15,8 +15,8 @@ class ToolStyle:
     content, instead of the list's JSON as one text. `structures_texts`: results that are declared as text, as
     None, or as either or something else, have an output schema and structured content, as other values have.
     `structures_objects`: results that are objects are structured content without an output schema, too.
-    `aliases_results`: members of pydantic's models have their aliases in results; without it only where the
-    model's configuration says so (``serialize_by_alias``).
+    `aliases_results`: results have the aliases of all fields of pydantic models; without it only of models
+    with the configuration ``serialize_by_alias``.
     Without `checks_names`, a tool whose name the protocol advises against is served, with a warning.
     Without `checks_results`, a result that does not conform to the output schema is sent all the same.
 

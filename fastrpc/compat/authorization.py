@@ -91,7 +91,7 @@ class Authorization(Server):
         return ProviderTokenVerifier(provider)
 
     def _authorization_routes(self, path: str) -> list[Any]:
-        """Return the routes of an authorization server beside MCP, whose endpoint is at `path`."""
+        """Return the Starlette routes of the authorization server, for the MCP endpoint at `path`."""
         if _serves_routes(self.auth):
             from fastrpc.compat.auth.authenticator import routes_beside
 
@@ -228,5 +228,5 @@ class Authorization(Server):
 
 
 def _serves_routes(auth: Any) -> bool:
-    """Whether this is a provider of FastMCP's own, which has routes beside MCP."""
+    """Whether this is a FastMCP provider, which has routes of its own and verifies its tokens."""
     return all(callable(getattr(auth, method, None)) for method in ("get_routes", "verify_token"))

@@ -173,8 +173,10 @@ class ComposedChain(Chain):
         """Return the tool that an interface calls by its address, None if there is none."""
         from fastrpc.compat.apps.addresses import hash_in, is_called_by_apps
 
-        found = await self.tools_by_hash() if hash_in(address) is not None else {}
-        tool = found.get(hash_in(address) or "")
+        wanted_hash = hash_in(address)
+        if wanted_hash is None:
+            return None
+        tool = (await self.tools_by_hash()).get(wanted_hash)
         return tool if tool is not None and is_called_by_apps(tool) else None
 
     async def tools_by_hash(self) -> dict[str, Any]:

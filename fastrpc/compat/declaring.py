@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from fastrpc import diagnostics
+from fastrpc._core.encoder import is_plain
 from fastrpc.compat.dialect import FASTMCP
 from fastrpc.compat.functions import adapted, return_annotation_of
 from fastrpc.compat.hinted_classes import hinted_class
@@ -216,7 +217,8 @@ _WIRE_NAMES = {
 
 
 def _aliased_value(value: Any) -> Any:
-    return aliased(tool_value(value))
+    found = tool_value(value)
+    return found if is_plain(found) else aliased(found)
 
 
 def _conversion_for(meta: dict[str, Any] | None, function: Any, style: ToolStyle) -> Callable[[Any], Any]:

@@ -13,7 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc.compat.apps import UI_EXTENSION_ID, UI_MIME_TYPE
     from fastrpc.compat.apps.provider import FastMCPApp
-    from fastrpc.compat.apps.ready import Approval, Choice, FileUpload, FormInput, GenerativeUI
     from fastrpc.compat.auth.access import AccessToken, get_access_token
     from fastrpc.compat.auth.checks import (
         AuthCheck,
@@ -25,34 +24,6 @@ if TYPE_CHECKING:
         require_scopes,
         restrict_tag,
         run_auth_checks,
-    )
-    from fastrpc.compat.auth.fastmcp_providers import (
-        Auth0MCPProvider,
-        Auth0Provider,
-        AWSCognitoProvider,
-        AWSCognitoTokenVerifier,
-        AzureJWTVerifier,
-        AzureProvider,
-        ClerkProvider,
-        ClerkTokenVerifier,
-        DescopeProvider,
-        DiscordProvider,
-        DiscordTokenVerifier,
-        GitHubProvider,
-        GitHubTokenVerifier,
-        GoogleProvider,
-        GoogleTokenVerifier,
-        HuggingFaceProvider,
-        HuggingFaceTokenVerifier,
-        IdentityAssertion,
-        InMemoryOAuthProvider,
-        OAuthProvider,
-        OAuthProxy,
-        OCIProvider,
-        OIDCProxy,
-        PropelAuthProvider,
-        WorkOSProvider,
-        WorkOSTokenVerifier,
     )
     from fastrpc.compat.auth.introspection import IntrospectionTokenVerifier
     from fastrpc.compat.auth.jwt_verifier import BearerAuthProvider, JWTVerifier
@@ -145,6 +116,50 @@ if TYPE_CHECKING:
         ValidationError,
     )
     from fastrpc.compat.errors import ToolFailure as ToolError
+    from fastrpc.compat.fastmcp_parts import (
+        Approval,
+        Auth0MCPProvider,
+        Auth0Provider,
+        AWSCognitoProvider,
+        AWSCognitoTokenVerifier,
+        AzureJWTVerifier,
+        AzureProvider,
+        Choice,
+        ClerkProvider,
+        ClerkTokenVerifier,
+        CodeMode,
+        DescopeProvider,
+        DiscordProvider,
+        DiscordTokenVerifier,
+        DiscoveryToolFactory,
+        FileUpload,
+        FormInput,
+        GenerativeUI,
+        GetSchemas,
+        GetTags,
+        GetToolCatalog,
+        GitHubProvider,
+        GitHubTokenVerifier,
+        GoogleProvider,
+        GoogleTokenVerifier,
+        HuggingFaceProvider,
+        HuggingFaceTokenVerifier,
+        IdentityAssertion,
+        InMemoryOAuthProvider,
+        ListTools,
+        MontySandboxProvider,
+        OAuthProvider,
+        OAuthProxy,
+        OCIProvider,
+        OIDCProxy,
+        PropelAuthProvider,
+        SandboxProvider,
+        Search,
+        SearchFn,
+        ToolDetailLevel,
+        WorkOSProvider,
+        WorkOSTokenVerifier,
+    )
     from fastrpc.compat.http.headers import get_http_headers, get_http_request
     from fastrpc.compat.lifespans import (
         ComposedLifespan,
@@ -219,19 +234,6 @@ if TYPE_CHECKING:
         GetResourceTemplateNext,
         GetToolNext,
         Transform,
-    )
-    from fastrpc.compat.transforms.code_mode import (
-        CodeMode,
-        DiscoveryToolFactory,
-        GetSchemas,
-        GetTags,
-        GetToolCatalog,
-        ListTools,
-        MontySandboxProvider,
-        SandboxProvider,
-        Search,
-        SearchFn,
-        ToolDetailLevel,
     )
     from fastrpc.compat.transforms.namespace import (
         Namespace,

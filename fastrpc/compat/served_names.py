@@ -12,14 +12,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_modules: dict[str, str] = {}
-"""The modules whose names have been asked for, by the package of the original."""
-
-
 def found(package: str, name: str) -> Any:
-    """Return a name of the module that serves a package of an original; something has been imported from it
-    already. Raises AttributeError and ImportError."""
-    return getattr(sys.modules[_modules[package]], name)
+    """Return a name of the module that serves a package of an original, and that is imported already. Raises
+    AttributeError and ImportError."""
+    return getattr(sys.modules[f"{__package__}.{package}"], name)
 
 
 def load(
@@ -31,7 +27,6 @@ def load(
     name in lower case may be a module of the original. Raises AttributeError, and ImportError for a name of
     the original that is not supported.
     """
-    _modules[namespace["__name__"].rpartition(".")[2]] = namespace["__name__"]
     unsupported = namespace["_MODULE_ALTERNATIVES"]
     if name in unsupported:
         raise ImportError(f"{namespace['__name__']} has no {name}; {unsupported[name]}")

@@ -240,8 +240,8 @@ def plain(value: Any) -> Any:
 
 
 def aliased(value: Any) -> Any:
-    """Return a value with each model in it as a dict whose members have their aliases; without one
-    unchanged."""
+    """Return a value in which each pydantic model is replaced by a dict with the models' aliases as keys. A
+    value without models is returned unchanged."""
     if isinstance(value, SCALARS):
         return value
     if isinstance(value, (list, tuple)):

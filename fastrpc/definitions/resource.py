@@ -299,7 +299,8 @@ class Resource(_Readable):
         self.uri = uri
         self.size = size
         self.is_shared = False
-        """Whether it is the same in each server that has it: mounted, it keeps its URI, and is there once."""
+        """Whether it is the same in each server that has it: a mount adds it only where its URI is not there
+        yet."""
         super().__init__(function, uri, **options)
         scheme, colon, rest = uri.partition(":")
         if not colon or not scheme or not rest or not scheme[0].isalpha() or not _SCHEME.issuperset(scheme):

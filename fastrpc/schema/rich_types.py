@@ -44,9 +44,10 @@ def rich_converter(
     explicit_nulls: bool = False,
     aliases: bool = True,
 ) -> Converter:
-    """Return the converter of an annotation. Raises `DefinitionError`, which says what was tried.
+    """Return the converter of an annotation. Raises `DefinitionError`.
 
-    Without `aliases`, members of pydantic's models have them where the model's configuration says so."""
+    `aliases`: pydantic writes the aliases of all model fields; False: only of models with the configuration
+    ``serialize_by_alias``."""
     annotation = _whole(peeled, namespace)
     if _is_pydantic(annotation):
         return PydanticConverter(annotation, output, explicit_nulls, aliases)

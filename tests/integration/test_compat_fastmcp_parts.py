@@ -5,18 +5,17 @@ FastMCP is in an environment of its own (`make fastmcp`), where it would be besi
 
 from __future__ import annotations
 
-import base64
-import hashlib
+import asyncio
 import json
 import os
-import socket
 import subprocess
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+from support.login import log_in
+from support.ports import free_port, is_open
 from support.skips import in_ci
 from support.waiting import eventually
 
@@ -95,9 +94,7 @@ def test_code_mode_finds_and_calls_tools_like_the_original(tmp_path) -> None:
 @pytest.fixture(params=["original", "swapped"])
 def address(request: pytest.FixtureRequest, tmp_path) -> Iterator[str]:
     """Serve logins.py, as it is or swapped."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [PYTHON, os.path.join(SERVERS, "logins.py"), str(port)]
     if request.param == "swapped":
         command = [PYTHON, "-m", "fastrpc", "swap", "--run", "--", *command]
@@ -115,11 +112,6 @@ def address(request: pytest.FixtureRequest, tmp_path) -> Iterator[str]:
             server.terminate()
 
 
-def is_open(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 def test_a_login_of_fastmcp_issues_the_tokens_that_the_server_wants(address: str) -> None:
     with httpx.Client(base_url=address, timeout=SECONDS) as http:
         refused = http.post("/mcp", json={})
@@ -130,46 +122,14 @@ def test_a_login_of_fastmcp_issues_the_tokens_that_the_server_wants(address: str
         assert resource["resource"] == f"{address}/mcp"
         assert resource["authorization_servers"] == [f"{address}/"]
         assert resource["scopes_supported"] == ["read"]
-        token = logged_in(http)
+        token = asyncio.run(logged_in(address))
         assert called(http, token) == ["read"]
         assert http.post("/mcp", json={}, headers={"authorization": "Bearer other"}).status_code == 401
 
 
-def logged_in(http: httpx.Client) -> str:
-    """Register a client, log in and return the access token (RFC 7591, OAuth 2.1)."""
-    known = http.get("/.well-known/oauth-authorization-server").json()
-    back = "http://127.0.0.1:9/back"
-    client = http.post(
-        known["registration_endpoint"],
-        json={
-            "redirect_uris": [back],
-            "client_name": "test",
-            "grant_types": ["authorization_code", "refresh_token"],
-            "response_types": ["code"],
-            "token_endpoint_auth_method": "client_secret_post",
-        },
-    ).json()
-    verifier = "v" * 50
-    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
-    query = {
-        "client_id": client["client_id"],
-        "redirect_uri": back,
-        "response_type": "code",
-        "scope": "read",
-        "code_challenge": challenge,
-        "code_challenge_method": "S256",
-    }
-    sent_back = http.get(known["authorization_endpoint"], params=query).headers["location"]
-    form = {
-        "grant_type": "authorization_code",
-        "code": parse_qs(urlsplit(sent_back).query)["code"][0],
-        "redirect_uri": back,
-        "client_id": client["client_id"],
-        "client_secret": client["client_secret"],
-        "code_verifier": verifier,
-    }
-    token: str = http.post(known["token_endpoint"], data=form).json()["access_token"]
-    return token
+async def logged_in(address: str) -> str:
+    async with httpx.AsyncClient(base_url=address, timeout=SECONDS) as http:
+        return await log_in(http, scope="read", method="client_secret_post")
 
 
 def called(http: httpx.Client, token: str) -> Any:

@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,6 +29,7 @@ from support.http_client import (
     modern,
     request,
 )
+from support.ports import free_port, is_open
 from support.skips import in_ci
 from support.waiting import eventually
 
@@ -127,8 +127,7 @@ def begin(name: str, folder: Any, target: str = "tools:asgi", *more: str, path: 
                 pytest.fail(f"CI has to have {library}")
             pytest.skip(f"{library} is not installed")
     options, ready = SERVERS[name]
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]  # for the server that does not say which one it has chosen
+    port = free_port()  # for the server that does not say which one it has chosen
     arguments = [option.replace("PORT", str(port)) for option in options]
     server = Serving(
         target, *arguments, *more, command=[sys.executable, "-m", name], folder=folder, ready=ready, path=path
@@ -140,14 +139,6 @@ def begin(name: str, folder: Any, target: str = "tools:asgi", *more: str, path: 
         server.__exit__()
         raise
     return server
-
-
-def is_open(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except ConnectionError:
-        return False
-    return True
 
 
 @pytest.fixture(params=SERVERS)

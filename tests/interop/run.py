@@ -20,7 +20,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -35,7 +34,7 @@ from interop import packages  # noqa: E402
 from interop.conversation import ALWAYS, MODERN, SECONDS, NotOffered, Step, Talk  # noqa: E402
 from interop.report import RESULTS, render, results  # noqa: E402
 from interop.roster import SERVERS, THROUGH_THE_PROXY, Server, Way  # noqa: E402
-from support.ports import free_port  # noqa: E402
+from support.ports import free_port, is_open  # noqa: E402
 from support.skips import in_ci  # noqa: E402
 from support.waiting import eventually  # noqa: E402
 
@@ -105,7 +104,7 @@ def served(way: Way, folder: str) -> Iterator[str]:
             start_new_session=True,
         )
         try:
-            eventually(lambda: listens(int(port)) or process.poll() is not None)
+            eventually(lambda: is_open(int(port)) or process.poll() is not None)
             if process.poll() is not None:
                 said.seek(0)
                 words = said.read().decode("utf-8", "replace")[-LAST_WORDS:]
@@ -127,11 +126,6 @@ def without_stderr() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def environment_of(way: Way, folder: str, port: str = "") -> dict[str, str]:

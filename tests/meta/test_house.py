@@ -160,8 +160,6 @@ LAYERS = {
     "fastrpc": 78,
     # 80: the edges
     **numbered("fastrpc.compat.auth", 79),
-    "fastrpc.compat.auth.fastmcp_providers": 86,
-    "fastrpc.compat.apps.ready": 86,
     **numbered("fastrpc.compat", 86),
     **numbered("fastrpc.compat.client", 86),
     **numbered("fastrpc.compat.http", 86),
@@ -186,7 +184,6 @@ LAYERS = {
     "fastrpc.compat.apps.offering": 86,
     "fastrpc.compat.apps.provider": 86,
     **numbered("fastrpc.compat.transforms", 83),
-    "fastrpc.compat.transforms.code_mode": 86,
     "fastrpc.compat.composed": 84,
     "fastrpc.compat.composed_calls": 84,
     "fastrpc.compat.components.session_visibility": 84,

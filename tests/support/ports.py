@@ -21,3 +21,9 @@ def free_port() -> int:
             except OSError:
                 continue
             return port
+
+
+def is_open(port: int) -> bool:
+    """Return whether something listens at a port of the loopback address."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -5,11 +5,11 @@ The expected addresses and hashes are those of FastMCP 4.2.3.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import Annotated, Any
 
 import pytest
+from support.compat_client import talk
 
 pytest.importorskip("prefab_ui", reason="prefab-ui is not installed")
 
@@ -21,7 +21,6 @@ from fastrpc.compat.apps.addresses import address_of, hash_in, hash_of
 from fastrpc.compat.apps.payload import addresses_in, rename_tools
 from fastrpc.compat.fastmcp import (
     AppConfig,
-    Client,
     FastMCP,
     FastMCPApp,
     FastMCPProvider,
@@ -35,17 +34,8 @@ from fastrpc.compat.fastmcp import (
 )
 from fastrpc.errors import RemoteError
 
-SECONDS = 30
 PAGE = "ui://prefab/renderer/"
 OWN = ["https://tiles.test"]
-
-
-def talk(server: Any, conversation: Any) -> Any:
-    async def connected() -> Any:
-        async with Client(server) as client:
-            return await conversation(client)
-
-    return asyncio.run(asyncio.wait_for(connected(), SECONDS))
 
 
 def listed(server: Any) -> tuple[dict[str, Any], list[str]]:

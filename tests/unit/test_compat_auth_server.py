@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import time
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from support.login import log_in
 
 from fastrpc.compat.mcp import (
     AccessToken,
@@ -91,39 +89,6 @@ def settings(**options: Any) -> AuthSettings:
         revocation_options=RevocationOptions(enabled=True),
         **options,
     )
-
-
-async def log_in(client: Any) -> str:
-    """Return an access token, got as a client of MCP gets it."""
-    resource = (await client.get("/.well-known/oauth-protected-resource/mcp")).json()
-    found = (await client.get("/.well-known/oauth-authorization-server")).json()
-    assert resource["authorization_servers"] == [found["issuer"]]
-    redirect = "http://localhost:9/callback"
-    made = await client.post(
-        found["registration_endpoint"],
-        json={"redirect_uris": [redirect], "client_name": "t", "token_endpoint_auth_method": "none"},
-    )
-    verifier = "v" * 64
-    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
-    query = {
-        "response_type": "code",
-        "client_id": made.json()["client_id"],
-        "redirect_uri": redirect,
-        "code_challenge": challenge,
-        "code_challenge_method": "S256",
-        "state": "s",
-    }
-    agreed = await client.get(found["authorization_endpoint"], params=query)
-    code = parse_qs(urlsplit(agreed.headers["location"]).query)["code"][0]
-    form = {
-        "grant_type": "authorization_code",
-        "code": code,
-        "redirect_uri": redirect,
-        "client_id": made.json()["client_id"],
-        "code_verifier": verifier,
-    }
-    issued = await client.post(found["token_endpoint"], data=form)
-    return str(issued.json()["access_token"])
 
 
 def test_a_client_logs_in_at_the_server_itself() -> None:

@@ -9,12 +9,12 @@ import asyncio
 from typing import Any
 
 import pytest
+from support.compat_client import talk
 from support.in_memory import with_client
 
 from fastrpc.compat import fastmcp, mcp
 from fastrpc.compat.fastmcp import (
     ArgTransform,
-    Client,
     DirectoryResource,
     FastMCP,
     FileResource,
@@ -39,20 +39,12 @@ def run(conversation: Any) -> Any:
     return asyncio.run(asyncio.wait_for(conversation, SECONDS))
 
 
-def served(server: Any, conversation: Any) -> Any:
-    async def talk() -> Any:
-        async with Client(server) as client:
-            return await conversation(client)
-
-    return run(talk())
-
-
 def call(server: Any, name: str, **arguments: Any) -> Any:
-    return served(server, lambda client: client.call_tool(name, arguments)).data
+    return talk(server, lambda client: client.call_tool(name, arguments)).data
 
 
 def names_of(server: Any) -> list[str]:
-    return [tool.name for tool in served(server, lambda client: client.list_tools())]
+    return [tool.name for tool in talk(server, lambda client: client.list_tools())]
 
 
 def add(a: int, b: int = 2) -> int:
@@ -110,7 +102,7 @@ def test_tool_objects_are_served() -> None:
         with pytest.raises(ToolError, match="nothing given"):
             await client.call_tool("own", {})
 
-    served(server, conversation)
+    talk(server, conversation)
 
 
 def test_a_tool_made_of_another_has_other_arguments() -> None:
@@ -218,7 +210,7 @@ def test_prompts_and_resources_as_objects_are_served(tmp_path: Any) -> None:
         assert (await client.read_resource("docs://pages/one"))[0].text == "page one"
         assert {resource.name for resource in await client.list_resources()} >= {"Text", "docs://file"}
 
-    served(server, conversation)
+    talk(server, conversation)
     with pytest.raises(ValueError, match="expected an absolute path"):
         FileResource(uri="docs://file", path="a.txt")
 
@@ -315,7 +307,7 @@ def test_a_second_tool_of_one_name_is_as_in_the_original(kind: Any, options: Any
     server = kind("a", **options)
     server.add_tool(lambda: "first", name="same")
     server.add_tool(lambda: "second", name="same")
-    (content,) = served(server, lambda client: client.call_tool("same", {})).content
+    (content,) = talk(server, lambda client: client.call_tool("same", {})).content
     assert content.text == text
 
 
@@ -335,7 +327,7 @@ def test_the_highest_version_is_offered() -> None:
             lambda version=version: version, name="same", version=version, exclude_args=["version"]
         )
     assert names_of(server) == ["same"]
-    (content,) = served(server, lambda client: client.call_tool("same", {})).content
+    (content,) = talk(server, lambda client: client.call_tool("same", {})).content
     assert content.text == "10.0"
 
 
@@ -372,7 +364,7 @@ def test_options_of_a_tool_have_their_effect() -> None:
             await client.call_tool("fails")
         assert str(caught.value) == "Error calling tool 'fails'"
 
-    served(server, conversation)
+    talk(server, conversation)
     with pytest.raises(ValueError, match="output_schema: expected a schema of an object"):
         server.add_tool(add, name="bad", output_schema={"type": "string"})
     with pytest.raises(DefinitionError, match="'a' is no parameter of add with a default"):

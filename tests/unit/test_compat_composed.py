@@ -5,13 +5,13 @@ The expected values are those of FastMCP 3.4.10 and 4.1.2.
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.compat_client import talk
 
 from fastrpc.compat.fastmcp import (
     AppConfig,
@@ -43,16 +43,6 @@ from fastrpc.compat.fastmcp import (
     tool,
 )
 from fastrpc.errors import RemoteError
-
-SECONDS = 30
-
-
-def talk(server: Any, conversation: Any) -> Any:
-    async def connected() -> Any:
-        async with Client(server) as client:
-            return await conversation(client)
-
-    return asyncio.run(asyncio.wait_for(connected(), SECONDS))
 
 
 def names(server: Any) -> list[str]:

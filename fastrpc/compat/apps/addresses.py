@@ -1,9 +1,9 @@
 """Names of an app's tools that stay the same wherever the app is mounted: ``__<hash>_<name>``.
 
 An interface calls tools by name, and is made before anyone knows how the servers around it name those tools.
-So it leaves the app with addresses, each server puts its own names in their place
-(`fastrpc.compat.apps.payload`), and an address that nobody has replaced is answered, too. The hash is that of
-FastMCP, so that both can be mixed.
+So it leaves the app with addresses, and each server puts its own names in their place
+(`fastrpc.compat.apps.payload`). A client may also call a tool by its address. The hash is that of FastMCP, so
+that both can be mixed.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 class FastMCPApp(LocalProvider):
-    """The tools of an app called `name`. Raises ValueError for a tool whose name is an address, or is
-    taken."""
+    """The tools of an app called `name`. Raises ValueError for a tool name that the app already has, or that
+    has the form of an address."""
 
     extensions = APPS
 

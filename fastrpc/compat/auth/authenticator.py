@@ -95,7 +95,7 @@ class VerifiedTokens:
 
 
 def authenticator_of(verifier: Any, path: str) -> Authenticator:
-    """Return the authenticator of a server whose endpoint is at `path`. Raises UsageError."""
+    """Return the `Authenticator` for the MCP endpoint at `path`. Raises UsageError."""
     if isinstance(verifier, AuthProvider):
         verifier.set_mcp_path(path)
     prepared(verifier)
@@ -112,8 +112,8 @@ def authenticator_of(verifier: Any, path: str) -> Authenticator:
 
 
 def authenticator_for(provider: Any, path: str) -> Authenticator:
-    """Return the authenticator of a server whose endpoint is at `path`, with a provider of FastMCP's own: by
-    its ``verify_token``."""
+    """Return the `Authenticator` for the MCP endpoint at `path` that calls ``verify_token`` of a FastMCP
+    provider."""
     provider.set_mcp_path(path)
     scopes = list(provider.required_scopes or ())
     servers = getattr(provider, "authorization_servers", None)
@@ -129,8 +129,8 @@ def authenticator_for(provider: Any, path: str) -> Authenticator:
 
 
 def routes_beside(provider: Any, path: str) -> list[Any]:
-    """Return the routes of Starlette of a provider of FastMCP's own, without the metadata of the resource
-    (RFC 9728), which the authenticator serves."""
+    """Return the Starlette routes of a FastMCP provider, without the protected resource metadata (RFC 9728),
+    which the `Authenticator` serves."""
     found = provider.get_routes(mcp_path=path)
     return [
         route

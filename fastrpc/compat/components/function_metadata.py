@@ -115,7 +115,8 @@ def func_metadata(
 
     Raises DefinitionError.
     """
-    returned = inspect.signature(func, eval_str=True).return_annotation
+    inspected = inspect.signature(func, eval_str=True)
+    returned = inspected.return_annotation
 
     def result() -> None: ...
 
@@ -123,7 +124,7 @@ def func_metadata(
     signature = definition_of(result, {}).signature
     output_schema = None if structured_output is False else signature.output_schema
     found = FuncMetadata(arguments_model(func, skip_names), output_schema, signature.wraps_result)
-    parameters = inspect.signature(func, eval_str=True).parameters.values()
+    parameters = inspected.parameters.values()
     found.context_parameter = next((each.name for each in parameters if _is_context(each.annotation)), None)
     return found
 

@@ -30,7 +30,7 @@ class RegisteredTool(FunctionTool):
 
     _server: Any = None
     _model: Any = None
-    """The metadata whose model validates the arguments; None while the signature does."""
+    """The `FuncMetadata` whose pydantic model validates the arguments; None: the signature validates them."""
 
     def __init__(
         self, server: Any, definition: Definition, fn: Callable[..., Any], options: dict[str, Any]

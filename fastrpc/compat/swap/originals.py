@@ -27,7 +27,7 @@ from fastrpc.compat.swap.unavailable import unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 ROOT = "fastrpc_originals"
@@ -123,7 +123,7 @@ class _Loader(SourceFileLoader):
     def __init__(self, name: str, file: str, original: str) -> None:
         super().__init__(name, file)
         self._is_late = original in LATE
-        self._import = _import_on_fastrpc if original in ON_FASTRPC else _import_originals
+        self._import = _importing(_from_fastrpc if original in ON_FASTRPC else _from_original)
 
     def exec_module(self, module: ModuleType) -> None:
         module.__dict__["__builtins__"] = {**vars(builtins), "__import__": self._import}
@@ -153,34 +153,32 @@ def _file_of(stem: str) -> str | None:
     return next((file for file in (path.join(stem, "__init__.py"), f"{stem}.py") if path.isfile(file)), None)
 
 
-def _import_originals(
-    name: str,
-    globals: Any = None,
-    locals: Any = None,
-    fromlist: Sequence[str] | None = (),
-    level: int = 0,
-) -> Any:
-    """Import what a module of an original imports: of the originals, their own modules."""
-    if level or not is_served(name):
-        return __import__(name, globals, locals, fromlist or (), level)
-    alias = f"{ROOT}.{name}"
+def _importing(replacement: Callable[[str, Any], Any]) -> Callable[..., Any]:
+    """Return an ``__import__`` that returns `replacement` (module, fromlist) for modules that fastrpc
+    serves."""
+
+    def import_module(
+        name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
+    ) -> Any:
+        if level or not is_served(name):
+            return __import__(name, globals, locals, fromlist or (), level)
+        return replacement(name, fromlist)
+
+    return import_module
+
+
+def _from_original(module: str, fromlist: Any) -> Any:
+    """Return an original's own module; without `fromlist` its package, as ``import a.b`` does."""
+    alias = f"{ROOT}.{module}"
     if fromlist:
-        return __import__(alias, globals, locals, fromlist, 0)
+        return __import__(alias, fromlist=fromlist)
     __import__(alias)
-    return sys.modules[f"{ROOT}.{package_of(name)}"]
+    return sys.modules[f"{ROOT}.{package_of(module)}"]
 
 
-def _import_on_fastrpc(
-    name: str,
-    globals: Any = None,
-    locals: Any = None,
-    fromlist: Sequence[str] | None = (),
-    level: int = 0,
-) -> Any:
-    """Import what a module of `ON_FASTRPC` imports: of the originals, what fastrpc has in its place."""
-    if level or not is_served(name):
-        return __import__(name, globals, locals, fromlist or (), level)
-    return _OnFastrpc(name)
+def _from_fastrpc(module: str, fromlist: Any) -> Any:
+    """Return what fastrpc has in the place of an original's module."""
+    return _OnFastrpc(module)
 
 
 class _OnFastrpc(ModuleType):

@@ -1,4 +1,4 @@
-"""`ServedModule`: a module by the name of an original, whose names are those of `fastrpc.compat`.
+"""`ServedModule`: what ``import fastmcp`` and the like return; its attributes come from `fastrpc.compat`.
 
 Names are looked up when they are used. One that is known to be missing raises when it is used
 (`fastrpc.compat.swap.unavailable`), any other at the import.
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class ServedModule(ModuleType):
-    """A module of an original: its names are those of a module of fastrpc, and of the original's types."""
+    """A module with the name of an original's module; its attributes are those of a fastrpc module, and the
+    original's types."""
 
     def __getattr__(self, name: str) -> Any:
         module = self.__name__

@@ -1,0 +1,41 @@
+"""The names that are FastMCP's own in a swapped server, by the module of FastMCP that has them. Pure data."""
+
+from __future__ import annotations
+
+PARTS: dict[str, tuple[str, ...]] = {
+    "fastmcp.apps.approval": ("Approval",),
+    "fastmcp.apps.choice": ("Choice",),
+    "fastmcp.apps.file_upload": ("FileUpload",),
+    "fastmcp.apps.form": ("FormInput",),
+    "fastmcp.apps.generative": ("GenerativeUI",),
+    "fastmcp.experimental.transforms.code_mode": (
+        "CodeMode",
+        "DiscoveryToolFactory",
+        "GetSchemas",
+        "GetTags",
+        "GetToolCatalog",
+        "ListTools",
+        "MontySandboxProvider",
+        "SandboxProvider",
+        "Search",
+        "SearchFn",
+        "ToolDetailLevel",
+    ),
+    "fastmcp.server.auth.auth": ("OAuthProvider",),
+    "fastmcp.server.auth.identity_assertion": ("IdentityAssertion",),
+    "fastmcp.server.auth.oauth_proxy": ("OAuthProxy",),
+    "fastmcp.server.auth.oidc_proxy": ("OIDCProxy",),
+    "fastmcp.server.auth.providers.auth0": ("Auth0MCPProvider", "Auth0Provider"),
+    "fastmcp.server.auth.providers.aws": ("AWSCognitoProvider", "AWSCognitoTokenVerifier"),
+    "fastmcp.server.auth.providers.azure": ("AzureJWTVerifier", "AzureProvider"),
+    "fastmcp.server.auth.providers.clerk": ("ClerkProvider", "ClerkTokenVerifier"),
+    "fastmcp.server.auth.providers.descope": ("DescopeProvider",),
+    "fastmcp.server.auth.providers.discord": ("DiscordProvider", "DiscordTokenVerifier"),
+    "fastmcp.server.auth.providers.github": ("GitHubProvider", "GitHubTokenVerifier"),
+    "fastmcp.server.auth.providers.google": ("GoogleProvider", "GoogleTokenVerifier"),
+    "fastmcp.server.auth.providers.huggingface": ("HuggingFaceProvider", "HuggingFaceTokenVerifier"),
+    "fastmcp.server.auth.providers.in_memory": ("InMemoryOAuthProvider",),
+    "fastmcp.server.auth.providers.oci": ("OCIProvider",),
+    "fastmcp.server.auth.providers.propelauth": ("PropelAuthProvider",),
+    "fastmcp.server.auth.providers.workos": ("WorkOSProvider", "WorkOSTokenVerifier"),
+}
