@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fastrpc.definitions.registry import Registries
 from fastrpc.errors import DefinitionError, UsageError
+from fastrpc.garbage import collect_seldom
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -557,8 +558,7 @@ class Server:
         With `http`, an address like ``127.0.0.1:8000``, serve over HTTP instead, until a signal arrives:
         calls in flight then have `drain_seconds` (5) to end. `options` are those of `asgi`, and ``workers``,
         ``tls_cert``, ``tls_key``, ``secret``, ``access_log`` and ``access_log_format`` (see docs/http.md);
-        FASTRPC_TOKEN and FASTRPC_SECRET are used too, and removed from the environment. Raises UsageError
-        for invalid options.
+        FASTRPC_TOKEN and FASTRPC_SECRET are used too, then removed. Raises UsageError for invalid options.
 
         With a `transport`, serve over that instead, in a new event loop: see `serve`. The first signal begins
         the shutdown, the second one skips the wait for calls in flight.
@@ -600,6 +600,7 @@ class Server:
         self.runtime.leave_threads_behind()
 
     def _run_stdio(self, drain_seconds: float, trace: Trace | None) -> None:
+        collect_seldom()
         from fastrpc.transports import stdio
 
         dispatcher = self.connect()
@@ -613,10 +614,9 @@ class Server:
     ) -> None:
         """Serve over a transport of your own in the running event loop, until it is closed.
 
-        The contract is `fastrpc.transports.base.Transport`, an example ``examples/unix_socket.py``. At the
-        end calls in flight have `drain_seconds`, none if this is cancelled; the rest is cancelled, the
-        lifespan is left, and the programs of tools are ended. Signals are not handled; ``run(transport=…)``
-        does that. Raises what the transport raises, and UsageError for a `trace` that cannot be written.
+        Its contract is `fastrpc.transports.base.Transport`. At the end calls in flight have `drain_seconds`,
+        none if this is cancelled; then the lifespan is left and programs of tools are ended. Signals are left
+        to ``run(transport=…)``. Raises what the transport raises, and UsageError for an unwritable `trace`.
         """
         from fastrpc.transports.shutdown import serve_in_loop
 

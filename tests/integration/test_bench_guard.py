@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,7 +83,47 @@ def test_only_a_loss_in_every_repetition_and_in_the_best_rounds_of_all_fails(
     peers = [guard.roster.Peer(name, {}) for name in ("c", "fastrpc")]  # nothing is built or started
     monkeypatch.setattr(guard, "REPETITIONS", len(c))
     monkeypatch.setattr(guard, "run_rows", rounds_of({"fastrpc": fastrpc, "c": c}))
-    assert guard.guard([ROW], peers, None, {ROW.name: FAST}) is passes
+    assert bool(guard.guard([ROW], peers, None, {ROW.name: FAST})) is not passes
+
+
+@pytest.mark.parametrize(
+    ("fastrpc", "c", "is_slower"),
+    [
+        ([1.9], [1.0], False),  # twice as slow as the record says, and so is the recorded commit here
+        ([1.4], [1.0], True),
+        ([1.1], [1.0], True),
+    ],
+)
+def test_what_has_failed_is_compared_with_the_recorded_commit_on_the_same_machine(
+    fastrpc: list[float], c: list[float], is_slower: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peers = [guard.roster.Peer(name, {}) for name in ("c", "fastrpc")]
+    best = {"figure": {"median": SLOW}, "ratio": {"median": SLOW}, "holds": False, "bar": 1.15}
+    monkeypatch.setattr(guard, "run_rows", rounds_of({"fastrpc": fastrpc, "c": c}))
+    assert guard.slower_than_recorded(ROW, best, peers, guard.Options(rounds=1)) is is_slower
+
+
+def test_a_row_whose_recorded_commit_cannot_be_had_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    peers = [guard.roster.Peer(name, {}) for name in ("c", "fastrpc")]
+    runs = {"c": [{ROW.figure: 1.0}], "fastrpc": [{ROW.figure: SLOW}]}
+    measured = [guard.summary(ROW, peer, runs) for peer in peers]
+    monkeypatch.setattr(guard, "commits_in", lambda path: {ROW.name: "0" * 40})
+    monkeypatch.setattr(guard.roster, "REPOSITORY", BENCHMARKS)
+    assert guard.slower_here([ROW], peers, guard.Options(rounds=1), measured)
+
+
+def test_a_recorded_figure_is_of_the_commit_of_its_own_run(tmp_path: Path) -> None:
+    record = {
+        "commit": "a",
+        "changed_files": False,
+        "rows": [{"row": name} for name in ("W1", "W2", "W3", "W4")],
+        "later": [
+            {"commit": "b", "changed_files": False, "rows": ["W2"]},
+            {"commit": "c", "changed_files": True, "rows": ["W3"]},
+        ],
+    }
+    (tmp_path / "record.json").write_text(json.dumps(record))
+    assert guard.commits_in(str(tmp_path / "record.json")) == {"W1": "a", "W4": "a", "W2": "b"}
 
 
 def test_a_shell_command_has_a_bar_that_is_guarded() -> None:
@@ -131,6 +173,7 @@ def test_a_planted_slowdown_makes_the_guard_fail(row: str) -> None:
         "1",
         "--seconds",
         "0.1",
+        "--record-only",
     ]
     done = subprocess.run(
         command,
