@@ -11,6 +11,11 @@ import sys
 from fastrpc.errors import DefinitionError, UsageError
 from fastrpc.garbage import collect_seldom
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 HELP = """\
 usage: fastrpc COMMAND [ARGUMENT…]
 
@@ -63,7 +68,7 @@ def _other_command(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from fastrpc.cli import COMMANDS, OTHER_WORDS, toolset_commands
+    from fastrpc.cli import COMMANDS, OTHER_WORDS, shipped_toolset, toolset_commands
     from fastrpc.command_line import suggestion, unknown_option
 
     if not arguments:
@@ -89,6 +94,8 @@ def _dispatch(arguments: list[str]) -> int:
         command = import_module(f"fastrpc.cli.{word.replace('-', '_')}").main
     else:
         others = toolset_commands()
+        if word not in others and (toolset := shipped_toolset(word)) is not None:
+            return _of_toolset(toolset, word, arguments[1:])
         if word not in others:
             known = [*COMMANDS, *others]
             if word in OTHER_WORDS:
@@ -96,8 +103,28 @@ def _dispatch(arguments: list[str]) -> int:
             hint = suggestion(word, known) or f"; the commands are {', '.join(known)}"
             raise UsageError(f"unknown command {word!r}{hint}")
         command = others[word][1]
+    return _run(command, arguments[1:])
+
+
+def _of_toolset(toolset: str, word: str, arguments: list[str]) -> int:
+    """Run ``fastrpc WORD COMMAND``, a command of a shipped toolset that need not be the configured one."""
+    from fastrpc.cli import toolset_commands
+    from fastrpc.command_line import suggestion
+
+    commands = toolset_commands(toolset)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        listed = "\n".join(f"  {name:<21} {text}" for name, (text, _) in commands.items())
+        print(f"usage: fastrpc {word} COMMAND [ARGUMENT…]\n\ncommands:\n{listed}")
+        return 0
+    if arguments[0] not in commands:
+        hint = suggestion(arguments[0], commands) or f"; the commands are {', '.join(commands)}"
+        raise UsageError(f"{word}: unknown command {arguments[0]!r}{hint}")
+    return _run(commands[arguments[0]][1], arguments[1:])
+
+
+def _run(command: Callable[[list[str]], int], arguments: list[str]) -> int:
     try:
-        code = command(arguments[1:])
+        code: Any = command(arguments)
     except SystemExit as leaving:  # argparse, after --help
         code = leaving.code
     return int(code or 0)

@@ -59,7 +59,7 @@ TEST_PACKAGES = [
     "pytest-xdist",
     "pyyaml",
 ]
-EXTRAS = ("schema", "http", "oauth", "tools", "all")
+EXTRAS = ("schema", "contracts", "http", "oauth", "tools", "all")
 NOT_THERE = {"musllinux_1_2_x86_64": ("tools", "all")}  # playwright has no wheel for musl
 # Of the environment: how to reach the registry; that nothing may skip; that the schemas are not there.
 KEPT = ("PIP_", "UV_", "SSL_", "CI", "FASTRPC_UNRECORDED")

@@ -75,8 +75,18 @@ def configuration(options: dict[str, str] | None = None, targets: Sequence[str] 
     return loaded
 
 
-def toolset_commands() -> dict[str, tuple[str, Callable[[list[str]], int]]]:
-    """Return the commands that the toolset adds, by name: a description, and ``main(arguments)``.
+def shipped_toolset(word: str) -> str | None:
+    """Return the toolset that is shipped under a short name and adds commands, ``fastrpc.tools.WORD``."""
+    from importlib.util import find_spec
+
+    name = f"fastrpc.tools.{word}"
+    there = word.isidentifier() and not word.startswith("_") and find_spec(name) is not None
+    return name if there and find_spec(f"{name}._commands") is not None else None
+
+
+def toolset_commands(toolset: str | None = None) -> dict[str, tuple[str, Callable[[list[str]], int]]]:
+    """Return the commands that a toolset adds, the configured one by default, by name: a description, and
+    ``main(arguments)``.
 
     They are defined in the toolset's module ``_commands``: ``COMMANDS`` holds texts and ``module:function``.
     The settings of this process are exported before a command runs, as for a server.
@@ -88,7 +98,7 @@ def toolset_commands() -> dict[str, tuple[str, Callable[[list[str]], int]]]:
 
     settings = configuration()
     settings.export(os.environ)
-    toolset = settings["FASTRPC_TOOLSET"]
+    toolset = settings["FASTRPC_TOOLSET"] if toolset is None else toolset
     read_toolset_settings(settings, toolset)
     companion = load_companion(toolset, "_commands")
     return {

@@ -109,11 +109,8 @@ def _merge(loaded: list[tuple[str, Any]], toolset: str, settings: Configuration,
         server = _new_server(name)
         for target, found in loaded:
             tools = _tools_of(found)
-            if target == toolset:
-                _add_all(server, target, switched_on(tools, settings))
-                _attach(toolset, server)
-            else:
-                _add_all(server, target, tools)
+            _add_all(server, target, switched_on(tools, settings) if target == toolset else tools)
+            _attach(target, server)
     if not settings["TOOLS"]:
         for tool in list(server.tools):
             server.remove_tool(tool.name)

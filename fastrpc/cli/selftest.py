@@ -9,6 +9,8 @@ fastrpc does not only check itself. Switches have no effect here, and the user's
 
 from __future__ import annotations
 
+import os
+
 from fastrpc.cli import configuration, parser
 from fastrpc.cli._assemble import load_toolset, toolset_settings
 from fastrpc.cli._contract import differences, find_module, load_contract
@@ -27,6 +29,7 @@ WIRE_SECONDS = 30.0
 EXAMPLES = """\
   fastrpc selftest
   fastrpc selftest && echo all is well
+  fastrpc selftest fastrpc.tools.contracts
 """
 
 
@@ -52,7 +55,12 @@ class Report:
 
 def main(arguments: list[str]) -> int:
     """Run all checks; return 0 if all succeed, else 1."""
-    parser("selftest", "", EXAMPLES).parse(arguments)
+    options = parser("selftest", "[TOOLSET]", EXAMPLES)
+    options.add_argument(
+        "toolset", nargs="?", metavar="TOOLSET", help="another toolset than the configured one"
+    )
+    if named := options.parse(arguments).toolset:
+        os.environ["FASTRPC_TOOLSET"] = named  # for the servers that are started, too
     toolset = configuration()["FASTRPC_TOOLSET"]
     report = Report()
     check_imports(report, toolset)
@@ -158,7 +166,6 @@ def check_session(
     report: Report, toolset: str, contract: dict[str, dict[str, Any]], tools: list[Tool]
 ) -> None:
     """Check everything again through a server process, as a client sees it."""
-    import os
     from tempfile import TemporaryDirectory
 
     from fastrpc.client.client import Client

@@ -9,7 +9,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from fastrpc.tools.agent import _instances, _project, _state
+from fastrpc.tools import _project
+from fastrpc.tools.agent import _instances, _state
 from fastrpc.tools.agent.set_callback import attach, set_callback
 
 from fastrpc import Server

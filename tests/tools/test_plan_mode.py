@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
-from fastrpc.tools.agent import _instances, _project, _state
+from fastrpc.tools import _project
+from fastrpc.tools.agent import _instances, _state
 from fastrpc.tools.agent import plan_mode as module
 from fastrpc.tools.agent.plan_mode import attach, plan_mode
 from support.state_folder import own_state

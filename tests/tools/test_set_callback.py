@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fastrpc.tools.agent import _callbacks, _instances, _project
+from fastrpc.tools import _project
+from fastrpc.tools.agent import _callbacks, _instances
 from fastrpc.tools.agent import set_callback as module
 from support.callbacks import (
     TICK,

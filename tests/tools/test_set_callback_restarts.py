@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fastrpc.tools.agent import _callbacks, _instances, _project, _state
+from fastrpc.tools import _project
+from fastrpc.tools.agent import _callbacks, _instances, _state
 from support.callbacks import (
     LONG_AGO,
     TICK,

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastrpc.tools.agent import _instances, _project, _state
+from fastrpc.tools import _project
+from fastrpc.tools.agent import _instances, _state
 from fastrpc.tools.agent._state import file as state_file
 from support.state_folder import contents, forget, in_a_process, output_of, own_state, write
 

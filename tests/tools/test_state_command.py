@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastrpc.tools.agent import _instances, _project, _state
+from fastrpc.tools import _project
+from fastrpc.tools.agent import _instances, _state
 from fastrpc.tools.agent._state import command as state_command
 from support.state_folder import contents, forget, own_state, write
 

@@ -22,7 +22,10 @@ from fastrpc.testing import Client
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLDER = os.path.join(REPOSITORY, "examples")
-EXAMPLES = sorted(name[:-3] for name in os.listdir(FOLDER) if name.endswith(".py"))
+SCRIPTS = ("contracts_session",)  # serves nothing itself: tests/tools/test_contracts_session.py
+EXAMPLES = sorted(
+    name[:-3] for name in os.listdir(FOLDER) if name.endswith(".py") and name[:-3] not in SCRIPTS
+)
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "asking": {

@@ -21,7 +21,8 @@ from weakref import WeakKeyDictionary, proxy
 
 from fastrpc import ToolError
 
-from . import _instances, _project, _starting, _state, _text
+from .. import _project
+from . import _instances, _starting, _state, _text
 from ._stderr import write_line
 
 TYPE_CHECKING = False

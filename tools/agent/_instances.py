@@ -12,7 +12,7 @@ from _thread import allocate_lock  # threading itself would be an import at the 
 from fastrpc import ToolError, regular_files
 from fastrpc.settings import STATE_DIR
 
-from . import _private_folder
+from .. import _private_folder
 from ._file_lock import lock
 
 TYPE_CHECKING = False

@@ -13,7 +13,8 @@ import time
 from fastrpc import regular_files
 from fastrpc.settings import STATE_DIR
 
-from . import _private_folder, _settings
+from .. import _private_folder
+from . import _settings
 from ._file_lock import lock
 
 TYPE_CHECKING = False

@@ -16,7 +16,8 @@ from weakref import WeakKeyDictionary, proxy
 
 from fastrpc import Context, ToolError, ToolResult, tool
 
-from . import _instances, _project, _settings, _starting, _state
+from .. import _project
+from . import _instances, _settings, _starting, _state
 from ._result import result
 
 TYPE_CHECKING = False

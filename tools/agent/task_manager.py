@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from fastrpc import ToolError, ToolResult, tool
 
-from . import _project, _state, _text
+from .. import _project
+from . import _state, _text
 from ._result import result
 from ._task_list import TaskList
 

@@ -16,7 +16,7 @@ from _thread import allocate_lock, start_new_thread  # threading itself would be
 from fastrpc import ToolError, regular_files
 from fastrpc.settings import STATE_DIR
 
-from .. import _private_folder
+from ... import _private_folder
 from . import file as state_file
 
 TYPE_CHECKING = False

@@ -13,7 +13,8 @@ import time
 from fastrpc import ToolError, UsageError
 from fastrpc.settings import STATE_DIR
 
-from .. import _instances, _output_files, _project, _state
+from ... import _project
+from .. import _instances, _output_files, _state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,0 +1,3 @@
+"""What this toolset adds to the command line: ``fastrpc contracts COMMAND``."""
+
+COMMANDS = {"install": ("fetch solc, forge and anvil from npm, checked against a lock file", "_install:main")}

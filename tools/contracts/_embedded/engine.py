@@ -1,0 +1,387 @@
+"""The embedded engine: the nine verbs by programs that exist, solc, forge and anvil.
+
+One engine serves one project folder, below the state folder; several servers may share it. Parameters come as
+`_requests` has read them. Compiling runs one at a time (`solc`), tests too (`forge`), broadcasts one at a
+time on a chain; lists and lookups wait for none of them. Only the local chain is broadcast to: on any other
+one there is no wallet here, and reading and simulating is what is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from .. import _settings, _values
+from .._errors import (
+    CALL_FAILED,
+    CHAIN_RPC_FAILED,
+    INVALID_REQUEST,
+    WALLET_NOT_CONFIGURED,
+    EngineError,
+)
+from . import abi as abi_codec
+from . import compiler, deployments, transactions
+from .local_chain import ID, NUMBER, BroadcastLock, LocalChain
+from .rpc import Node, RpcError
+from .store import DONE, Chain, Store
+from .transactions import Transaction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Report = Callable[[str], None]
+
+DEFAULT_PROJECT = "default"
+LOCAL_FEATURES = ["read", "simulate", "trace", "deploy", "call"]
+REMOTE_FEATURES = ["read", "simulate"]
+
+
+class EmbeddedEngine:
+    """The engine of the project whose files are in `folder`, which is private to the user."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._store = Store(folder)
+        self._local = LocalChain(folder)
+        self._broadcasts = BroadcastLock(folder)
+        self._nodes: dict[str, Node] = {}
+
+    async def request(self, verb: str, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
+        """Do what a verb says and return its data. `report` is told the phases. Raises EngineError."""
+        found: dict[str, Any] = await getattr(self, f"_{verb}")(parameters, report)
+        return found
+
+    async def close(self) -> None:
+        """End what this engine has started."""
+        from . import solc
+
+        await self._local.close()
+        await solc.close()
+        for node in self._nodes.values():
+            await node.close()
+
+    # --- sources --------------------------------------------------------------------------------------
+
+    async def _compile(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        project = given.get("project_id", DEFAULT_PROJECT)
+        sources: dict[str, str] | None = given.get("sources")
+        if sources is None:
+            sources = await asyncio.to_thread(compiler.sources_in, given["project_root"])
+        report("compiling")
+        artifacts, diagnostics = await compiler.compile_sources(
+            sources,
+            optimize=given.get("optimize", 200),
+            via_ir=given.get("via_ir", False),
+            evm_version=given.get("evm_version"),
+        )
+        targets = given.get("targets")
+        if targets is not None:
+            _check_targets(targets, artifacts)
+        await asyncio.to_thread(self._store.put_artifacts, project, artifacts)
+        shown = [
+            compiler.chosen(each, given.get("include"))
+            for each in artifacts
+            if targets is None or each["name"] in targets or f"{each['path']}:{each['name']}" in targets
+        ]
+        return {"project_id": project, "artifacts": shown, "diagnostics": diagnostics}
+
+    async def _test(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        from . import forge
+
+        return await forge.run_tests(
+            given.get("sources"),
+            given.get("project_root"),
+            folder=os.path.join(self._folder, "forge"),
+            match_path=given.get("match_path"),
+            match_contract=given.get("match_contract"),
+            filter=given.get("filter"),
+            evm_version=given.get("evm_version"),
+            project_config=_settings.PROJECT_CONFIG.read(),
+            report=report,
+        )
+
+    async def _artifact_get(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        found = await asyncio.to_thread(self._store.artifact, given["name"], given.get("project_id"))
+        return {"artifact": compiler.chosen(found, given.get("include"))}
+
+    # --- chains ---------------------------------------------------------------------------------------
+
+    async def _chain_list(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        chains = await self._chains()
+        return {"chains": [self._shown(each) for each in chains], "active_chain_id": ID}
+
+    async def _chain_register(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        if given["id"] == ID or given["chain_id"] == NUMBER:
+            raise EngineError(
+                INVALID_REQUEST, f"id: {ID} ({NUMBER}) is the local chain; choose another id and number"
+            )
+        chain = Chain(
+            given["id"],
+            given.get("name", given["id"]),
+            given["rpc_url"],
+            given["chain_id"],
+            given.get("preset", ""),
+            given.get("explorer", ""),
+        )
+        await asyncio.to_thread(self._store.put_chain, chain)
+        return self._shown(chain)
+
+    async def _chains(self) -> list[Chain]:
+        local = Chain(ID, "Local chain (anvil)", self._local.url, NUMBER, "anvil")
+        return [local, *await asyncio.to_thread(self._store.chains)]
+
+    def _shown(self, chain: Chain) -> dict[str, Any]:
+        is_local = chain.id == ID
+        return {
+            "id": chain.id,
+            "name": chain.name,
+            "rpc_url": _values.masked_url(chain.rpc_url) if chain.rpc_url else None,
+            "chain_id": chain.chain_id,
+            "preset": chain.preset or None,
+            "explorer": chain.explorer or None,
+            "features": LOCAL_FEATURES if is_local else REMOTE_FEATURES,
+            "active": is_local,
+        }
+
+    async def _chain(self, asked: str) -> Chain:
+        """The chain of this id or number. Raises EngineError(CHAIN_NOT_FOUND)."""
+        chains = await self._chains()
+        for chain in chains:
+            if asked in (chain.id, str(chain.chain_id)):
+                return chain
+        raise _values.unknown_chain(asked, [each.id for each in chains])
+
+    async def _node(self, chain: Chain) -> Node:
+        if chain.id == ID:
+            return await self._local.node()
+        node = self._node_at(chain.rpc_url)
+        try:
+            number = int(await node.request("eth_chainId"), 16)
+        except (RpcError, ValueError, TypeError):
+            raise EngineError(
+                CHAIN_RPC_FAILED, f"{_values.masked_url(chain.rpc_url)} tells no chain id"
+            ) from None
+        if number != chain.chain_id:
+            raise EngineError(
+                CHAIN_RPC_FAILED,
+                f"chain_id: {chain.id} is registered as {chain.chain_id}, its node is of {number}",
+            )
+        return node
+
+    def _node_at(self, url: str) -> Node:
+        return self._nodes.setdefault(url, Node(url, is_local=False))
+
+    async def _place(self, given: dict[str, Any]) -> tuple[Node, str, bool]:
+        """The node that is asked, its chain's number ("" for a bare URL), and whether it is the local
+        chain."""
+        if "rpc_url" in given:
+            return self._node_at(given["rpc_url"]), "", False
+        chain = await self._chain(given.get("chain_id", ID))
+        return await self._node(chain), str(chain.chain_id), chain.id == ID
+
+    async def _registry_lookup(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        chain = await self._chain(given["chain_id"])
+        line = await asyncio.to_thread(self._store.deployment, str(chain.chain_id), given["idempotency_key"])
+        if line is None:
+            return {"found": False, "address": None, "tx_hash": None, "contract": None, "confirmed": False}
+        return {
+            "found": True,
+            "address": line.address,
+            "tx_hash": line.tx_hash or None,
+            "contract": line.contract,
+            "confirmed": line.state == DONE,
+        }
+
+    # --- transactions ---------------------------------------------------------------------------------
+
+    async def _deploy(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        chain = await self._chain(given["chain_id"])
+        artifact = await asyncio.to_thread(self._store.artifact, given["contract"], given.get("project_id"))
+        code = deployments.code_of(artifact, given.get("constructor_args", []))
+        if chain.id != ID:
+            raise _no_wallet(chain.id)
+        node = await self._node(chain)
+        number = str(chain.chain_id)
+        create2 = given.get("create2")
+        plan = deployments.Plan(
+            number,
+            given["idempotency_key"],
+            artifact,
+            code,
+            None if create2 is None else _create2(create2),
+            given.get("spend_cap_wei"),
+        )
+        async with self._broadcasts.of(number):
+            report("deploying")
+            sender = await transactions.sender_of(node, given.get("from"))
+            found = await deployments.deploy(node, self._store, plan, sender)
+            await self._local.save()
+        return {**found, "chain_id": chain.id}
+
+    async def _simulate(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        node, chain, is_local = await self._place(given)
+        abi = await self._abi_at(chain, given["to"])
+        sender = given.get("from") or (await transactions.sender_of(node, None) if is_local else _ZERO)
+        data = bytes.fromhex(given.get("data", "0x")[2:])
+        transaction = Transaction(sender, given["to"], data, given.get("value", 0))
+        block = given.get("block", "latest")
+        report("simulating")
+        trial = await transactions.try_out(node, transaction, block, abi)
+        trace = await _traced(node, transaction, block) if given.get("trace") else None
+        entry = _entry_of(data, abi)
+        decoded = None
+        if entry is not None and trial.revert is None:
+            decoded = {
+                "method": abi_codec.signature_of(entry),
+                "result": abi_codec.decode_outputs(entry.get("outputs", []), trial.result),
+            }
+        return {
+            "result": None if trial.revert else "0x" + trial.result.hex(),
+            "gas_estimate": None if trial.revert else trial.gas,
+            "revert": trial.revert,
+            "trace": trace,
+            "decoded": decoded,
+        }
+
+    async def _call(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        node, chain, is_local = await self._place(given)
+        abi = await self._abi_for(given, chain)
+        data, entry = _calldata(given, abi)
+        reads = given.get("simulate_only", False) or (entry or {}).get("stateMutability") in ("view", "pure")
+        if not reads and not is_local:
+            raise _no_wallet(given.get("chain_id", "rpc_url"))
+        sender = given.get("from") or (await transactions.sender_of(node, None) if is_local else _ZERO)
+        transaction = Transaction(sender, given["to"], data, given.get("value", 0))
+        if not await transactions.has_code(node, given["to"]) and data:
+            raise EngineError(CALL_FAILED, f"to: there is no contract at {given['to']}")
+        if reads:
+            report("reading")
+            return await _read(node, transaction, entry, abi)
+        async with self._broadcasts.of(chain):
+            report("calling")
+            transaction = transaction._replace(sender=await transactions.sender_of(node, given.get("from")))
+            found = await _broadcast(node, transaction, abi, given.get("spend_cap_wei"))
+            await self._local.save()
+        return found
+
+    async def _abi_for(self, given: dict[str, Any], chain: str) -> Any:
+        """The ABI that was given, that of the contract that was named, or of what was deployed there."""
+        if "abi" in given:
+            return given["abi"]
+        if "contract" in given:
+            project = given.get("project_id")
+            return (await asyncio.to_thread(self._store.artifact, given["contract"], project))["abi"]
+        found = await self._abi_at(chain, given["to"])
+        if not found and "method" in given:
+            raise EngineError(
+                INVALID_REQUEST, "method: give abi or contract too; nothing is known of this address"
+            )
+        return found
+
+    async def _abi_at(self, chain: str, address: str) -> list[dict[str, Any]]:
+        """The ABI of what this project has deployed to an address; empty if it has not."""
+        line = await asyncio.to_thread(self._store.deployment_at, chain, address)
+        if line is None:
+            return []
+        try:
+            artifact = await asyncio.to_thread(self._store.artifact, line.contract, line.project)
+        except EngineError:  # the project has been compiled without it since
+            return []
+        found: list[dict[str, Any]] = artifact["abi"]
+        return found
+
+
+_ZERO = "0x" + "0" * 40
+
+
+def _check_targets(targets: list[str], artifacts: list[dict[str, Any]]) -> None:
+    from fastrpc.errors import suggestion
+
+    known = {each["name"] for each in artifacts} | {f"{each['path']}:{each['name']}" for each in artifacts}
+    for index, target in enumerate(targets):
+        if target not in known:
+            hint = suggestion(target, known)
+            raise EngineError(
+                INVALID_REQUEST, f"targets[{index}]: no contract {_values.quoted(target)}{hint}"
+            )
+
+
+def _create2(given: dict[str, Any]) -> tuple[bytes, str]:
+    return bytes.fromhex(given["salt"][2:]), given.get("deployer", deployments.CREATE2_DEPLOYER)
+
+
+def _no_wallet(chain: str) -> EngineError:
+    return EngineError(
+        WALLET_NOT_CONFIGURED,
+        f"chain_id: this engine holds no keys, and broadcasts on {ID} alone, not on {chain}: simulate "
+        "there, or serve an engine that has a wallet",
+    )
+
+
+def _entry_of(data: bytes, abi: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The method that calldata is for, if the ABI has it."""
+    if len(data) < 4:
+        return None
+    functions = (each for each in abi if each.get("type") == "function")
+    return next((each for each in functions if abi_codec.selector_of(each) == data[:4]), None)
+
+
+def _calldata(given: dict[str, Any], abi: list[dict[str, Any]]) -> tuple[bytes, dict[str, Any] | None]:
+    if "data" in given:
+        data = bytes.fromhex(given["data"][2:])
+        return data, _entry_of(data, abi)
+    return abi_codec.encode_call(given["method"], abi, given.get("args", []))
+
+
+async def _read(
+    node: Node, transaction: Transaction, entry: dict[str, Any] | None, abi: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """What the call would return; nothing is sent."""
+    trial = await transactions.try_out(node, transaction, "latest", abi)
+    if trial.revert is not None:
+        raise _reverted("the call reverts", trial.revert)
+    decoded = None if entry is None else abi_codec.decode_outputs(entry.get("outputs", []), trial.result)
+    return {
+        "result": "0x" + trial.result.hex(),
+        "tx_hash": None,
+        "receipt": None,
+        "revert": None,
+        "decoded": decoded,
+    }
+
+
+async def _broadcast(
+    node: Node, transaction: Transaction, abi: list[dict[str, Any]], cap: int | None
+) -> dict[str, Any]:
+    """Send the transaction, if it would succeed, and wait for its receipt."""
+    trial = await transactions.try_out(node, transaction, "latest", abi)
+    if trial.revert is not None:
+        raise _reverted("the call would revert; nothing was sent", trial.revert)
+    gas = trial.gas + trial.gas // 5
+    await transactions.check_cap(node, transaction, gas, cap)
+    nonce = await transactions.nonce_of(node, transaction.sender)
+    tx_hash = await transactions.send(node, transaction, gas, nonce)
+    receipt = await transactions.receipt_of(node, tx_hash)
+    short = transactions.short_receipt(receipt, abi)
+    if not transactions.succeeded(receipt):
+        raise EngineError(
+            CALL_FAILED, f"transaction {tx_hash} has reverted", details={"tx_hash": tx_hash, "receipt": short}
+        )
+    entry = _entry_of(transaction.data, abi)
+    decoded = None if entry is None else abi_codec.decode_outputs(entry.get("outputs", []), trial.result)
+    return {"result": None, "tx_hash": tx_hash, "receipt": short, "revert": None, "decoded": decoded}
+
+
+def _reverted(what: str, revert: dict[str, Any]) -> EngineError:
+    reason = revert.get("reason") or "without a reason"
+    return EngineError(CALL_FAILED, f"{what}: {reason}", details={"revert": revert})
+
+
+async def _traced(node: Node, transaction: Transaction, block: str) -> Any:
+    """The tree of calls, by geth's callTracer; a text that says why where the node has none."""
+    try:
+        return await node.request("debug_traceCall", transaction.fields(), block, {"tracer": "callTracer"})
+    except RpcError as error:
+        return f"this node has no trace: {error.message}"

@@ -1,0 +1,221 @@
+"""The files of a test run: takes those that came with a call or lie in a project folder, refuses what could
+lead out of the kept folder, and makes that folder hold them and nothing else.
+
+Costs reading every file once, and writing those that have changed: others stay in forge's cache.
+What is in a source beyond its imports and its settings for forge is left to the compiler and the sandbox.
+Blocks: call it on a worker thread.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+
+from .._errors import INVALID_REQUEST, EngineError, invalid
+from .._requests import MOST_BYTES, MOST_FILES
+from .._values import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CONFIG, REMAPPINGS, LIBRARIES = "foundry.toml", "remappings.txt", "lib"
+FOLDERS = ("src", "contracts", "test", "script")
+LONGEST_PATH = 400
+
+# What a source may set for its own tests. Anything else could undo ours: forge takes fs_permissions from
+# there, too.
+_SETTING = re.compile(
+    r":[ \t]*(?:\w+\.)?(?:(?:fuzz|invariant)\.[a-z_]+|isolate|allow_internal_expect_revert)[ \t]*=[ \t]*"
+    r"(?:[0-9]{1,10}|true|false)[ \t\r]*(?:\*/[^\n]*)?"
+)
+# Compilers differ in whether these end a line, and so in what is a comment.
+_ODD_LINE_END = re.compile("[\v\f\x85\u2028\u2029]|\r(?!\n)")
+_TOKEN = re.compile(
+    r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|\bimport\b|;", re.DOTALL
+)
+
+
+def gathered(
+    sources: dict[str, str] | None, project_root: str | None, project_config: bool
+) -> dict[str, str]:
+    """The files by path: those that came, and those of the project folder. Raises EngineError."""
+    files = {} if project_root is None else _of_project(project_root, project_config)
+    for path, text in (sources or {}).items():
+        where = f'sources["{path[:100]}"]'
+        _check_path(where, path, project_config)
+        if not isinstance(text, str):
+            raise invalid(where, "the file's text", quoted(text))
+        files[path] = text
+    _check_size("sources" if project_root is None else "project_root", files)
+    for path, text in files.items():
+        where = f'sources["{path}"]'
+        if any(posixpath.join(*path.split("/")[:end]) in files for end in range(1, path.count("/") + 1)):
+            raise invalid(where, "a folder that is not a file as well", quoted(path))
+        if path.endswith(".sol"):
+            _check_source(where, path, text)
+    return files
+
+
+def make_hold(folder: str, files: dict[str, str]) -> bool:
+    """Make the folder hold the files and no others. Return whether anything had to change. Raises OSError."""
+    changed = False
+    for place, folders, names in os.walk(folder, topdown=False):
+        for name in names:
+            path = os.path.join(place, name)
+            if os.path.relpath(path, folder) not in files:
+                os.unlink(path)
+                changed = True
+        for name in folders:
+            try:
+                os.rmdir(os.path.join(place, name))
+            except OSError:
+                pass  # it is still wanted
+    for path, text in files.items():
+        content = text.encode()
+        target = os.path.join(folder, path)
+        if _content(target) != content:
+            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+            write(target, content)
+            changed = True
+    return changed
+
+
+def write(path: str, content: bytes) -> None:
+    """Write a file that is the user's alone. Raises OSError."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(path, flags, 0o600), "wb") as file:
+        file.write(content)
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+# ---------------------------------------------------------------------------------- what may come
+
+
+def _check_path(where: str, path: str, project_config: bool) -> None:
+    steps = path.split("/")
+    if steps[-1] == ".env":
+        raise invalid(where, "a source; variables are not taken: the compiler would see them", quoted(path))
+    if path in (CONFIG, REMAPPINGS) or steps[0] == LIBRARIES:
+        if not project_config:
+            raise EngineError(
+                INVALID_REQUEST,
+                f"{where}: expected a source, got a project's own configuration, which --project-config "
+                "allows (FASTRPC_CONTRACTS_PROJECT_CONFIG)",
+            )
+        if path in (CONFIG, REMAPPINGS):
+            return
+    if (
+        not path.endswith(".sol")
+        or len(path.encode(errors="replace")) > LONGEST_PATH
+        or any(step.startswith(".") or not step.strip() or len(step) > 200 for step in steps)
+        or not path.isprintable()
+        or "\\" in path
+        or ":" in path
+    ):
+        raise invalid(
+            where, "a relative path to a .sol file, such as test/Counter.t.sol, without ..", quoted(path)
+        )
+
+
+def _check_size(where: str, files: dict[str, str]) -> None:
+    if not files:
+        raise invalid(where, f"at least one .sol file (in a project: below {', '.join(FOLDERS)})", "none")
+    if len(files) > MOST_FILES:
+        raise invalid(where, f"at most {MOST_FILES} files", str(len(files)))
+    try:
+        total = sum(len(text.encode()) for text in files.values())
+    except UnicodeEncodeError:
+        raise invalid(where, "text that is Unicode", "a lone surrogate") from None
+    if total > MOST_BYTES:
+        raise invalid(where, f"at most {MOST_BYTES} bytes together", str(total))
+
+
+def _check_source(where: str, path: str, text: str) -> None:
+    if found := _ODD_LINE_END.search(text):
+        raise invalid(where, "lines that end with a line feed", quoted(found[0]))
+    for found in re.finditer("forge-config", text, re.IGNORECASE):
+        end = text.find("\n", found.end())
+        line = text[found.end() : end if end >= 0 else len(text)]
+        if not _SETTING.fullmatch(line):
+            expected = (
+                "settings of fuzz and invariant alone behind forge-config:, with a number, true or false"
+            )
+            raise invalid(where, expected, quoted(line.strip(": \t\r")))
+    for imported in _imports(text):
+        if not _stays_inside(path, imported):
+            raise invalid(where, "imports from within the sources", quoted(imported))
+
+
+def _imports(text: str) -> Iterator[str]:
+    """What the source imports, as it is written there."""
+    importing = False
+    for found in _TOKEN.finditer(text):
+        token = found[0]
+        if token in ("import", ";"):
+            importing = token == "import"
+        elif importing and token[0] in "\"'":
+            yield token[1:-1]
+
+
+def _stays_inside(path: str, imported: str) -> bool:
+    if "\\" in imported or ":" in imported or imported.startswith("/"):
+        return False
+    if imported.startswith("."):
+        imported = posixpath.normpath(posixpath.join(posixpath.dirname(path), imported))
+    return ".." not in imported.split("/")
+
+
+# ---------------------------------------------------------------------------------- a project folder
+
+
+def _of_project(root: str, project_config: bool) -> dict[str, str]:
+    """The sources of a project folder, and its configuration if that is wanted. Links are not followed, and
+    ``.env`` is never read: what it sets is secret, and reaches the compiler."""
+    if not os.path.isabs(root) or not os.path.isdir(root):
+        raise invalid("project_root", "the absolute path of a folder", quoted(root))
+    files: dict[str, str] = {}
+    total = 0
+    for path in _paths(root, project_config):
+        text = _text(os.path.join(root, path))
+        if text is None:
+            continue
+        total += len(text)
+        if len(files) == MOST_FILES or total > MOST_BYTES:
+            raise invalid("project_root", f"at most {MOST_FILES} sources and {MOST_BYTES} bytes", "more")
+        files[path] = text
+    return files
+
+
+def _paths(root: str, project_config: bool) -> Iterator[str]:
+    if project_config:
+        yield from (CONFIG, REMAPPINGS)
+    for folder in (*FOLDERS, LIBRARIES) if project_config else FOLDERS:
+        top = os.path.join(root, folder)
+        if os.path.islink(top):
+            continue
+        for place, folders, names in os.walk(top):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            for name in sorted(names):
+                if name.endswith(".sol") and not name.startswith("."):
+                    yield os.path.relpath(os.path.join(place, name), root)
+
+
+def _text(path: str) -> str | None:
+    """The text of a regular file, None for anything else."""
+    from fastrpc.regular_files import open_regular
+
+    try:
+        descriptor = open_regular(path, follow=False)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as file:
+        return file.read(MOST_BYTES + 1).decode(errors="replace")

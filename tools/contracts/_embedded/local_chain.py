@@ -1,0 +1,248 @@
+"""The local chain of a project: one anvil, started at the first use, shared by all servers of the project.
+
+Who gets the lock on ``anvil.lock`` starts anvil on a free port of the loopback interface and writes the port
+into ``anvil.port``; the others use that one, and take over when it has ended. anvil runs below the reaper and
+ends with its server, however that ends. Its state is written after each transaction, before the answer is
+given (`save`), in the place of the former file: what was answered is still there after a kill -9. Its ten
+accounts are unlocked, so no key is handled here; the keys that anvil prints are read past, and kept nowhere.
+A start costs 0.1 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import os
+import time
+import zlib
+
+from fastrpc import processes
+
+from .. import _programs
+from .._errors import CHAIN_RPC_FAILED, EngineError
+from .rpc import Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ID, NUMBER = "local", 31337
+START_SECONDS = 15.0
+LISTENING = b"Listening on 127.0.0.1:"
+PAUSE_SECONDS = 0.02
+LOCK_SECONDS = 100.0
+
+
+class LocalChain:
+    """The chain whose files are in `folder`."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._state = os.path.join(folder, "anvil.json")
+        self._port_file = os.path.join(folder, "anvil.port")
+        self._process: processes.Process | None = None
+        self._lock = -1
+        self._node: Node | None = None
+        self._starting = asyncio.Lock()
+
+    @property
+    def url(self) -> str:
+        """Where it listens; empty while it does not run, as far as this server knows."""
+        return self._node.url if self._node is not None else ""
+
+    async def node(self) -> Node:
+        """The running chain; started first if need be. Raises EngineError."""
+        async with self._starting:
+            if self._node is not None and await self._answers(self._node):
+                return self._node
+            await self._forget()
+            deadline = time.monotonic() + START_SECONDS
+            while time.monotonic() < deadline:
+                if self._take_lock():
+                    self._node = await self._start()
+                    return self._node
+                node = self._node_of_others()
+                if node is not None and await self._answers(node):
+                    self._node = node
+                    return node
+                await asyncio.sleep(PAUSE_SECONDS)
+        raise EngineError(
+            CHAIN_RPC_FAILED, "another server holds the local chain and it does not answer", retry=True
+        )
+
+    async def save(self) -> None:
+        """Write the chain's state, so that it outlives the process."""
+        node = self._node
+        if node is None:
+            return
+        packed = await node.request("anvil_dumpState")
+        await asyncio.to_thread(_replace, self._state, zlib.decompress(bytes.fromhex(packed[2:]), wbits=31))
+
+    async def close(self) -> None:
+        """End anvil, if it is ours."""
+        await self._forget()
+
+    # --- the process ----------------------------------------------------------------------------------
+
+    async def _start(self) -> Node:
+        command = [_programs.find("anvil"), "--host", "127.0.0.1", "--port", "0", "--chain-id", str(NUMBER)]
+        command += ["--no-cors", "--no-request-size-limit"]
+        if os.path.exists(self._state):
+            command += ["--load-state", self._state]
+        port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        reader = _PortReader(port)
+        env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": self._folder, "NO_COLOR": "1"}
+        try:
+            self._process = await processes.start(
+                command,
+                cwd=self._folder,
+                env=env,
+                output=processes.Output(0),
+                on_output=reader.feed,
+            )
+            number = await self._port(port, self._process)
+        except processes.ProgramError as error:
+            raise self._cannot_start(str(error)) from None
+        await asyncio.to_thread(_replace, self._port_file, str(number).encode())
+        return Node(f"http://127.0.0.1:{number}", is_local=True)
+
+    async def _port(self, port: asyncio.Future[int], process: processes.Process) -> int:
+        ending: asyncio.Future[None] = asyncio.ensure_future(process.wait())
+        either: set[asyncio.Future[Any]] = {port, ending}
+        try:
+            await asyncio.wait(either, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ending.cancel()
+        if not port.done():
+            await self._forget()
+            raise self._cannot_start("it ended or did not listen; is its state file damaged?")
+        return port.result()
+
+    def _cannot_start(self, reason: str) -> EngineError:
+        return EngineError(CHAIN_RPC_FAILED, f"the local chain, anvil, cannot be started: {reason}")
+
+    async def _forget(self) -> None:
+        process, self._process = self._process, None
+        node, self._node = self._node, None
+        if node is not None:
+            await node.close()
+        if process is not None:
+            await process.terminate()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    # --- among servers --------------------------------------------------------------------------------
+
+    def _take_lock(self) -> bool:
+        """Whether this server now owns the chain."""
+        descriptor = os.open(
+            os.path.join(self._folder, "anvil.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
+        if not _locked(descriptor):
+            os.close(descriptor)
+            return False
+        self._lock = descriptor
+        if os.path.exists(self._port_file):  # of one that has ended: its port may be another's by now
+            os.unlink(self._port_file)
+        return True
+
+    def _node_of_others(self) -> Node | None:
+        try:
+            with open(self._port_file, encoding="ascii") as file:
+                return Node(f"http://127.0.0.1:{int(file.read())}", is_local=True)
+        except (OSError, ValueError):
+            return None
+
+    async def _answers(self, node: Node) -> bool:
+        """Whether a node is there and is this project's chain."""
+        try:
+            return int(await node.request("eth_chainId"), 16) == NUMBER
+        except (EngineError, ValueError, TypeError):
+            await node.close()
+            return False
+
+
+class _PortReader:
+    """Finds the port in what anvil prints, of which the last bytes alone are kept until then."""
+
+    def __init__(self, port: asyncio.Future[int]) -> None:
+        self._port = port
+        self._tail = b""
+
+    def feed(self, data: bytes) -> None:
+        if self._port.done():
+            return
+        self._tail += data
+        found = self._tail.find(LISTENING)
+        if found < 0:
+            self._tail = self._tail[-len(LISTENING) :]
+        elif (end := self._tail.find(b"\n", found)) >= 0:
+            self._port.set_result(int(self._tail[found + len(LISTENING) : end]))
+            self._tail = b""
+
+
+class BroadcastLock:
+    """One broadcast at a time on a chain, of all servers of the project: parallel ones race for the nonce."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    def of(self, chain: str) -> _Held:
+        path = os.path.join(self._folder, f"broadcast-{chain}.lock")
+        return _Held(path, self._locks.setdefault(chain, asyncio.Lock()))
+
+
+class _Held:
+    def __init__(self, path: str, lock: asyncio.Lock) -> None:
+        self._path = path
+        self._lock = lock
+        self._descriptor = -1
+
+    async def __aenter__(self) -> None:
+        await self._lock.acquire()
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            deadline = time.monotonic() + LOCK_SECONDS
+            while not _locked(descriptor):
+                if time.monotonic() > deadline:
+                    os.close(descriptor)
+                    raise EngineError(
+                        CHAIN_RPC_FAILED, "another server is broadcasting on this chain", retry=True
+                    )
+                try:
+                    await asyncio.sleep(PAUSE_SECONDS)
+                except BaseException:
+                    os.close(descriptor)
+                    raise
+            self._descriptor = descriptor
+        except BaseException:
+            self._lock.release()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+        self._lock.release()
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+            raise
+        return False
+    return True
+
+
+def _replace(path: str, content: bytes) -> None:
+    """Write a file whole, or not at all."""
+    temporary = f"{path}.{os.getpid()}.new"
+    with open(temporary, "wb") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)

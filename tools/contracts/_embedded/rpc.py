@@ -1,0 +1,136 @@
+"""JSON-RPC to a chain's node, over HTTP: one connection pool a chain, bounded answers, errors with their
+data.
+
+A node's own error becomes RpcError, with the bytes that a revert has left; a node that cannot be reached or
+answers something else is EngineError(CHAIN_RPC_FAILED), with the URL's secrets masked. The local chain is
+reached directly; all others through the checking proxy, which connects to public addresses and to the
+networks of FASTRPC_CONTRACTS_NETWORKS alone. Redirects are not followed. Imports httpx at first use.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+
+from .. import _settings
+from .._errors import CHAIN_RPC_FAILED, EngineError
+from .._values import masked_url
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import httpx
+
+    from fastrpc.egress_proxy import EgressProxy
+
+MOST_BYTES = 32 * 1024 * 1024
+TIMEOUT_SECONDS = 20.0
+CONNECT_SECONDS = 5.0
+
+
+class RpcError(Exception):
+    """The node has answered with an error. `data`: the bytes of a revert, if there are any."""
+
+    def __init__(self, code: int, message: str, data: bytes | None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class Node:
+    """The node at a URL. `is_local`: it is our own child."""
+
+    def __init__(self, url: str, *, is_local: bool) -> None:
+        self.url = url
+        self._is_local = is_local
+        self._numbers = count(1)
+        self._client: httpx.AsyncClient | None = None
+        self._proxy: EgressProxy | None = None
+
+    async def request(self, method: str, *params: Any) -> Any:
+        """Return the result. Raises RpcError and EngineError(CHAIN_RPC_FAILED)."""
+        import httpx
+
+        client = self._client or await self._connect()
+        body = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method, "params": params}
+        try:
+            async with client.stream("POST", self.url, json=body) as response:
+                content = await self._content(response)
+        except httpx.TimeoutException:
+            raise self._failed("did not answer in time", retry=True) from None
+        except httpx.HTTPError as error:
+            raise self._failed(self._reason(error), retry=True) from None
+        return self._result(response.status_code, content)
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        proxy, self._proxy = self._proxy, None
+        if client is not None:
+            await client.aclose()
+        if proxy is not None:
+            await proxy.close()
+
+    async def _connect(self) -> httpx.AsyncClient:
+        import httpx
+
+        if not self._is_local and self._proxy is None:
+            from fastrpc.egress_proxy import EgressProxy
+
+            networks = [each for each in _settings.NETWORKS.read() if each != "public"]
+            allowed = ["0.0.0.0/0", "::/0"] if networks == ["all"] else networks
+            self._proxy = await EgressProxy(allow=allowed).start()
+        self._client = httpx.AsyncClient(
+            proxy=None if self._proxy is None else self._proxy.url_with_password,
+            timeout=httpx.Timeout(TIMEOUT_SECONDS, connect=CONNECT_SECONDS),
+            trust_env=False,
+        )
+        return self._client
+
+    async def _content(self, response: httpx.Response) -> bytes:
+        content = bytearray()
+        async for chunk in response.aiter_bytes():
+            content += chunk
+            if len(content) > MOST_BYTES:
+                raise self._failed(f"answered more than {MOST_BYTES} bytes")
+        return bytes(content)
+
+    def _result(self, status: int, content: bytes) -> Any:
+        try:
+            answer = json.loads(content)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict) or not ("result" in answer or isinstance(answer.get("error"), dict)):
+            raise self._failed(
+                f"answered HTTP {status} and no JSON-RPC", retry=status in (429, 502, 503, 504)
+            )
+        if "error" in answer:
+            error = answer["error"]
+            raise RpcError(_number(error.get("code")), str(error.get("message"))[:500], _revert_data(error))
+        return answer["result"]
+
+    def _reason(self, error: Exception) -> str:
+        refused = next(iter(self._proxy.refusals.values()), "") if self._proxy is not None else ""
+        return f"cannot be reached: {refused or type(error).__name__}"
+
+    def _failed(self, reason: str, *, retry: bool = False) -> EngineError:
+        name = "the local chain" if self._is_local else masked_url(self.url)
+        return EngineError(CHAIN_RPC_FAILED, f"{name} {reason}", retry=retry)
+
+
+def _number(code: Any) -> int:
+    return code if isinstance(code, int) else 0
+
+
+def _revert_data(error: dict[str, Any]) -> bytes | None:
+    """The revert's bytes, which nodes put under ``data``, some of them one level deeper."""
+    data = error.get("data")
+    while isinstance(data, dict):
+        data = data.get("data")
+    if not isinstance(data, str) or not data.startswith("0x"):
+        return None
+    try:
+        return bytes.fromhex(data[2:])
+    except ValueError:
+        return None

@@ -1,0 +1,205 @@
+"""What outlives a server: chains, artifacts and deployments of a project, in one SQLite file shared by
+servers.
+
+The ledger of deployments is written before anything is sent, by chain and idempotency key, with a fingerprint
+of what is deployed: the same key never deploys twice, and never something else. A change is on disk when the
+function returns, which costs an fsync: call it on a worker thread. What the rows mean to a chain is left to
+`chain` and `deployments`. Raises EngineError(INTERNAL_ERROR) for a file that cannot be used, and leaves it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from contextlib import closing, contextmanager
+from typing import Any, NamedTuple
+
+from .._errors import ARTIFACT_NOT_FOUND, INTERNAL_ERROR, INVALID_REQUEST, EngineError
+from .._values import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FILE = "contracts.sqlite3"
+WAIT_SECONDS = 10.0
+PLANNED, SENT, DONE = "planned", "sent", "done"
+
+# Version n of the schema is made from version n - 1 by the statements at index n - 1; what was released
+# stays.
+MIGRATIONS = (
+    """
+    CREATE TABLE chains (
+        id TEXT PRIMARY KEY, name TEXT NOT NULL, rpc_url TEXT NOT NULL, chain_id TEXT NOT NULL,
+        preset TEXT NOT NULL, explorer TEXT NOT NULL
+    );
+    CREATE TABLE artifacts (
+        project TEXT NOT NULL, path TEXT NOT NULL, name TEXT NOT NULL, content TEXT NOT NULL,
+        made_at REAL NOT NULL, PRIMARY KEY (project, path, name)
+    );
+    CREATE TABLE deployments (
+        chain TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL, state TEXT NOT NULL,
+        project TEXT NOT NULL, contract TEXT NOT NULL, sender TEXT NOT NULL, nonce INTEGER NOT NULL,
+        address TEXT NOT NULL, tx_hash TEXT NOT NULL, receipt TEXT NOT NULL, made_at REAL NOT NULL,
+        PRIMARY KEY (chain, key)
+    );
+    CREATE INDEX deployments_by_address ON deployments (chain, address);
+    """,
+)
+
+
+class Chain(NamedTuple):
+    """A chain that was registered. `chain_id` is its number."""
+
+    id: str
+    name: str
+    rpc_url: str
+    chain_id: int
+    preset: str = ""
+    explorer: str = ""
+
+
+class Deployment(NamedTuple):
+    """A line of the ledger. `state`: planned, before anything is sent; sent; done, with a receipt."""
+
+    chain: str
+    key: str
+    fingerprint: str
+    state: str
+    project: str
+    contract: str
+    sender: str
+    nonce: int
+    address: str
+    tx_hash: str = ""
+    receipt: str = ""
+
+
+class Store:
+    """The file in `folder`, which must be private to the user. Connections are opened for each use."""
+
+    def __init__(self, folder: str) -> None:
+        self.path = os.path.join(folder, FILE)
+
+    # --- chains ---------------------------------------------------------------------------------------
+
+    def chains(self) -> list[Chain]:
+        with self._open() as base:
+            rows = base.execute(
+                "SELECT id, name, rpc_url, chain_id, preset, explorer FROM chains ORDER BY id"
+            )
+            return [Chain(row[0], row[1], row[2], int(row[3]), row[4], row[5]) for row in rows]
+
+    def put_chain(self, chain: Chain) -> None:
+        with self._open() as base:
+            values = (*chain[:3], str(chain.chain_id), *chain[4:])
+            base.execute("INSERT OR REPLACE INTO chains VALUES (?, ?, ?, ?, ?, ?)", values)
+
+    # --- artifacts ------------------------------------------------------------------------------------
+
+    def put_artifacts(self, project: str, artifacts: list[dict[str, Any]]) -> None:
+        """Put what a compilation has made in the place of what the project had."""
+        now = time.time()
+        rows = [(project, each["path"], each["name"], json.dumps(each), now) for each in artifacts]
+        with self._open() as base:
+            base.execute("DELETE FROM artifacts WHERE project = ?", (project,))
+            base.executemany("INSERT INTO artifacts VALUES (?, ?, ?, ?, ?)", rows)
+
+    def artifact(self, name: str, project: str | None) -> dict[str, Any]:
+        """The artifact of this name, ``Counter`` or ``path:Counter``; of the newest project if none is given.
+        Raises EngineError(ARTIFACT_NOT_FOUND), and INVALID_REQUEST where several paths have the name."""
+        path, _, short = name.rpartition(":")
+        with self._open() as base:
+            if project is None:
+                asked, values = "name = ? AND (? = '' OR path = ?)", (short, path, path)
+                newest = base.execute(
+                    f"SELECT project FROM artifacts WHERE {asked} ORDER BY made_at DESC LIMIT 1", values
+                ).fetchone()
+                project = newest[0] if newest else ""
+            rows = base.execute(
+                "SELECT path, content FROM artifacts WHERE project = ? AND name = ? AND (? = '' OR path = ?)",
+                (project, short, path, path),
+            ).fetchall()
+            known = [
+                row[0] for row in base.execute("SELECT name FROM artifacts WHERE project = ?", (project,))
+            ]
+        if not rows:
+            raise _no_artifact(name, project, known)
+        if len(rows) > 1:
+            choices = ", ".join(f"{row[0]}:{short}" for row in rows)
+            raise EngineError(INVALID_REQUEST, f"{quoted(name)} is in several files; say which: {choices}")
+        found: dict[str, Any] = json.loads(rows[0][1])
+        return {"project_id": project, **found}
+
+    # --- deployments ----------------------------------------------------------------------------------
+
+    def deployment(self, chain: str, key: str) -> Deployment | None:
+        with self._open() as base:
+            return _deployment(base, "chain = ? AND key = ?", (chain, key))
+
+    def deployment_at(self, chain: str, address: str) -> Deployment | None:
+        """The newest deployment to an address."""
+        with self._open() as base:
+            return _deployment(base, "chain = ? AND address = ? AND state = 'done'", (chain, address))
+
+    def put_deployment(self, deployment: Deployment) -> None:
+        with self._open() as base:
+            base.execute(
+                "INSERT OR REPLACE INTO deployments VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*deployment, time.time()),
+            )
+
+    def drop_deployment(self, chain: str, key: str) -> None:
+        """Forget a deployment of which nothing was sent."""
+        with self._open() as base:
+            base.execute("DELETE FROM deployments WHERE chain = ? AND key = ?", (chain, key))
+
+    # --- the file -------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """A connection in one transaction, which is on disk, or undone, at the end of the block."""
+        try:
+            with closing(sqlite3.connect(self.path, WAIT_SECONDS, isolation_level=None)) as base:
+                base.execute("PRAGMA journal_mode = WAL")
+                base.execute("PRAGMA synchronous = FULL")
+                base.execute("BEGIN IMMEDIATE")
+                _migrate(base)
+                yield base
+                base.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise EngineError(
+                INTERNAL_ERROR,
+                f"the project's file {FILE} cannot be used: {error}",
+                retry="locked" in str(error),
+            ) from error
+
+
+def _migrate(base: sqlite3.Connection) -> None:
+    version = base.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(MIGRATIONS):
+        raise EngineError(
+            INTERNAL_ERROR, f"the project's file {FILE} is of a newer fastrpc (version {version})"
+        )
+    for number in range(version, len(MIGRATIONS)):
+        for statement in MIGRATIONS[number].split(";"):
+            base.execute(statement)
+        base.execute(f"PRAGMA user_version = {number + 1}")
+
+
+def _deployment(base: sqlite3.Connection, condition: str, values: tuple[str, str]) -> Deployment | None:
+    columns = ", ".join(Deployment._fields)
+    row = base.execute(
+        f"SELECT {columns} FROM deployments WHERE {condition} ORDER BY made_at DESC LIMIT 1", values
+    ).fetchone()
+    return None if row is None else Deployment(*row)
+
+
+def _no_artifact(name: str, project: str, known: list[str]) -> EngineError:
+    from fastrpc.errors import suggestion
+
+    where = f" in project {quoted(project)}" if project else ""
+    hint = suggestion(name.rpartition(":")[2], known) or "; compile it first"
+    return EngineError(ARTIFACT_NOT_FOUND, f"no contract {quoted(name)}{where}{hint}")

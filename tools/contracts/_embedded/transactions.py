@@ -1,0 +1,170 @@
+"""Sends transactions to a chain and waits for what becomes of them; says what would happen before.
+
+A transaction is tried first (`try_out`): what would revert is refused with what the revert says, and nothing
+is sent. Behind it stands its receipt: a reverted one is an error, not a result. Only the local chain's own
+accounts send; no key is handled here. Who may broadcast, and once, is left to `deployments` and the ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import NamedTuple
+
+from .._errors import (
+    CHAIN_RPC_FAILED,
+    WALLET_NOT_CONFIGURED,
+    WALLET_POLICY_DENIED,
+    EngineError,
+)
+from .._values import checksummed
+from . import abi as abi_codec
+from .rpc import Node, RpcError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+RECEIPT_SECONDS = 60.0
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.005, 0.5
+NOT_REVERTS = ("insufficient funds", "nonce too", "gas required exceeds", "intrinsic gas")
+
+
+class Transaction(NamedTuple):
+    """What is to be sent. `to` is empty for a contract's creation."""
+
+    sender: str
+    to: str
+    data: bytes
+    value: int = 0
+
+    def fields(self) -> dict[str, str]:
+        found = {"from": self.sender, "data": "0x" + self.data.hex(), "value": hex(self.value)}
+        return {**found, "to": self.to} if self.to else found
+
+
+class Trial(NamedTuple):
+    """What a transaction would do: `revert` is what it would say, None where it would succeed."""
+
+    result: bytes = b""
+    gas: int = 0
+    revert: dict[str, Any] | None = None
+
+
+async def sender_of(node: Node, asked: str | None) -> str:
+    """The account that sends: the one that was asked for, else the first. Raises EngineError where the node
+    holds no account, or not this one."""
+    try:
+        accounts = [checksummed(each) for each in await node.request("eth_accounts")]
+    except RpcError:
+        accounts = []
+    if asked is None and accounts:
+        return accounts[0]
+    if asked not in accounts:
+        some = f"; it has {', '.join(accounts[:3])} and more" if accounts else ""
+        raise EngineError(
+            WALLET_NOT_CONFIGURED, f"from: this chain has no unlocked account {asked or ''}{some}"
+        )
+    return asked
+
+
+async def try_out(node: Node, transaction: Transaction, block: str, abi: list[dict[str, Any]]) -> Trial:
+    """What the transaction would do in a block. Raises EngineError for what is no revert."""
+    fields = transaction.fields()
+    try:
+        result = await node.request("eth_call", fields, block)
+        gas = int(await node.request("eth_estimateGas", fields, block), 16)
+    except RpcError as error:
+        return Trial(revert=_revert(error, abi))
+    return Trial(result=bytes.fromhex(result[2:]), gas=gas)
+
+
+def _revert(error: RpcError, abi: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a revert says. Raises EngineError where the node has not even tried."""
+    if error.data is None and any(each in error.message.lower() for each in NOT_REVERTS):
+        raise EngineError(CHAIN_RPC_FAILED, f"the chain refuses the transaction: {error.message}")
+    if error.data is None and "revert" not in error.message.lower() and error.code != 3:
+        raise EngineError(CHAIN_RPC_FAILED, f"the chain cannot run this: {error.message}")
+    found = abi_codec.decode_revert(error.data or b"", abi)
+    return {"reason": error.message, **found}
+
+
+async def check_cap(node: Node, transaction: Transaction, gas: int, cap: int | None) -> None:
+    """Refuse a transaction that may cost more than the cap: its value and its gas at today's price."""
+    if cap is None:
+        return
+    price = int(await node.request("eth_gasPrice"), 16)
+    most = transaction.value + gas * price
+    if most > cap:
+        raise EngineError(
+            WALLET_POLICY_DENIED,
+            f"spend_cap_wei: this may cost {most} wei, and the cap is {cap}: nothing was sent",
+        )
+
+
+async def send(node: Node, transaction: Transaction, gas: int, nonce: int) -> str:
+    """Send a transaction and return its hash. Raises EngineError where the node refuses it."""
+    fields = {**transaction.fields(), "gas": hex(gas), "nonce": hex(nonce)}
+    try:
+        found: str = await node.request("eth_sendTransaction", fields)
+    except RpcError as error:
+        raise EngineError(CHAIN_RPC_FAILED, f"the chain refuses the transaction: {error.message}") from None
+    return found
+
+
+async def receipt_of(node: Node, tx_hash: str) -> dict[str, Any]:
+    """Wait for the receipt of a transaction. Raises EngineError when it does not come in time."""
+    deadline, pause = time.monotonic() + RECEIPT_SECONDS, FIRST_PAUSE_SECONDS
+    while True:
+        receipt: dict[str, Any] | None = await node.request("eth_getTransactionReceipt", tx_hash)
+        if receipt is not None:
+            return receipt
+        if time.monotonic() > deadline:
+            raise EngineError(
+                CHAIN_RPC_FAILED,
+                f"transaction {tx_hash} was sent and is in no block after {RECEIPT_SECONDS:.0f} s",
+                details={"tx_hash": tx_hash},
+            )
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+
+def succeeded(receipt: dict[str, Any]) -> bool:
+    return int(receipt.get("status", "0x0"), 16) == 1
+
+
+def short_receipt(receipt: dict[str, Any], abi: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a caller wants to know of a receipt."""
+    return {
+        "status": "success" if succeeded(receipt) else "reverted",
+        "block_number": int(receipt["blockNumber"], 16),
+        "gas_used": int(receipt["gasUsed"], 16),
+        "logs": abi_codec.decode_logs(receipt.get("logs") or [], abi),
+    }
+
+
+async def nonce_of(node: Node, account: str) -> int:
+    return int(await node.request("eth_getTransactionCount", account, "pending"), 16)
+
+
+async def has_code(node: Node, address: str) -> bool:
+    return bool((await node.request("eth_getCode", address, "latest"))[2:])
+
+
+def created_address(sender: str, nonce: int) -> str:
+    """The address of a contract that an account creates: the last 20 bytes of keccak(rlp([sender, nonce]))
+    (Ethereum Yellow Paper, section 7)."""
+    from eth_hash.auto import keccak
+
+    number = nonce.to_bytes((nonce.bit_length() + 7) // 8, "big")
+    tail = number if len(number) == 1 and number[0] < 0x80 else bytes([0x80 + len(number)]) + number
+    body = b"\x94" + bytes.fromhex(sender[2:]) + tail
+    return checksummed("0x" + keccak(bytes([0xC0 + len(body)]) + body)[12:].hex())
+
+
+def created2_address(deployer: str, salt: bytes, code: bytes) -> str:
+    """The address of a contract that CREATE2 makes (EIP-1014)."""
+    from eth_hash.auto import keccak
+
+    body = b"\xff" + bytes.fromhex(deployer[2:]) + salt + keccak(code)
+    return checksummed("0x" + keccak(body)[12:].hex())

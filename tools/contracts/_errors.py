@@ -1,0 +1,48 @@
+"""How a verb fails: one exception, with the code that clients act on.
+
+The codes are those that tachyon publishes, plus four of the way to it; `retry` is true only where the same
+request can succeed later without anybody changing something.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SOLC_FAILED = "COMPILER_SOLC_FAILED"
+FORGE_FAILED = "COMPILER_FORGE_FAILED"
+TEST_FAILED = "TEST_FORGE_FAILED"
+ASSERTION_FAILED = "TEST_ASSERTION_FAILED"
+CHAIN_NOT_FOUND = "CHAIN_NOT_FOUND"
+CHAIN_RPC_FAILED = "CHAIN_RPC_FAILED"
+SIMULATE_FAILED = "SIMULATE_FAILED"
+DEPLOY_FAILED = "DEPLOY_FAILED"
+CALL_FAILED = "CALL_FAILED"
+ARTIFACT_NOT_FOUND = "ARTIFACT_NOT_FOUND"
+WALLET_NOT_CONFIGURED = "WALLET_NOT_CONFIGURED"
+WALLET_POLICY_DENIED = "WALLET_POLICY_DENIED"
+INVALID_REQUEST = "INVALID_REQUEST"
+INTERNAL_ERROR = "INTERNAL_ERROR"
+ENGINE_UNAVAILABLE = "ENGINE_UNAVAILABLE"
+ENGINE_UNAUTHORIZED = "ENGINE_UNAUTHORIZED"
+ENGINE_PROTOCOL = "ENGINE_PROTOCOL"
+ENGINE_TIMEOUT = "ENGINE_TIMEOUT"
+
+
+class EngineError(Exception):
+    """A verb has failed. `code` is one of those above, `details` a JSON object with what else is known."""
+
+    def __init__(
+        self, code: str, message: str, *, retry: bool = False, details: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.retry = retry
+        self.details = details
+
+
+def invalid(parameter: str, expected: str, got: str) -> EngineError:
+    """An INVALID_REQUEST that names the parameter, what was expected and what came."""
+    return EngineError(INVALID_REQUEST, f"{parameter}: expected {expected}, got {got}")

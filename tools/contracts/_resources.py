@@ -1,0 +1,60 @@
+"""Artifacts as resources, ``contracts://PROJECT/NAME``: what is too large for a tool's result is read
+there."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc import Server
+
+ROOT = "contracts://"
+LARGE_CHARACTERS = 20_000
+"""A result's artifacts with more than that are named, and read as resources."""
+LARGE_PARTS = ("bytecode", "deployedBytecode", "abi")
+
+
+def attach(server: Server) -> None:
+    server.resource(
+        ROOT + "{project}/{+name}",
+        name="artifact",
+        title="A compiled contract",
+        description="ABI, bytecode and compiler of a contract; name: Counter or src/Counter.sol:Counter",
+        mime_type="application/json",
+    )(artifact)
+
+
+async def artifact(project: str, name: str) -> str:
+    """Return the artifact as JSON."""
+    import json
+
+    from fastrpc import ToolError
+
+    from . import _engines, _requests
+    from ._errors import EngineError
+
+    try:
+        parameters = _requests.read("artifact_get", {"project_id": project, "name": name})
+        found = await _engines.current().request("artifact_get", parameters, lambda phase: None)
+    except EngineError as error:
+        raise ToolError(error.message) from None
+    return json.dumps(found["artifact"])
+
+
+def uri_of(project: str, made: dict[str, Any]) -> str:
+    return f"{ROOT}{project}/{made['path']}:{made['name']}"
+
+
+def shortened(project: str, artifacts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The artifacts, without their large parts where they are too large together; each then says its
+    address."""
+    import json
+
+    if sum(len(json.dumps(each)) for each in artifacts) <= LARGE_CHARACTERS:
+        return artifacts
+    return [
+        {name: value for name, value in each.items() if name not in LARGE_PARTS}
+        | {"resource": uri_of(project, each)}
+        for each in artifacts
+    ]

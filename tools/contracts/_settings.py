@@ -1,0 +1,23 @@
+"""The settings of the contracts toolset. A program that is not named is looked for along PATH and in the
+folders that its own installer, and `fastrpc contracts install`, use."""
+
+from __future__ import annotations
+
+from fastrpc.settings import Setting
+
+SOLC = Setting("FASTRPC_CONTRACTS_SOLC", "program", "", "the Solidity compiler: solc, or soljson.js for Node")
+FORGE = Setting("FASTRPC_CONTRACTS_FORGE", "program", "", "Foundry's forge, which runs tests")
+ANVIL = Setting("FASTRPC_CONTRACTS_ANVIL", "program", "", "Foundry's anvil, the local chain")
+NODE = Setting("FASTRPC_CONTRACTS_NODE", "program", "", "Node, which runs a solc of WebAssembly")
+PROJECT_CONFIG = Setting(
+    "FASTRPC_CONTRACTS_PROJECT_CONFIG",
+    "permission",
+    False,
+    "use the foundry.toml, remappings and lib/ of a project folder",
+)
+NETWORKS = Setting(
+    "FASTRPC_CONTRACTS_NETWORKS",
+    "reach",
+    (),
+    "networks that a chain's rpc_url may lead to besides public addresses, such as 127.0.0.0/8",
+)
