@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -38,12 +39,13 @@ class Registry:
     def __init__(self) -> None:
         self.archive = archive()
         self.requests: list[str] = []
+        self.status = 200
         registry = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 registry.requests.append(self.path)
-                self.send_response(200)
+                self.send_response(registry.status)
                 self.end_headers()
                 self.wfile.write(registry.archive)
 
@@ -75,7 +77,7 @@ def lock(tmp_path: Path, registry: Registry) -> str:
 
 def test_what_the_lock_file_names_is_installed_once(tmp_path: Path, registry: Registry, lock: str) -> None:
     folder = str(tmp_path / "programs")
-    _install.install(folder, registry.url, lock)
+    list(_install.install(folder, registry.url, lock))
     program = os.path.join(folder, "forge")
     assert Path(program).read_bytes() == PROGRAM
     assert os.stat(program).st_mode & 0o777 == 0o755
@@ -88,7 +90,7 @@ def test_a_program_of_another_version_is_replaced(tmp_path: Path, registry: Regi
     folder = tmp_path / "programs"
     folder.mkdir()
     (folder / "forge").write_bytes(b"old")
-    _install.install(str(folder), registry.url, lock)
+    list(_install.install(str(folder), registry.url, lock))
     assert (folder / "forge").read_bytes() == PROGRAM
 
 
@@ -96,8 +98,55 @@ def test_an_archive_with_another_hash_is_not_unpacked(tmp_path: Path, registry: 
     registry.archive = archive().replace(b"\x00", b"\x01", 1)
     folder = tmp_path / "programs"
     with pytest.raises(_install.CannotInstall, match="not what the lock file names"):
-        _install.install(str(folder), registry.url, lock)
+        list(_install.install(str(folder), registry.url, lock))
     assert list(folder.iterdir()) == []
+
+
+def test_an_archive_without_the_program_leaves_nothing(tmp_path: Path, registry: Registry, lock: str) -> None:
+    Path(lock).write_text(Path(lock).read_text().replace("package/bin/forge", "package/bin/other"))
+    folder = tmp_path / "programs"
+    with pytest.raises(_install.CannotInstall, match="has no package/bin/other"):
+        list(_install.install(str(folder), registry.url, lock))
+    assert list(folder.iterdir()) == []
+
+
+def test_a_program_that_cannot_take_its_place_leaves_no_part_of_it(
+    tmp_path: Path, registry: Registry, lock: str
+) -> None:
+    folder = tmp_path / "programs"
+    (folder / "forge").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        list(_install.install(str(folder), registry.url, lock))
+    assert [each.name for each in folder.iterdir()] == ["forge"]
+
+
+def test_a_refusal_is_said_without_the_credentials_of_the_address(
+    tmp_path: Path, registry: Registry, lock: str
+) -> None:
+    registry.status = 403
+    address = registry.url.replace("//", "//me:secret-word@")
+    with pytest.raises(_install.CannotInstall, match=r"forge\.tgz cannot be fetched: status 403") as caught:
+        list(_install.install(str(tmp_path / "programs"), address, lock))
+    assert "secret-word" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("version", "said"), [("v16.20.2", "here is v16.20.2"), ("v18.0.0", None), ("what?", "here is what?")]
+)
+def test_an_old_node_is_told(
+    version: str, said: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    node, soljson = tmp_path / "node", tmp_path / "soljson.js"
+    node.write_text(f"#!/bin/sh\necho '{version}'\n")
+    node.chmod(0o755)
+    soljson.write_text("")
+    monkeypatch.setenv("FASTRPC_CONTRACTS_NODE", str(node))
+    monkeypatch.setenv("FASTRPC_CONTRACTS_SOLC", str(soljson))
+    if said is None:
+        _install.need_node()
+    else:
+        with pytest.raises(_install.CannotInstall, match=re.escape(said)):
+            _install.need_node()
 
 
 def test_a_registry_that_is_away_is_said_in_one_line(

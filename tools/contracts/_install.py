@@ -2,32 +2,38 @@
 
 What is fetched is named, with its hash, in ``programs.lock.json``; an archive is checked against the hash
 before anything of it is unpacked, and of it one file alone is. What is there already is left. Some 60 MB come
-over the network, 140 MB are kept. Nothing is fetched at any other time.
+over the network, 140 MB are kept. Nothing is fetched at any other time. Proxies and certificates are those
+that the environment names; what npm alone is told of them (``proxy``, ``cafile``, tokens) is not read.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
-import io
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 
 from . import _programs
+from ._errors import EngineError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Iterator
+    from typing import IO, Any
 
 LOCK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs.lock.json")
 REGISTRY = "https://registry.npmjs.org/"
 MOST_BYTES = 200 * 1024 * 1024
 TIMEOUT_SECONDS = 120
+NODE_VERSION = 18
 MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 EXAMPLES = "  fastrpc contracts install\n"
 
@@ -46,14 +52,23 @@ def main(arguments: list[str]) -> int:
     try:
         for line in install(_programs.install_folder(), registry()):
             print(line, flush=True)
-    except (CannotInstall, OSError) as error:
+        need_node()
+    except (CannotInstall, EngineError, OSError) as error:
         print(f"fastrpc: contracts install: {error}", file=sys.stderr)
         return 1
-    if shutil.which("node") is None:
-        missing = "Node is missing; npm's solc needs it, version 18 or newer"
-        print(f"fastrpc: contracts install: {missing}", file=sys.stderr)
-        return 1
     return 0
+
+
+def need_node() -> None:
+    """Raise CannotInstall or EngineError where the compiler is npm's and there is no Node for it."""
+    if not _programs.find("solc").endswith(".js"):
+        return
+    said = _said_by([_programs.find("node"), "--version"])
+    found = re.match(r"v([0-9]+)\.", said)
+    if found is None or int(found[1]) < NODE_VERSION:
+        raise CannotInstall(
+            f"npm's solc needs Node {NODE_VERSION} or newer; here is {said or 'another program'}"
+        )
 
 
 def registry() -> str:
@@ -62,11 +77,17 @@ def registry() -> str:
         if os.environ.get(name):
             return os.environ[name].rstrip("/") + "/"
     npm = shutil.which("npm")
-    if npm is not None:
-        asked = subprocess.run([npm, "config", "get", "registry"], capture_output=True, text=True, timeout=60)
-        if asked.returncode == 0 and asked.stdout.startswith("http"):
-            return asked.stdout.strip().rstrip("/") + "/"
-    return REGISTRY
+    configured = _said_by([npm, "config", "get", "registry"]) if npm is not None else ""
+    return configured.rstrip("/") + "/" if configured.startswith("http") else REGISTRY
+
+
+def _said_by(command: list[str]) -> str:
+    """What a program prints, empty where it fails."""
+    try:
+        asked = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return asked.stdout.strip() if asked.returncode == 0 else ""
 
 
 def machine() -> str:
@@ -79,13 +100,14 @@ def machine() -> str:
     return f"{system}-{processor}"
 
 
-def install(folder: str, registry: str, lock: str = LOCK) -> list[str]:
-    """Put what the lock file names into the folder; return a line for each program. Raises CannotInstall."""
+def install(folder: str, registry: str, lock: str = LOCK) -> Iterator[str]:
+    """Put what the lock file names into the folder; yield a line for each program. Raises CannotInstall."""
     with open(lock, encoding="utf-8") as file:
         programs: dict[str, dict[str, Any]] = json.load(file)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     here = machine()
-    return [_install(name, facts, here, folder, registry) for name, facts in programs.items()]
+    for name, facts in programs.items():
+        yield _install(name, facts, here, folder, registry)
 
 
 def _install(name: str, facts: dict[str, Any], here: str, folder: str, registry: str) -> str:
@@ -94,41 +116,66 @@ def _install(name: str, facts: dict[str, Any], here: str, folder: str, registry:
     place, note = os.path.join(folder, name), os.path.join(folder, f"{name}.integrity")
     if os.path.exists(place) and _text_of(note) == package["integrity"]:
         return f"{name:<12} {facts['version']:<8} is there: {place}"
-    archive = fetched(registry + package["path"])
-    check(archive, package["integrity"], name)
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        member = tar.extractfile(facts["member"])
-        if member is None:
-            raise CannotInstall(f"{package['path']} has no {facts['member']}")
-        _put(place, member.read(), 0o755)
-    _put(note, package["integrity"].encode(), 0o644)
-    return f"{name:<12} {facts['version']:<8} {len(archive) // 1_000_000} MB: {place}"
+    with tempfile.TemporaryFile(dir=folder) as archive:  # without a name: nothing of it can be left
+        digest = fetch(registry + package["path"], archive, name)
+        if digest != package["integrity"]:
+            raise CannotInstall(
+                f"{name}: what the registry sent is not what the lock file names; nothing was unpacked"
+            )
+        size = archive.seek(0, os.SEEK_END)
+        archive.seek(0)
+        unpack(archive, facts["member"], place)
+    with _replacing(note, 0o644) as file:
+        file.write(package["integrity"].encode())
+    return f"{name:<12} {facts['version']:<8} {size // 1_000_000} MB: {place}"
 
 
-def fetched(url: str) -> bytes:
-    """Return what is at a URL, through the proxies of the environment. Raises CannotInstall."""
-    import httpx
+def fetch(url: str, to: IO[bytes], name: str) -> str:
+    """Write what is at a URL to a file; return its hash as the lock file has it (W3C: Subresource Integrity).
 
-    content = bytearray()
+    Raises CannotInstall.
+    """
+    try:
+        import httpx
+    except ImportError:
+        raise CannotInstall('httpx is not installed; pip install "fastrpc-mcp[contracts]"') from None
+    shown, digest, size = re.sub(r"//[^/@]*@", "//", url), hashlib.sha512(), 0  # without its credentials
     try:
         with httpx.stream("GET", url, timeout=TIMEOUT_SECONDS, follow_redirects=True) as response:
-            response.raise_for_status()
-            for chunk in response.iter_bytes():
-                content += chunk
-                if len(content) > MOST_BYTES:
-                    raise CannotInstall(f"{url} has more than {MOST_BYTES} bytes")
-    except httpx.HTTPError as error:
-        raise CannotInstall(f"{url} cannot be fetched: {error or type(error).__name__}") from None
-    return bytes(content)
+            if response.status_code != 200:
+                raise CannotInstall(f"{shown} cannot be fetched: status {response.status_code}")
+            for chunk in response.iter_bytes(1_000_000):
+                size += len(chunk)
+                _show(f"{name}: {size // 1_000_000} MB")
+                if size > MOST_BYTES:
+                    raise CannotInstall(f"{shown} has more than {MOST_BYTES} bytes")
+                digest.update(chunk)
+                to.write(chunk)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise CannotInstall(f"{shown} cannot be fetched: {error or type(error).__name__}") from None
+    finally:
+        _show("")
+    return f"sha512-{base64.b64encode(digest.digest()).decode()}"
 
 
-def check(archive: bytes, integrity: str, name: str) -> None:
-    """Raise CannotInstall unless an archive is what the lock file says (W3C: Subresource Integrity)."""
-    kind, _, digest = integrity.partition("-")
-    if base64.b64encode(hashlib.new(kind, archive).digest()).decode() != digest:
-        raise CannotInstall(
-            f"{name}: what the registry sent is not what the lock file names; nothing was unpacked"
-        )
+def _show(progress: str) -> None:
+    """Show how far it is, where somebody watches."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{progress}", end="", file=sys.stderr, flush=True)
+
+
+def unpack(archive: IO[bytes], wanted: str, place: str) -> None:
+    """Make one file of an archive the program at a place, and touch no other. Raises CannotInstall."""
+    try:
+        with tarfile.open(fileobj=archive, mode="r|gz") as tar:
+            for member in tar:
+                if member.name == wanted and (content := tar.extractfile(member)) is not None:
+                    with _replacing(place, 0o755) as file:
+                        shutil.copyfileobj(content, file, 1024 * 1024)
+                    return
+    except tarfile.TarError as error:
+        raise CannotInstall(f"{wanted} cannot be unpacked: {error}") from None
+    raise CannotInstall(f"the archive has no {wanted}")
 
 
 def _text_of(path: str) -> str:
@@ -139,9 +186,15 @@ def _text_of(path: str) -> str:
         return ""
 
 
-def _put(place: str, content: bytes, mode: int) -> None:
-    temporary = f"{place}.{os.getpid()}.new"
-    with open(temporary, "wb") as file:
-        os.fchmod(file.fileno(), mode)
-        file.write(content)
-    os.replace(temporary, place)
+@contextlib.contextmanager
+def _replacing(place: str, mode: int) -> Iterator[IO[bytes]]:
+    """A file to write, which takes that place when it is whole, and vanishes when it is not."""
+    with tempfile.NamedTemporaryFile(dir=os.path.dirname(place), delete=False) as file:
+        try:
+            yield file
+            os.fchmod(file.fileno(), mode)
+            file.flush()
+            os.replace(file.name, place)
+        except BaseException:
+            os.unlink(file.name)
+            raise

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     Report = Callable[[str], None]
 
 DEFAULT_PROJECT = "default"
+MOST_NODES = 16
 LOCAL_FEATURES = ["read", "simulate", "trace", "deploy", "call"]
 REMOTE_FEATURES = ["read", "simulate"]
 
@@ -50,7 +51,10 @@ class EmbeddedEngine:
 
     async def request(self, verb: str, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
         """Do what a verb says and return its data. `report` is told the phases. Raises EngineError."""
-        found: dict[str, Any] = await getattr(self, f"_{verb}")(parameters, report)
+        try:
+            found: dict[str, Any] = await getattr(self, f"_{verb}")(parameters, report)
+        except RpcError as error:
+            raise EngineError(CHAIN_RPC_FAILED, f"the chain's node has refused: {error.message}") from None
         return found
 
     async def close(self) -> None:
@@ -156,7 +160,7 @@ class EmbeddedEngine:
     async def _node(self, chain: Chain) -> Node:
         if chain.id == ID:
             return await self._local.node()
-        node = self._node_at(chain.rpc_url)
+        node = await self._node_at(chain.rpc_url)
         try:
             number = int(await node.request("eth_chainId"), 16)
         except (RpcError, ValueError, TypeError):
@@ -170,14 +174,19 @@ class EmbeddedEngine:
             )
         return node
 
-    def _node_at(self, url: str) -> Node:
-        return self._nodes.setdefault(url, Node(url, is_local=False))
+    async def _node_at(self, url: str) -> Node:
+        """The node at a URL; those used last keep their connections."""
+        node = self._nodes.pop(url, None) or Node(url, is_local=False)
+        self._nodes[url] = node
+        if len(self._nodes) > MOST_NODES:
+            await self._nodes.pop(next(iter(self._nodes))).close()
+        return node
 
     async def _place(self, given: dict[str, Any]) -> tuple[Node, str, bool]:
         """The node that is asked, its chain's number ("" for a bare URL), and whether it is the local
         chain."""
         if "rpc_url" in given:
-            return self._node_at(given["rpc_url"]), "", False
+            return await self._node_at(given["rpc_url"]), "", False
         chain = await self._chain(given.get("chain_id", ID))
         return await self._node(chain), str(chain.chain_id), chain.id == ID
 

@@ -60,6 +60,8 @@ class Node:
                 content = await self._content(response)
         except httpx.TimeoutException:
             raise self._failed("did not answer in time", retry=True) from None
+        except httpx.InvalidURL:
+            raise self._failed("is no URL that can be asked") from None
         except httpx.HTTPError as error:
             raise self._failed(self._reason(error), retry=True) from None
         return self._result(response.status_code, content)

@@ -9,6 +9,7 @@ too long or is cancelled, and when it has been idle for two minutes; the next re
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import re
@@ -42,7 +43,7 @@ FOR_FORGE = """\
 # {made_for}
 set -- {program} "$@"
 [ "$6" = --version ] || exec "$@"
-[ "$0.version" -nt "$0" ] || {{ "$@" >"$0.version.$$" && mv "$0.version.$$" "$0.version"; }}
+[ -e "$0.version" ] || {{ "$@" >"$0.version.$$" && mv "$0.version.$$" "$0.version"; }} || exit 1
 exec cat "$0.version"
 """
 """forge asks for the version at each start, which takes as long as loading the compiler: the answer is kept
@@ -102,9 +103,10 @@ class _Worker(ServerProcess):
         head = self._received.find(b"\n", 0, 20)
         if head < 0:
             return
-        size = int(self._received[:head])
-        if size > MOST_BYTES:
-            self.end(f"it answered {size} bytes")
+        digits = bytes(self._received[:head])
+        size = int(digits) if digits.isdigit() else -1
+        if not 0 <= size <= MOST_BYTES:
+            self.end(f"it answered {digits!r} bytes")
         elif len(self._received) > head + size:
             answer = bytes(self._received[head + 1 : head + 1 + size])
             self._received.clear()
@@ -187,6 +189,7 @@ class Compiler:
 
 async def _output_of(command: list[str], stdin: bytes | None, timeout_seconds: float) -> bytes:
     """What a native solc writes. Raises EngineError."""
+    command = ["/bin/sh", "-c", 'exec "$0" "$@" 2>/dev/null', *command]  # both outputs are one here
     output = processes.Output(3 * MOST_BYTES)  # of which the first third is the head
     try:
         done = await processes.run(
@@ -238,7 +241,7 @@ async def close() -> None:
 def solc_for_forge() -> str:
     """Return the path of a program that forge can run as solc: the native one, or a script for Node.
 
-    The script is in the install folder, written when it is missing or says something else.
+    The script is in the install folder, one for each compiler and Node; written when it is missing.
     """
     path = _programs.find("solc")
     if not path.endswith(".js"):
@@ -246,18 +249,14 @@ def solc_for_forge() -> str:
     facts = os.stat(path)
     program = (_programs.find("node"), f"--max-old-space-size={MEMORY_MB}", "--liftoff-only", WORKER, path)
     script = FOR_FORGE.format(made_for=f"{facts.st_size} {facts.st_mtime_ns}", program=shlex.join(program))
+    digest = hashlib.sha256(script.encode()).hexdigest()[:12]  # another compiler has another script
     folder = _programs.install_folder()
-    place = os.path.join(folder, "solc-for-forge")
-    try:
-        with open(place, encoding="utf-8") as file:
-            if file.read() == script:
-                return place
-    except OSError:
-        pass
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    temporary = f"{place}.{os.getpid()}.new"
-    with open(temporary, "w", encoding="utf-8") as file:
-        os.fchmod(file.fileno(), 0o755)
-        file.write(script)
-    os.replace(temporary, place)
+    place = os.path.join(folder, f"solc-for-forge-{digest}")
+    if not os.path.exists(place):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        temporary = f"{place}.{os.getpid()}.new"
+        with open(temporary, "w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), 0o755)
+            file.write(script)
+        os.replace(temporary, place)
     return place
