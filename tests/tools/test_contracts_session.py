@@ -168,6 +168,19 @@ async def test_what_would_revert_is_told_and_not_sent(folder: Path) -> None:
 
 
 @in_loop
+async def test_what_a_chain_has_lost_is_deployed_again_to_the_same_address(folder: Path) -> None:
+    async with Session(folder) as session:
+        await session.data("compile", sources={"src/Counter.sol": COUNTER})
+        first = await session.deploy("k")
+    (state,) = (folder / "state").glob("contracts/*/anvil.json")
+    state.unlink()
+    async with Session(folder) as session:
+        again = await session.deploy("k")
+        assert (again["address"], again["existing"]) == (first["address"], False)
+        assert (await session.data("call", to=first["address"], method="value"))["decoded"] == "7"
+
+
+@in_loop
 async def test_a_key_stands_for_one_deployment_alone(folder: Path) -> None:
     async with Session(folder) as session:
         await session.data("compile", sources={"src/Counter.sol": COUNTER})
@@ -295,6 +308,15 @@ async def test_large_artifacts_are_resources(folder: Path) -> None:
         whole = json.loads(read.text)
         assert len(whole["abi"]) == 150
         assert whole["bytecode"].startswith("0x60")
+
+
+@in_loop
+async def test_prompts_say_how_to_go_about_it(folder: Path) -> None:
+    async with Session(folder) as session:
+        listed = [prompt["name"] for prompt in await session.client.list_prompts()]
+        assert listed == ["write_contract", "review_contract", "deploy_safely"]
+        prompt = await session.client.get_prompt("deploy_safely", {"contract": "Counter"})
+        assert "counter-v1-local" in prompt.messages[0]["content"]["text"]
 
 
 @in_loop

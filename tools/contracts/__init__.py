@@ -16,7 +16,8 @@ PROCESS_STATE = "the local chain and compilers"
 
 
 def attach(server: Server) -> None:
-    """Serve large outputs as resources."""
-    from . import _resources
+    """Serve large outputs as resources, and the prompts."""
+    from . import _prompts, _resources
 
     _resources.attach(server)
+    _prompts.attach(server)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 CREATE2_DEPLOYER = "0x4e59b44847b379578588920cA78FbF26c0B4956C"
 """The deterministic deployment proxy, at the same address on nearly every chain; anvil has it."""
 
+NO_NONCE = -1
+"""Of a contract that was there: no transaction of ours made it."""
+
 _PLACEHOLDER = re.compile(r"__\$[0-9a-fA-F]{34}\$__")
 
 
@@ -164,15 +167,15 @@ async def _settled(
         line = line._replace(state=DONE)
         await asyncio.to_thread(store.put_deployment, line)
         return line
+    if line.nonce == NO_NONCE or await transactions.nonce_of(node, line.sender) <= line.nonce:
+        await asyncio.to_thread(store.drop_deployment, line.chain, line.key)
+        return None  # the chain has never seen it, or is one of before
     if line.state == DONE:
         raise EngineError(
             DEPLOY_FAILED,
-            f"{line.contract} was deployed to {line.address} by this key, and the chain has no code there: "
-            "it was reset. Use a new idempotency_key",
+            f"{line.contract} was deployed to {line.address} by this key, and the chain has no code there "
+            "any more: use a new idempotency_key",
         )
-    if await transactions.nonce_of(node, line.sender) <= line.nonce:
-        await asyncio.to_thread(store.drop_deployment, line.chain, line.key)
-        return None
     raise EngineError(
         DEPLOY_FAILED,
         f"outcome unknown: a deployment with this key was begun, and nonce {line.nonce} of {line.sender} "
@@ -184,7 +187,9 @@ async def _settled(
 async def _found_there(node: Node, store: Store, plan: Plan, sender: str, address: str) -> dict[str, Any]:
     """The same code with the same salt has been created before, by whomever."""
     fingerprint, project = plan.fingerprint(sender), plan.artifact["project_id"]
-    line = Deployment(plan.chain, plan.key, fingerprint, DONE, project, plan.contract, sender, -1, address)
+    line = Deployment(
+        plan.chain, plan.key, fingerprint, DONE, project, plan.contract, sender, NO_NONCE, address
+    )
     await asyncio.to_thread(store.put_deployment, line)
     return _answer(line, existing=True)
 
