@@ -41,7 +41,7 @@ MODULES = (
     "tool_call",
 )
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of ELF
-PACKAGED = (".py", ".pyi", ".so", "py.typed", "SKILL.md", "_core/reaper")
+PACKAGED = (".py", ".pyi", ".so", "py.typed", "SKILL.md", "_core/reaper", ".js", ".sol", ".lock.json")
 CORE_TESTS = ("tests/unit", "tests/property", "tests/integration/test_stdio.py")
 # What is compiled, and a server: for --fewer-tests, and for emulated Pythons, where an example of hypothesis
 # takes some ten times as long.
@@ -121,9 +121,9 @@ def wrong_machine(wheel: Wheel, name: str, head: bytes) -> Iterator[str]:
 
 
 def sources() -> set[str]:
-    """Return the names, in a wheel, of all files of Python that the repository has."""
+    """Return the names, in a wheel, of all files of packages that the repository has."""
     listed = subprocess.run(
-        ["git", "ls-files", "fastrpc/*.py", "fastrpc/*.pyi", "fastrpc/py.typed", "tools/*.py", "tools/*.md"],
+        ["git", "ls-files", "fastrpc/*.py", "fastrpc/*.pyi", "fastrpc/py.typed", "tools"],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
