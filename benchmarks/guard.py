@@ -7,8 +7,8 @@ misses a bar that the committed one held, or is over 25 % worse than the committ
 of three repetitions and in the best rounds of all of them: noise stops nobody, a real loss does. (Other
 programs only ever add time, and more of it to a server that needs more of the processor's caches: the best
 round of each is what they cost by themselves.) The record may be of another machine, so what has failed so
-far is compared with the recorded commit once more, built and measured here: what that one does not reach
-here either is no loss. A bar that the committed figure misses is shown as missed and cannot fail before it
+far is measured in turns with the recorded commit, built here: what that one does not reach here either is no
+loss. A bar that the committed figure misses is shown as missed and cannot fail before it
 has been held once; of a row that the record lacks only the bar is asked.
 Over HTTP (W11-cpu) fastrpc is taken to the plain Python loop, since no SDK is built here. Takes two minutes
 where nothing fails.
@@ -88,13 +88,9 @@ def guard(
     peers: list[roster.Peer],
     options: Options,
     committed: dict[str, Result],
-    measured: list[Result] | None = None,
 ) -> list[Row]:
-    """Measure, and again what has failed; return the rows that were never right.
-
-    `measured` is given what was measured.
-    """
-    measured = [] if measured is None else measured
+    """Measure, and again what has failed; return the rows that were never right."""
+    measured: list[Result] = []
     for repetition in range(1, REPETITIONS + 1):
         latest = [entry for row in rows for entry in run_rows([row], peers, options_for(row, options))]
         measured += latest
@@ -114,28 +110,45 @@ def guard(
     return rows
 
 
-def slower_than_recorded(row: Row, best: Result, recorded: list[roster.Peer], options: Options) -> bool:
-    """Whether the best rounds of a row are worse than those of the recorded commit, measured here and now."""
-    runs = options_for(row, replace(options, rounds=REPETITIONS * options.rounds))
-    then = best_of(row, recorded, run_rows([row], recorded, runs))
-    if "figure" not in then:
-        print(f"{row.name}: the recorded commit does not do this here: {then.get('void') or then['missing']}")
-        return True
-    here = {
-        "figure": figure_of(then),
-        "holds": then.get("holds") is True,
-        "less_is_better": row.less_is_better,
+def all_of(row: Row, peers: list[roster.Peer], entries: list[Result]) -> Result:
+    """fastrpc's entry, of all rounds of each peer in several measurements of a row."""
+    runs = {
+        peer.name: [run for entry in entries if entry["peer"] == peer.name for run in entry["runs"]]
+        for peer in peers
     }
-    print(f"{row.name}: the recorded commit has {here['figure']:.3f} on this machine")
-    return bool(judge("  best rounds", best, here))
+    return summary(row, next(peer for peer in peers if peer.name == "fastrpc"), runs)
 
 
-def slower_here(rows: list[Row], peers: list[roster.Peer], options: Options, measured: list[Result]) -> bool:
+def slower_than_recorded(
+    row: Row, peers: list[roster.Peer], recorded: list[roster.Peer], options: Options
+) -> bool:
+    """Whether a row is worse than with the recorded commit, the two taken in turns on this machine: in the
+    median of all rounds, and in the best ones."""
+    now: list[Result] = []
+    then: list[Result] = []
+    for _ in range(REPETITIONS):
+        now += run_rows([row], peers, options_for(row, options))
+        then += run_rows([row], recorded, options_for(row, options))
+    said = []
+    for label, chosen in (("all rounds", all_of), ("best rounds", best_of)):
+        before = chosen(row, recorded, then)
+        if "figure" not in before:
+            print(
+                f"{row.name}: the recorded commit does not do this: {before.get('void') or before['missing']}"
+            )
+            return True
+        figure, holds = figure_of(before), before.get("holds") is True
+        print(f"{row.name}: the recorded commit has {figure:.3f} on this machine")
+        here = {"figure": figure, "holds": holds, "less_is_better": row.less_is_better}
+        said.append(judge(f"  {label}", chosen(row, peers, now), here))
+    return all(said)
+
+
+def slower_here(rows: list[Row], peers: list[roster.Peer], options: Options) -> bool:
     """Whether a row that is worse than its record is so on the same machine too."""
     commits, slower = commits_in(RECORD), False
     for row in rows:
-        best = best_of(row, peers, [each for each in measured if each["row"] == row.name])
-        if row.name not in commits or "figure" not in best:
+        if row.name not in commits:
             slower = True
             continue
         try:
@@ -144,8 +157,10 @@ def slower_here(rows: list[Row], peers: list[roster.Peer], options: Options, mea
             print(f"{row.name}: cannot be compared with the recorded commit: {problem}")
             slower = True
             continue
-        recorded = [roster.peer_of(name, python) for name in (row.base, "fastrpc") if name]
-        slower |= slower_than_recorded(row, best, recorded, options)
+        names = [name for name in (row.base, "fastrpc") if name]
+        taking_part = [peer for peer in peers if peer.name in names]
+        recorded = [roster.peer_of(name, python) for name in names]
+        slower |= slower_than_recorded(row, taking_part, recorded, options)
     return slower
 
 
@@ -218,9 +233,8 @@ def main(arguments: list[str] | None = None) -> int:
     if (os.cpu_count() or 1) < 2:
         rows = [row for row in rows if row.cores == 1]
     options = Options(given.rounds, given.seconds, starts=5, python=given.python)
-    measured: list[Result] = []
-    failed = guard(rows, peers, options, committed_figures(rows), measured)
-    if not failed or not (given.record_only or slower_here(failed, peers, options, measured)):
+    failed = guard(rows, peers, options, committed_figures(rows))
+    if not failed or not (given.record_only or slower_here(failed, peers, options)):
         return 0
     print("guard.py: fastrpc has become slower; see above", file=sys.stderr)
     return 1
