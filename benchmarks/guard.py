@@ -8,8 +8,8 @@ of three repetitions and in the best rounds of all of them: noise stops nobody, 
 programs only ever add time, and more of it to a server that needs more of the processor's caches: the best
 round of each is what they cost by themselves.) The record may be of another machine, so what has failed so
 far is measured in turns with the recorded commit, built here: what that one does not reach here either is no
-loss. A bar that the committed figure misses is shown as missed and cannot fail before it
-has been held once; of a row that the record lacks only the bar is asked.
+loss. A bar that the committed figure misses is shown as missed and cannot fail before it has been held once;
+of a row that the record lacks only the bar is asked.
 Over HTTP (W11-cpu) fastrpc is taken to the plain Python loop, since no SDK is built here. Takes two minutes
 where nothing fails.
 `FASTRPC_GUARD_PLANT=N` slows the measured tool, or client, down by N µs a call: for the guard's own test.
@@ -70,24 +70,36 @@ def options_for(row: Row, options: Options) -> Options:
     return options if most is None else replace(options, rounds=min(most, options.rounds))
 
 
+def all_of(row: Row, peers: list[roster.Peer], entries: list[Result]) -> Result:
+    """fastrpc's entry, of all rounds of each peer in several measurements of a row."""
+    return entry_of(row, peers, rounds_of(peers, entries))
+
+
 def best_of(row: Row, peers: list[roster.Peer], entries: list[Result]) -> Result:
     """fastrpc's entry, of the best round of each peer in several measurements of a row."""
     best = min if row.less_is_better else max
-    runs = {
-        peer.name: [run for entry in entries if entry["peer"] == peer.name for run in entry["runs"]]
-        for peer in peers
-    }
+    runs = rounds_of(peers, entries)
     for name, each in runs.items():
         if usable(each):
             runs[name] = [best(each, key=lambda run: float(run[row.figure]))]
+    return entry_of(row, peers, runs)
+
+
+def rounds_of(peers: list[roster.Peer], entries: list[Result]) -> dict[str, list[Result]]:
+    """The rounds of each peer in several measurements of a row."""
+    return {
+        peer.name: [run for entry in entries if entry["peer"] == peer.name for run in entry["runs"]]
+        for peer in peers
+    }
+
+
+def entry_of(row: Row, peers: list[roster.Peer], runs: dict[str, list[Result]]) -> Result:
+    """fastrpc's entry, of these rounds."""
     return summary(row, next(peer for peer in peers if peer.name == "fastrpc"), runs)
 
 
 def guard(
-    rows: list[Row],
-    peers: list[roster.Peer],
-    options: Options,
-    committed: dict[str, Result],
+    rows: list[Row], peers: list[roster.Peer], options: Options, committed: dict[str, Result]
 ) -> list[Row]:
     """Measure, and again what has failed; return the rows that were never right."""
     measured: list[Result] = []
@@ -108,15 +120,6 @@ def guard(
             break
         print(f"repetition {repetition} of {REPETITIONS}: {', '.join(row.name for row in rows)} failed")
     return rows
-
-
-def all_of(row: Row, peers: list[roster.Peer], entries: list[Result]) -> Result:
-    """fastrpc's entry, of all rounds of each peer in several measurements of a row."""
-    runs = {
-        peer.name: [run for entry in entries if entry["peer"] == peer.name for run in entry["runs"]]
-        for peer in peers
-    }
-    return summary(row, next(peer for peer in peers if peer.name == "fastrpc"), runs)
 
 
 def slower_than_recorded(

@@ -44,17 +44,17 @@ CONTRACT: dict[str, dict[str, Any]] = {
     "tachyon_test": {
         "module": "verbs",
         "effect": "exec",
-        "description": "Run the tests of Solidity sources: contracts whose functions begin with test",
+        "description": "Run the tests of Solidity sources: functions that begin with test",
         "parameters": {
             "sources": _optional("object", "Source texts by path, such as src/Counter.sol; or project_root"),
             "project_root": _optional("string", "A project folder on the server, with src/ and test/"),
             "match_path": _optional(
-                "string", "Only test files whose path matches, such as test/Counter.t.sol"
+                "string", "Only test files with this path or glob, such as test/Counter.t.sol"
             ),
             "match_contract": _optional(
-                "string", "Only contracts whose name matches this regular expression"
+                "string", "Only contracts with a name that matches this regular expression"
             ),
-            "filter": _optional("string", "Only tests whose name matches this regular expression"),
+            "filter": _optional("string", "Only tests with a name that matches this regular expression"),
             "evm_version": _optional("string", "Such as cancun; default: the compiler's"),
         },
     },
@@ -70,7 +70,7 @@ CONTRACT: dict[str, dict[str, Any]] = {
             "data": _optional("string", "The calldata, 0x and hex digits"),
             "value": _optional(AMOUNT, "Wei to send along"),
             "block": _optional(AMOUNT, "A block number, latest, pending …; default: latest"),
-            "trace": _optional("boolean", "Return the tree of calls, too, where the node can"),
+            "trace": _optional("boolean", "Return the call trace, too, where the node has one"),
         },
     },
     "tachyon_deploy": {
@@ -90,9 +90,9 @@ CONTRACT: dict[str, dict[str, Any]] = {
             "create2": _optional("object", "Create at an address that follows from salt and code (EIP-1014)"),
             "from": _optional("string", "The sending account; default: the chain's first"),
             "intent": _optional("string", "What the deployment is for, in words, for those who approve it"),
-            "capability_token": _optional("string", "For an engine whose wallet asks for one"),
+            "capability_token": _optional("string", "For an engine with a wallet that asks for one"),
             "spend_cap_wei": _optional(AMOUNT, "The most that value and gas may cost together, in wei"),
-            "wallet_token": _optional("string", "For an engine whose wallet asks for one"),
+            "wallet_token": _optional("string", "For an engine with a wallet that asks for one"),
         },
     },
     "tachyon_call": {
@@ -114,9 +114,9 @@ CONTRACT: dict[str, dict[str, Any]] = {
             "value": _optional(AMOUNT, "Wei to send along"),
             "simulate_only": _optional("boolean", "Say what would happen, and send nothing"),
             "from": _optional("string", "The sending account; default: the chain's first"),
-            "capability_token": _optional("string", "For an engine whose wallet asks for one"),
+            "capability_token": _optional("string", "For an engine with a wallet that asks for one"),
             "spend_cap_wei": _optional(AMOUNT, "The most that value and gas may cost together, in wei"),
-            "wallet_token": _optional("string", "For an engine whose wallet asks for one"),
+            "wallet_token": _optional("string", "For an engine with a wallet that asks for one"),
         },
     },
     "tachyon_chain_list": {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from ._errors import CHAIN_NOT_FOUND, EngineError, invalid
+from ._errors import CHAIN_NOT_FOUND, INVALID_REQUEST, EngineError, invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,14 +121,8 @@ def wei(parameter: str, value: Any) -> int:
         factor = UNITS.get(unit.lower())
         if factor is not None and factor >= 10 ** len(part or ""):
             meant = int(whole) * factor + int(part or 0) * factor // 10 ** len(part or "")
-            raise invalid_wei(parameter, value, meant)
+            raise EngineError(INVALID_REQUEST, f"{parameter}: {quoted(value)} is not wei; write {meant}")
     return integer(parameter, value, "an amount in wei: an integer, as decimal or 0x text where it is large")
-
-
-def invalid_wei(parameter: str, value: str, meant: int) -> EngineError:
-    from ._errors import INVALID_REQUEST
-
-    return EngineError(INVALID_REQUEST, f"{parameter}: {quoted(value)} is not wei; write {meant}")
 
 
 def chain_number(parameter: str, value: Any) -> int:

@@ -58,9 +58,9 @@ _WHERE: Parameters = {
     "rpc_url": ("rpc_url", False, "Instead of chain_id: a node's URL, for reading alone"),
 }
 _WALLET: Parameters = {
-    "capability_token": ("text", False, "For an engine whose wallet asks for one"),
+    "capability_token": ("text", False, "For an engine with a wallet that asks for one"),
     "spend_cap_wei": ("wei", False, "The most that value and gas may cost together, in wei"),
-    "wallet_token": ("text", False, "For an engine whose wallet asks for one"),
+    "wallet_token": ("text", False, "For an engine with a wallet that asks for one"),
 }
 _FROM: Parameters = {"from": ("address", False, "The sending account; default: the chain's first")}
 
@@ -117,7 +117,7 @@ VERBS: dict[str, Verb] = {
     ),
     "test": Verb(
         "Test contracts",
-        "Run the tests of Solidity sources: contracts whose functions begin with test",
+        "Run the tests of Solidity sources: functions that begin with test",
         "exec",
         300,
         {
@@ -125,10 +125,14 @@ VERBS: dict[str, Verb] = {
             "match_path": (
                 "pattern",
                 False,
-                "Only test files whose path matches, such as test/Counter.t.sol",
+                "Only test files with this path or glob, such as test/Counter.t.sol",
             ),
-            "match_contract": ("pattern", False, "Only contracts whose name matches this regular expression"),
-            "filter": ("pattern", False, "Only tests whose name matches this regular expression"),
+            "match_contract": (
+                "pattern",
+                False,
+                "Only contracts with a name that matches this regular expression",
+            ),
+            "filter": ("pattern", False, "Only tests with a name that matches this regular expression"),
             "evm_version": ("evm_version", False, "Such as cancun; default: the compiler's"),
         },
     ),
@@ -144,7 +148,7 @@ VERBS: dict[str, Verb] = {
             "data": ("data", False, "The calldata, 0x and hex digits"),
             "value": ("wei", False, "Wei to send along"),
             "block": ("block", False, "A block number, latest, pending …; default: latest"),
-            "trace": ("flag", False, "Return the tree of calls, too, where the node can"),
+            "trace": ("flag", False, "Return the call trace, too, where the node has one"),
         },
         {"readOnlyHint": True, "destructiveHint": False},
     ),

@@ -232,9 +232,10 @@ class EmbeddedEngine:
     async def _simulate(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
         node, chain, is_local = await self._place(given)
         abi = await self._abi_at(chain, given["to"])
-        sender = given.get("from") or (await transactions.sender_of(node, None) if is_local else _ZERO)
         data = bytes.fromhex(given.get("data", "0x")[2:])
-        transaction = Transaction(sender, given["to"], data, given.get("value", 0))
+        transaction = Transaction(
+            await _caller(node, given, is_local), given["to"], data, given.get("value", 0)
+        )
         block = given.get("block", "latest")
         report("simulating")
         trial = await transactions.try_out(node, transaction, block, abi)
@@ -261,16 +262,18 @@ class EmbeddedEngine:
         reads = given.get("simulate_only", False) or (entry or {}).get("stateMutability") in ("view", "pure")
         if not reads and not is_local:
             raise _no_wallet(given.get("chain_id", "rpc_url"))
-        sender = given.get("from") or (await transactions.sender_of(node, None) if is_local else _ZERO)
-        transaction = Transaction(sender, given["to"], data, given.get("value", 0))
-        if not await transactions.has_code(node, given["to"]) and data:
+        if data and not await transactions.has_code(node, given["to"]):
             raise EngineError(CALL_FAILED, f"to: there is no contract at {given['to']}")
         if reads:
             report("reading")
-            return await _read(node, transaction, entry, abi)
+            sender = await _caller(node, given, is_local)
+            return await _read(
+                node, Transaction(sender, given["to"], data, given.get("value", 0)), entry, abi
+            )
         async with self._broadcasts.of(chain):
             report("calling")
-            transaction = transaction._replace(sender=await transactions.sender_of(node, given.get("from")))
+            sender = await transactions.sender_of(node, given.get("from"))
+            transaction = Transaction(sender, given["to"], data, given.get("value", 0))
             found = await _broadcast(node, transaction, abi, given.get("spend_cap_wei"))
             await self._local.save()
         return found
@@ -303,6 +306,11 @@ class EmbeddedEngine:
 
 
 _ZERO = "0x" + "0" * 40
+
+
+async def _caller(node: Node, given: dict[str, Any], is_local: bool) -> str:
+    """The address that a call which sends nothing comes from: any may be given."""
+    return given.get("from") or (await transactions.sender_of(node, None) if is_local else _ZERO)
 
 
 def _check_targets(targets: list[str], artifacts: list[dict[str, Any]]) -> None:
