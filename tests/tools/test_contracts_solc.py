@@ -56,7 +56,7 @@ def run(coroutine: Awaitable[Any]) -> Any:
 
 def worker() -> int:
     """The pid of the running loop's Node process, 0 when there is none."""
-    found = solc._compiler()._worker
+    found = solc._compilers.current()._worker
     return 0 if found is None else found.pid
 
 
@@ -195,7 +195,7 @@ class TestByNode:
             from fastrpc.tools.contracts._embedded import solc
             async def whole():
                 await solc.compile_standard({request(COUNTER)!r})
-                print(solc._compiler()._worker.pid, flush=True)
+                print(solc._compilers.current()._worker.pid, flush=True)
                 await asyncio.sleep(60)
             asyncio.run(whole())
         """

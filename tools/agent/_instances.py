@@ -13,7 +13,7 @@ from fastrpc import ToolError, regular_files
 from fastrpc.settings import STATE_DIR
 
 from .. import _private_folder
-from ._file_lock import lock
+from .._file_lock import lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from fastrpc import regular_files
 from fastrpc.settings import STATE_DIR
 
 from .. import _private_folder
+from .._file_lock import lock
 from . import _settings
-from ._file_lock import lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ It belongs to the event loop that first asks for it; what it starts ends with th
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 
@@ -15,26 +14,12 @@ from fastrpc.settings import STATE_DIR
 from .. import _private_folder, _project
 from ._embedded.engine import EmbeddedEngine
 from ._errors import INTERNAL_ERROR, EngineError
-
-_engines: dict[asyncio.AbstractEventLoop, EmbeddedEngine] = {}
+from ._per_loop import PerLoop
 
 
 def current() -> EmbeddedEngine:
     """The engine of the running loop. Raises EngineError where its folder cannot be used."""
-    loop = asyncio.get_running_loop()
-    engine = _engines.get(loop)
-    if engine is None:
-        for closed in [each for each in _engines if each.is_closed()]:
-            del _engines[closed]
-        engine = _engines[loop] = EmbeddedEngine(_folder())
-    return engine
-
-
-async def close() -> None:
-    """End what the running loop's engine has started."""
-    engine = _engines.pop(asyncio.get_running_loop(), None)
-    if engine is not None:
-        await engine.close()
+    return _engines.current()
 
 
 def _folder() -> str:
@@ -47,3 +32,6 @@ def _folder() -> str:
         reason = f"{error.filename}: {error.strerror}"
         raise EngineError(INTERNAL_ERROR, f"the state folder cannot be used: {reason}") from None
     return folder
+
+
+_engines = PerLoop(lambda: EmbeddedEngine(_folder()))

@@ -11,7 +11,7 @@ import os
 
 from fastrpc import regular_files
 
-from .._file_lock import lock
+from ..._file_lock import lock
 
 PREFIX = "fastrpc-browser-"
 LOCK = "lock"

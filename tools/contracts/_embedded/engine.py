@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 
 from .. import _settings, _values
 from .._errors import (
@@ -21,7 +22,8 @@ from .._errors import (
 )
 from . import abi as abi_codec
 from . import compiler, deployments, transactions
-from .local_chain import ID, NUMBER, BroadcastLock, LocalChain
+from .held_lock import hold
+from .local_chain import ID, NUMBER, LocalChain
 from .rpc import Node, RpcError
 from .store import DONE, Chain, Store
 from .transactions import Transaction
@@ -29,12 +31,14 @@ from .transactions import Transaction
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
     from typing import Any
 
     Report = Callable[[str], None]
 
 DEFAULT_PROJECT = "default"
 MOST_NODES = 16
+BROADCAST_SECONDS = 100.0  # that one waits for others to have broadcast
 LOCAL_FEATURES = ["read", "simulate", "trace", "deploy", "call"]
 REMOTE_FEATURES = ["read", "simulate"]
 
@@ -46,7 +50,6 @@ class EmbeddedEngine:
         self._folder = folder
         self._store = Store(folder)
         self._local = LocalChain(folder)
-        self._broadcasts = BroadcastLock(folder)
         self._nodes: dict[str, Node] = {}
 
     async def request(self, verb: str, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
@@ -56,15 +59,6 @@ class EmbeddedEngine:
         except RpcError as error:
             raise EngineError(CHAIN_RPC_FAILED, f"the chain's node has refused: {error.message}") from None
         return found
-
-    async def close(self) -> None:
-        """End what this engine has started."""
-        from . import solc
-
-        await self._local.close()
-        await solc.close()
-        for node in self._nodes.values():
-            await node.close()
 
     # --- sources --------------------------------------------------------------------------------------
 
@@ -190,6 +184,13 @@ class EmbeddedEngine:
         chain = await self._chain(given.get("chain_id", ID))
         return await self._node(chain), str(chain.chain_id), chain.id == ID
 
+    def _broadcasting(self, chain: str) -> AbstractAsyncContextManager[None]:
+        """One broadcast at a time on a chain, of all servers of the project: parallel ones race for the
+        nonce."""
+        late = EngineError(CHAIN_RPC_FAILED, "another server is broadcasting on this chain", retry=True)
+        path = os.path.join(self._folder, f"broadcast-{chain}.lock")
+        return hold(path, time.monotonic() + BROADCAST_SECONDS, late)
+
     async def _registry_lookup(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
         chain = await self._chain(given["chain_id"])
         line = await asyncio.to_thread(self._store.deployment, str(chain.chain_id), given["idempotency_key"])
@@ -222,7 +223,7 @@ class EmbeddedEngine:
             None if create2 is None else _create2(create2),
             given.get("spend_cap_wei"),
         )
-        async with self._broadcasts.of(number):
+        async with self._broadcasting(number):
             report("deploying")
             sender = await transactions.sender_of(node, given.get("from"))
             found = await deployments.deploy(node, self._store, plan, sender)
@@ -270,7 +271,7 @@ class EmbeddedEngine:
             return await _read(
                 node, Transaction(sender, given["to"], data, given.get("value", 0)), entry, abi
             )
-        async with self._broadcasts.of(chain):
+        async with self._broadcasting(chain):
             report("calling")
             sender = await transactions.sender_of(node, given.get("from"))
             transaction = Transaction(sender, given["to"], data, given.get("value", 0))

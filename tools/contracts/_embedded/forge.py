@@ -17,7 +17,6 @@ import json
 import os
 import re
 import time
-from contextlib import asynccontextmanager
 
 from fastrpc import processes
 
@@ -36,14 +35,14 @@ from .._errors import (
 from .._values import quoted
 from . import forge_files, solc
 from .compiler import FORGE_STD, diagnostic_of, failure_of
+from .held_lock import hold
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
     from typing import Any
 
 GRACE_SECONDS = 0.3  # between SIGTERM and SIGKILL, when a run is cancelled
-PAUSE_SECONDS = 0.05  # between two looks at a lock that somebody else has
 MOST_OUTPUT = 64 * 1024 * 1024  # traces of failures are in there
 MOST_SHOWN = 5  # failures in an error's text; all of them are in its details
 MOST_LOGS = 100  # lines that one test has printed
@@ -87,7 +86,9 @@ async def run_tests(
     files = await asyncio.to_thread(forge_files.gathered, sources, project_root, project_config)
     try:
         await asyncio.to_thread(_private_folder.make, folder)
-        async with _lock(os.path.join(folder, "lock"), deadline, timeout_seconds):
+        text = f"another test run of this project did not end within {timeout_seconds:g} s"
+        late = EngineError(ENGINE_TIMEOUT, text, retry=True)
+        async with hold(os.path.join(folder, "lock"), deadline, late):
             run = _Run(folder, files, evm_version, project_config, deadline, timeout_seconds)
             if not await _to_the_end(run.prepare):
                 report("compiling")
@@ -114,27 +115,6 @@ def _chosen(match_path: str | None, match_contract: str | None, name: str | None
                 raise invalid(parameter, f"{expected}, of at most 200 characters", quoted(value))
             found.append(f"{option}={value}")
     return found
-
-
-@asynccontextmanager
-async def _lock(path: str, deadline: float, seconds: float) -> AsyncIterator[None]:
-    """Hold the file's lock; it counts among processes and among the tasks of one alike."""
-    import fcntl
-
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    text = f"another test run of this project did not end within {seconds:g} s"
-                    raise EngineError(ENGINE_TIMEOUT, text, retry=True) from None
-            await asyncio.sleep(PAUSE_SECONDS)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 async def _to_the_end(function: Callable[[], bool]) -> bool:

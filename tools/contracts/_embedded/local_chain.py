@@ -11,16 +11,17 @@ A start costs 0.1 s.
 from __future__ import annotations
 
 import asyncio
-import errno
-import fcntl
 import os
 import time
 import zlib
 
 from fastrpc import processes
+from fastrpc.regular_files import replace_file
 
+from ..._file_lock import lock
 from .. import _programs
 from .._errors import CHAIN_RPC_FAILED, EngineError
+from . import held_lock
 from .rpc import Node
 
 TYPE_CHECKING = False
@@ -31,7 +32,6 @@ ID, NUMBER = "local", 31337
 START_SECONDS = 15.0
 LISTENING = b"Listening on 127.0.0.1:"
 PAUSE_SECONDS = 0.02
-LOCK_SECONDS = 100.0
 
 
 class LocalChain:
@@ -77,11 +77,9 @@ class LocalChain:
         if node is None:
             return
         packed = await node.request("anvil_dumpState")
-        await asyncio.to_thread(_replace, self._state, zlib.decompress(bytes.fromhex(packed[2:]), wbits=31))
-
-    async def close(self) -> None:
-        """End anvil, if it is ours."""
-        await self._forget()
+        await asyncio.to_thread(
+            replace_file, self._state, zlib.decompress(bytes.fromhex(packed[2:]), wbits=31)
+        )
 
     # --- the process ----------------------------------------------------------------------------------
 
@@ -104,7 +102,7 @@ class LocalChain:
             number = await self._port(port, self._process)
         except processes.ProgramError as error:
             raise self._cannot_start(str(error)) from None
-        await asyncio.to_thread(_replace, self._port_file, str(number).encode())
+        await asyncio.to_thread(replace_file, self._port_file, str(number).encode())
         return Node(f"http://127.0.0.1:{number}", is_local=True)
 
     async def _port(self, port: asyncio.Future[int], process: processes.Process) -> int:
@@ -137,10 +135,8 @@ class LocalChain:
 
     def _take_lock(self) -> bool:
         """Whether this server now owns the chain."""
-        descriptor = os.open(
-            os.path.join(self._folder, "anvil.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-        )
-        if not _locked(descriptor):
+        descriptor = held_lock.opened(os.path.join(self._folder, "anvil.lock"))
+        if lock(descriptor) is False:
             os.close(descriptor)
             return False
         self._lock = descriptor
@@ -181,68 +177,3 @@ class _PortReader:
         elif (end := self._tail.find(b"\n", found)) >= 0:
             self._port.set_result(int(self._tail[found + len(LISTENING) : end]))
             self._tail = b""
-
-
-class BroadcastLock:
-    """One broadcast at a time on a chain, of all servers of the project: parallel ones race for the nonce."""
-
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
-        self._locks: dict[str, asyncio.Lock] = {}
-
-    def of(self, chain: str) -> _Held:
-        path = os.path.join(self._folder, f"broadcast-{chain}.lock")
-        return _Held(path, self._locks.setdefault(chain, asyncio.Lock()))
-
-
-class _Held:
-    def __init__(self, path: str, lock: asyncio.Lock) -> None:
-        self._path = path
-        self._lock = lock
-        self._descriptor = -1
-
-    async def __aenter__(self) -> None:
-        await self._lock.acquire()
-        try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            deadline = time.monotonic() + LOCK_SECONDS
-            while not _locked(descriptor):
-                if time.monotonic() > deadline:
-                    os.close(descriptor)
-                    raise EngineError(
-                        CHAIN_RPC_FAILED, "another server is broadcasting on this chain", retry=True
-                    )
-                try:
-                    await asyncio.sleep(PAUSE_SECONDS)
-                except BaseException:
-                    os.close(descriptor)
-                    raise
-            self._descriptor = descriptor
-        except BaseException:
-            self._lock.release()
-            raise
-
-    async def __aexit__(self, *_: object) -> None:
-        os.close(self._descriptor)
-        self._lock.release()
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-            raise
-        return False
-    return True
-
-
-def _replace(path: str, content: bytes) -> None:
-    """Write a file whole, or not at all."""
-    temporary = f"{path}.{os.getpid()}.new"
-    with open(temporary, "wb") as file:
-        os.fchmod(file.fileno(), 0o600)
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)

@@ -17,9 +17,11 @@ import shlex
 
 from fastrpc import processes
 from fastrpc.processes.server_process import ServerProcess
+from fastrpc.regular_files import replace_file
 
 from .. import _programs
 from .._errors import ENGINE_UNAVAILABLE, SOLC_FAILED, EngineError
+from .._per_loop import PerLoop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -207,33 +209,24 @@ async def _output_of(command: list[str], stdin: bytes | None, timeout_seconds: f
     return output.head
 
 
-_compilers: dict[asyncio.AbstractEventLoop, Compiler] = {}
-
-
-def _compiler() -> Compiler:
-    loop = asyncio.get_running_loop()
-    if loop not in _compilers:
-        for closed in [each for each in _compilers if each.is_closed()]:
-            del _compilers[closed]
-        _compilers[loop] = Compiler()
-    return _compilers[loop]
+_compilers = PerLoop(Compiler)
 
 
 async def compile_standard(
     standard_input: dict[str, Any], *, timeout_seconds: float = TIMEOUT_SECONDS
 ) -> dict[str, Any]:
     """Return solc's standard JSON output for a standard JSON input. Raises EngineError."""
-    return await _compiler().compile(standard_input, timeout_seconds)
+    return await _compilers.current().compile(standard_input, timeout_seconds)
 
 
 async def version() -> str:
     """The compiler's version, such as 0.8.37. Raises EngineError."""
-    return await _compiler().version()
+    return await _compilers.current().version()
 
 
 async def close() -> None:
     """End the compiler's process of the running loop."""
-    compiler = _compilers.pop(asyncio.get_running_loop(), None)
+    compiler = _compilers.taken()
     if compiler is not None:
         await compiler.close()
 
@@ -254,9 +247,5 @@ def solc_for_forge() -> str:
     place = os.path.join(folder, f"solc-for-forge-{digest}")
     if not os.path.exists(place):
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        temporary = f"{place}.{os.getpid()}.new"
-        with open(temporary, "w", encoding="utf-8") as file:
-            os.fchmod(file.fileno(), 0o755)
-            file.write(script)
-        os.replace(temporary, place)
+        replace_file(place, script.encode(), 0o755)
     return place
