@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fastrpc.tools.contracts._embedded import forge, forge_files
+from fastrpc.tools.contracts._embedded import forge, source_files
 from fastrpc.tools.contracts._errors import EngineError
 from support.contracts import needs
 from support.waiting import eventually, until
@@ -374,10 +374,10 @@ def test_configuration_that_is_refused_says_what_allows_it(kept: str) -> None:
 
 
 def test_too_many_files_or_bytes_are_refused(kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forge_files, "MOST_FILES", 1)
+    monkeypatch.setattr(source_files, "MOST_FILES", 1)
     assert "at most 1 files" in refused(kept, PROJECT).message
-    monkeypatch.setattr(forge_files, "MOST_FILES", 10)
-    monkeypatch.setattr(forge_files, "MOST_BYTES", 10)
+    monkeypatch.setattr(source_files, "MOST_FILES", 10)
+    monkeypatch.setattr(source_files, "MOST_BYTES", 10)
     assert "at most 10 bytes" in refused(kept, PROJECT).message
 
 

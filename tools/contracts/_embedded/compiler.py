@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 
 from .._errors import SOLC_FAILED, EngineError, invalid
-from .._requests import MOST_BYTES, MOST_FILES, PARTS
+from .._requests import PARTS
 from .._values import quoted
-from . import solc
+from . import solc, source_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,21 +27,7 @@ MOST_SHOWN = 5  # diagnostics in an error's text; all of them are in its details
 
 def sources_in(root: str) -> dict[str, str]:
     """The Solidity sources of a project folder, those below src/ or contracts/, by path."""
-    found: dict[str, str] = {}
-    total = 0
-    for folder in SOURCE_FOLDERS:
-        for place, _, names in os.walk(os.path.join(root, folder)):
-            for name in sorted(names):
-                path = os.path.join(place, name)
-                if not name.endswith(".sol") or not os.path.isfile(path) or os.path.islink(path):
-                    continue
-                total += os.path.getsize(path)
-                if len(found) == MOST_FILES or total > MOST_BYTES:
-                    raise invalid(
-                        "project_root", f"at most {MOST_FILES} sources and {MOST_BYTES} bytes", "more"
-                    )
-                with open(path, encoding="utf-8", errors="replace") as file:
-                    found[os.path.relpath(path, root)] = file.read()
+    found = source_files.read_below(root, SOURCE_FOLDERS)
     if not found:
         raise invalid("project_root", "a folder with .sol files below src/ or contracts/", quoted(root))
     return found

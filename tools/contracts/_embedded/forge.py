@@ -6,7 +6,7 @@ are bounded.
 
 The folder keeps forge's cache. A run of unchanged sources costs one start of forge, about 0.1 s; a change
 costs a build before that, which is where diagnostics come from. What may be in the sources is the part of
-`forge_files`.
+`source_files`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .._errors import (
     invalid,
 )
 from .._values import quoted
-from . import forge_files, solc
+from . import solc, source_files
 from .compiler import FORGE_STD, diagnostic_of, failure_of
 from .held_lock import hold
 
@@ -83,7 +83,7 @@ async def run_tests(
     if evm_version is not None and not _EVM_VERSION.match(evm_version):
         raise invalid("evm_version", "a version of the EVM, such as cancun", quoted(evm_version))
     deadline = time.monotonic() + timeout_seconds
-    files = await asyncio.to_thread(forge_files.gathered, sources, project_root, project_config)
+    files = await asyncio.to_thread(source_files.gathered, sources, project_root, project_config)
     try:
         await asyncio.to_thread(_private_folder.make, folder)
         text = f"another test run of this project did not end within {timeout_seconds:g} s"
@@ -158,8 +158,8 @@ class _Run:
         """Write the files that are new; return whether all of it has been built before. Blocks."""
         for name in ("project", "home"):
             os.makedirs(os.path.join(self._folder, name), mode=0o700, exist_ok=True)
-        changed = forge_files.make_hold(self._project, self._files)
-        forge_files.write(os.path.join(self._folder, "foundry.toml"), self._config.encode())
+        changed = source_files.make_hold(self._project, self._files)
+        source_files.write(os.path.join(self._folder, "foundry.toml"), self._config.encode())
         try:
             with open(self._built, encoding="ascii") as file:
                 return not changed and file.read() == self._digest()
@@ -182,7 +182,7 @@ class _Run:
             each["message"] = self._shown(each["message"])
         if errors := [each for each in diagnostics if each["severity"] == "error"]:
             raise failure_of(errors, diagnostics)
-        forge_files.write(self._built, self._digest().encode())
+        source_files.write(self._built, self._digest().encode())
 
     async def test(self, chosen: list[str]) -> dict[str, Any]:
         """Run the chosen tests. Raises EngineError unless all pass."""
@@ -329,8 +329,8 @@ def _config(folder: str, files: dict[str, str], project_config: bool) -> str:
     lines = ["[profile.default]"]
     if not project_config:
         lines += ['src = "."', 'test = "."', "libs = []", "auto_detect_remappings = false"]
-    elif forge_files.CONFIG in files:
-        lines += [f'extends = {{ path = "project/{forge_files.CONFIG}", strategy = "replace-arrays" }}']
+    elif source_files.CONFIG in files:
+        lines += [f'extends = {{ path = "project/{source_files.CONFIG}", strategy = "replace-arrays" }}']
     lines += [f"out = {within('out')}", f"cache_path = {within('cache')}"]
     lines += [f"build_info_path = {within('out/build-info')}", f"snapshots = {within('snapshots')}"]
     lines += [f"test_failures_file = {within('cache/test-failures')}", "gas_snapshot_emit = false"]

@@ -1,5 +1,5 @@
-"""The files of a test run: takes those that came with a call or lie in a project folder, refuses what could
-lead out of the kept folder, and makes that folder hold them and nothing else.
+"""The sources of a project: reads those of a folder; for a test run takes those that came with the call too,
+refuses what could lead out of the kept folder, and makes that folder hold them and nothing else.
 
 Costs reading every file once, and writing those that have changed: others stay in forge's cache.
 What is in a source beyond its imports and its settings for forge is left to the compiler and the sandbox.
@@ -178,13 +178,21 @@ def _stays_inside(path: str, imported: str) -> bool:
 
 
 def _of_project(root: str, project_config: bool) -> dict[str, str]:
-    """The sources of a project folder, and its configuration if that is wanted. Links are not followed, and
-    ``.env`` is never read: what it sets is secret, and reaches the compiler."""
+    """The sources of a project folder, and its configuration if that is wanted. ``.env`` is never read: what
+    it sets is secret, and reaches the compiler."""
     if not os.path.isabs(root) or not os.path.isdir(root):
         raise invalid("project_root", "the absolute path of a folder", quoted(root))
+    if not project_config:
+        return read_below(root, FOLDERS)
+    return read_below(root, (*FOLDERS, LIBRARIES), (CONFIG, REMAPPINGS))
+
+
+def read_below(root: str, folders: tuple[str, ...], more: tuple[str, ...] = ()) -> dict[str, str]:
+    """The Solidity sources below some folders of a project, and `more` files, by path. Links are left out,
+    and so are hidden names. Raises EngineError for too many or too large ones."""
     files: dict[str, str] = {}
     total = 0
-    for path in _paths(root, project_config):
+    for path in (*more, *_paths(root, folders)):
         text = _text(os.path.join(root, path))
         if text is None:
             continue
@@ -195,15 +203,13 @@ def _of_project(root: str, project_config: bool) -> dict[str, str]:
     return files
 
 
-def _paths(root: str, project_config: bool) -> Iterator[str]:
-    if project_config:
-        yield from (CONFIG, REMAPPINGS)
-    for folder in (*FOLDERS, LIBRARIES) if project_config else FOLDERS:
+def _paths(root: str, folders: tuple[str, ...]) -> Iterator[str]:
+    for folder in folders:
         top = os.path.join(root, folder)
         if os.path.islink(top):
             continue
-        for place, folders, names in os.walk(top):
-            folders[:] = [name for name in folders if not name.startswith(".")]
+        for place, inner, names in os.walk(top):
+            inner[:] = [name for name in inner if not name.startswith(".")]
             for name in sorted(names):
                 if name.endswith(".sol") and not name.startswith("."):
                     yield os.path.relpath(os.path.join(place, name), root)
