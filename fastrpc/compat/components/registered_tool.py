@@ -30,7 +30,7 @@ class RegisteredTool(FunctionTool):
 
     _server: Any = None
     _model: Any = None
-    """The `FuncMetadata` whose pydantic model validates the arguments; None: the signature validates them."""
+    """The `FuncMetadata` that validates the arguments by its model; None: the signature validates them."""
 
     def __init__(
         self, server: Any, definition: Definition, fn: Callable[..., Any], options: dict[str, Any]
