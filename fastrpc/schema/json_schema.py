@@ -3,7 +3,7 @@
 For tools whose schema comes from elsewhere. Draft 2020-12 unless ``$schema`` names another one. A ``$ref``
 may point into the schema itself or into the documents given with it; any other reference is a
 DefinitionError. Nothing is fetched from the network. Needs the extra ``fastrpc-mcp[schema]``, which is
-imported when such a tool is defined.
+imported when such a tool is defined; ``{"type": "object"}`` alone needs nothing.
 """
 
 from __future__ import annotations
@@ -112,6 +112,9 @@ def _problem_of(error: Any) -> str:
 
 # --------------------------------------------------------------------------------------- signature
 
+ANY_OBJECT = {"type": "object"}
+"""The schema of tools that judge their arguments themselves: nothing to validate, nothing to install."""
+
 _CHECKED = Converter({})  # kind "checked": only `bind` can validate
 
 
@@ -120,7 +123,8 @@ class _RawSignature(Signature):
 
     __slots__ = ("validator",)
 
-    validator: Validator
+    validator: Validator | None
+    """None where any object will do."""
     binds_whole = True
 
     @property
@@ -134,7 +138,7 @@ class _RawSignature(Signature):
             return str(error)
 
     def bind(self, arguments: dict[str, Any]) -> list[Any]:
-        if not self.validator.accepts(arguments):
+        if self.validator is not None and not self.validator.accepts(arguments):
             arguments = self._converted(arguments)
             self.validator.check(arguments)
         values = []
@@ -186,7 +190,7 @@ def raw_signature(facts: FunctionFacts, schema: Any, documents: Mapping[str, Any
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise facts.error('input_schema must be a JSON Schema with "type": "object" at its root')
     try:
-        validator = Validator(schema, documents)
+        validator = None if schema == ANY_OBJECT else Validator(schema, documents)
     except DefinitionError as error:
         raise facts.error(str(error)) from None
     properties = schema.get("properties", {})

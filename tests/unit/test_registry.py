@@ -290,7 +290,17 @@ def test_a_raw_schema_never_takes_the_way_past_its_validator():
 def test_without_jsonschema_rs_a_raw_schema_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
     with pytest.raises(DefinitionError, match=r"<lambda> .*install fastrpc-mcp\[schema\]"):
-        tool(name="run", input_schema={"type": "object"})(lambda: "")
+        tool(name="run", input_schema={"type": "object", "maxProperties": 2})(lambda: "")
+
+
+def test_without_jsonschema_rs_a_schema_of_any_object_needs_nothing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+
+    def anything(**arguments):
+        return sorted(arguments)
+
+    defined = Tool(anything, input_schema={"type": "object"})
+    assert defined.signature.bind({"b": 1, "a": None}) == [{"b": 1, "a": None}]
 
 
 # ---------------------------------------------------------------------------------------- registries
