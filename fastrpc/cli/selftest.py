@@ -16,6 +16,7 @@ from fastrpc.cli._assemble import load_toolset, toolset_settings
 from fastrpc.cli._contract import differences, find_module, load_contract
 from fastrpc.cli._extras import extras
 from fastrpc.cli._own_server import server_command, sheltered_variables
+from fastrpc.cli._toolset_options import export_toolset_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def main(arguments: list[str]) -> int:
     options.add_argument(
         "toolset", nargs="?", metavar="TOOLSET", help="another toolset than the configured one"
     )
-    if named := options.parse(arguments).toolset:
+    if named := options.parse(export_toolset_options(arguments, "selftest")).toolset:
         os.environ["FASTRPC_TOOLSET"] = named  # for the servers that are started, too
     toolset = configuration()["FASTRPC_TOOLSET"]
     report = Report()

@@ -97,6 +97,10 @@ def main(arguments: list[str]) -> int:
     if "--help" in arguments or "-h" in arguments:
         sys.stdout.write(HELP)
         return 0
+    if not all(_is_own(argument) for argument in arguments):
+        from fastrpc.cli._toolset_options import export_toolset_options
+
+        arguments = export_toolset_options(arguments, "serve")
     options, targets = split_arguments(arguments)
     for_http = is_for_http(options)
     anywhere = _change_folder(options.get("--cwd"), targets)
@@ -123,6 +127,11 @@ def main(arguments: list[str]) -> int:
         _greet(targets)
     server.run(drain_seconds=settings["FASTRPC_DRAIN_SECONDS"], trace=trace, stats="--stats" in options)
     return 0
+
+
+def _is_own(argument: str) -> bool:
+    """Whether an argument is none, or one of this command's own options; else a toolset may have it."""
+    return not argument.startswith("--") or argument.partition("=")[0] in ("--", *OPTIONS)
 
 
 def is_for_http(options: dict[str, str]) -> bool:

@@ -1,5 +1,5 @@
-"""The engine that the verbs are done by: one for the project that the server works in, made at the first
-call.
+"""The engine that the verbs are done by: that of the setting, else the embedded one, for the project that the
+server works in. Made at the first call.
 
 It belongs to the event loop that first asks for it; what it starts ends with the server.
 """
@@ -12,14 +12,41 @@ import os
 from fastrpc.settings import STATE_DIR
 
 from .. import _private_folder, _project
-from ._embedded.engine import EmbeddedEngine
+from . import _settings
 from ._errors import INTERNAL_ERROR, EngineError
 from ._per_loop import PerLoop
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
 
-def current() -> EmbeddedEngine:
-    """The engine of the running loop. Raises EngineError where its folder cannot be used."""
+    class Engine(Protocol):
+        """Does the verbs."""
+
+        grace_seconds: float
+        """What a call may take beyond its verb's limit."""
+
+        async def request(
+            self, verb: str, parameters: dict[str, Any], report: Callable[[str], None]
+        ) -> dict[str, Any]:
+            """Do what a verb says and return its data. `report` is told the phases. Raises EngineError."""
+
+
+def current() -> Engine:
+    """The engine of the running loop. Raises EngineError where it cannot be used."""
     return _engines.current()
+
+
+def _make() -> Engine:
+    address = _settings.ENGINE.read()
+    if address:
+        from ._bridge.engine import BridgedEngine
+
+        return BridgedEngine(address, _folder())
+    from ._embedded.engine import EmbeddedEngine
+
+    return EmbeddedEngine(_folder())
 
 
 def _folder() -> str:
@@ -34,4 +61,4 @@ def _folder() -> str:
     return folder
 
 
-_engines = PerLoop(lambda: EmbeddedEngine(_folder()))
+_engines = PerLoop(_make)

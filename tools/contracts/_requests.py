@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from . import _values
+from . import _settings, _values
 from ._errors import INVALID_REQUEST, EngineError, invalid
 from ._values import quoted
 from ._verbs import VERBS
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 PARTS = ("abi", "bytecode", "deployedBytecode")
-MOST_NAMES, MOST_ARGUMENTS, MOST_ENTRIES = 200, 200, 5_000
+MOST_NAMES, MOST_ARGUMENTS = 200, 200
 MOST_FILES, MOST_BYTES = 1_000, 64 * 1024 * 1024
 MOST_RUNS = 2**32 - 1
 
@@ -91,7 +91,8 @@ def _folder(name: str, value: Any) -> str:
     import os
 
     path = _values.text(name, value, 4_000)
-    if "\0" in path or not os.path.isabs(path) or not os.path.isdir(path):
+    is_elsewhere = bool(_settings.ENGINE.read())  # the engine's folders may not be this machine's
+    if "\0" in path or not os.path.isabs(path) or not (is_elsewhere or os.path.isdir(path)):
         raise invalid(name, "the absolute path of a folder", quoted(value))
     return os.path.realpath(path)
 
@@ -111,25 +112,6 @@ def _arguments(name: str, value: Any) -> list[Any]:
     if not isinstance(value, list) or len(value) > MOST_ARGUMENTS:
         raise invalid(name, f"an array of at most {MOST_ARGUMENTS} arguments", quoted(value))
     return value
-
-
-def _abi(name: str, value: Any) -> list[dict[str, Any]]:
-    if not isinstance(value, list) or len(value) > MOST_ENTRIES:
-        raise invalid(name, "an array of entries, as the compiler writes it", quoted(value))
-    for index, entry in enumerate(value):
-        _entry(f"{name}[{index}]", entry)
-    return value
-
-
-def _entry(path: str, entry: Any) -> None:
-    if not isinstance(entry, dict) or not isinstance(entry.get("type"), str):
-        raise invalid(path, 'an object with a "type"', quoted(entry))
-    for part in ("inputs", "outputs", "components"):
-        if part in entry:
-            if not isinstance(entry[part], list):
-                raise invalid(f"{path}.{part}", "an array", quoted(entry[part]))
-            for index, each in enumerate(entry[part]):
-                _entry(f"{path}.{part}[{index}]", each)
 
 
 def _optimize(name: str, value: Any) -> int:
@@ -174,7 +156,7 @@ def _data(name: str, value: Any) -> str:
 
 
 READERS: dict[str, Callable[[str, Any], Any]] = {
-    "abi": _abi,
+    "abi": _values.abi,
     "address": _values.address,
     "arguments": _arguments,
     "block": _values.block,

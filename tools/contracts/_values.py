@@ -9,6 +9,7 @@ lost digits before it came here. Costs microseconds, and the import of a Keccak 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from ._errors import CHAIN_NOT_FOUND, INVALID_REQUEST, EngineError, invalid
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LONGEST_QUOTE = 80
+MOST_ENTRIES = 5_000
 MAX_WORD = 2**256 - 1
 BLOCK_TAGS = ("latest", "earliest", "pending", "safe", "finalized")
 UNITS = {"wei": 1, "gwei": 10**9, "szabo": 10**12, "finney": 10**15, "ether": 10**18, "eth": 10**18}
@@ -144,6 +146,31 @@ def data(parameter: str, value: Any, longest: int = 1_000_000) -> bytes:
     return bytes.fromhex(value[2:])
 
 
+def bytes_of(value: Any) -> bytes:
+    """The bytes of a 0x text that somebody else has written; none where it is not one."""
+    return bytes.fromhex(value[2:]) if isinstance(value, str) and _HEX.match(value) else b""
+
+
+def abi(parameter: str, value: Any) -> list[dict[str, Any]]:
+    """A contract's ABI, as the compiler writes it."""
+    if not isinstance(value, list) or len(value) > MOST_ENTRIES:
+        raise invalid(parameter, "an array of entries, as the compiler writes it", quoted(value))
+    for index, entry in enumerate(value):
+        _abi_entry(f"{parameter}[{index}]", entry)
+    return value
+
+
+def _abi_entry(path: str, entry: Any) -> None:
+    if not isinstance(entry, dict) or not isinstance(entry.get("type"), str):
+        raise invalid(path, 'an object with a "type"', quoted(entry))
+    for part in ("inputs", "outputs", "components"):
+        if part in entry:
+            if not isinstance(entry[part], list):
+                raise invalid(f"{path}.{part}", "an array", quoted(entry[part]))
+            for index, each in enumerate(entry[part]):
+                _abi_entry(f"{path}.{part}[{index}]", each)
+
+
 def rpc_url(parameter: str, value: Any) -> str:
     from urllib.parse import urlsplit
 
@@ -158,6 +185,7 @@ def rpc_url(parameter: str, value: Any) -> str:
     raise invalid(parameter, "an http or https URL", quoted(shown))
 
 
+@lru_cache(maxsize=64)
 def masked_url(url: str) -> str:
     """The URL without what may be a secret: user and password, the path's long parts, the query."""
     from urllib.parse import urlsplit

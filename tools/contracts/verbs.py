@@ -78,14 +78,14 @@ async def _done(verb: str, ctx: Context, parameters: dict[str, Any]) -> dict[str
     import asyncio
 
     from . import _engines, _resources
+    from ._time_limit import TimeLimit
 
     phases = [verb.replace("_", " ")]
     reports = asyncio.ensure_future(_report(ctx, phases)) if ctx.wants_progress else None
     try:
-        doing = _engines.current().request(verb, parameters, phases.append)
-        data = await asyncio.wait_for(doing, VERBS[verb].seconds)
-    except asyncio.TimeoutError:
-        raise TimeoutError from None
+        engine = _engines.current()
+        async with TimeLimit(VERBS[verb].seconds + engine.grace_seconds):
+            data = await engine.request(verb, parameters, phases.append)
     finally:
         if reports is not None:
             reports.cancel()

@@ -80,14 +80,19 @@ class Answer:
         refused credentials, InvalidAnswer for a body over the limit, ConnectionLost for an incomplete one."""
         if self.kind != JSON:
             raise self.refusal()
-        limit = LONGEST_BODY if self.status < 400 else LAST_WORDS
+        body = await self.content(LONGEST_BODY if self.status < 400 else LAST_WORDS)
+        if self.status in (401, 403):
+            raise self.refusal(_json_of(body))
+        return body
+
+    async def content(self, limit: int) -> bytes:
+        """Read the body, whatever it is. `limit`: in bytes. Raises InvalidAnswer for a longer one,
+        ConnectionLost for an incomplete one."""
         body = bytearray()
         async for piece in self._pieces():
             body += piece
             if len(body) > limit:
                 raise InvalidAnswer(f"the response body is longer than {limit} bytes")
-        if self.status in (401, 403):
-            raise self.refusal(_json_of(body))
         return bytes(body)
 
     @staticmethod
@@ -161,10 +166,11 @@ class Answer:
 
 
 class Wire:
-    """The connections to one server."""
+    """The connections to one server. `follows_redirects`: within its own origin; else they are answers."""
 
-    def __init__(self, remote: Remote) -> None:
+    def __init__(self, remote: Remote, *, follows_redirects: bool = True) -> None:
         self.remote = remote
+        self._moved = MOVED if follows_redirects else ()
         self._pool: Pool | None = None
         self._route: Route | None = None
         self._url = remote.url
@@ -179,9 +185,10 @@ class Wire:
     # --- sending --------------------------------------------------------------------------------------
 
     def post_at_once(
-        self, lines: bytes, body: bytes, on_settled: Callable[[Response], object], context: object
+        self, lines: bytes, body: bytes, on_settled: Callable[[Response], object] | None, context: object
     ) -> Response | None:
-        """Write a POST to an idle connection; return its response, which is handed to `on_settled`.
+        """Write a POST to an idle connection; return its response, which is handed to `on_settled`; without
+        that, `Response.settled` waits for it.
 
         Returns None if there is none: then `send` makes a connection; and with OAuth, where a token may have
         to be renewed first. `lines`: of `header_lines`. Raises whatever a function that returns the token
@@ -251,7 +258,7 @@ class Wire:
                     challenge = response.header(b"www-authenticate")
                     if await self.oauth.check(response.status, challenge, {**headers, **authorization}):
                         continue
-                if response.status not in MOVED:
+                if response.status not in self._moved:
                     yield Answer(self, response, place)
                     return
                 following = self._redirect_target(response, method, place)

@@ -99,6 +99,22 @@ def find_method(method: str, abi: list[Entry], count: int) -> Entry:
     return found[0]
 
 
+def entry_of(data: bytes, abi: list[Entry]) -> Entry | None:
+    """The method that calldata is for, if the ABI has it."""
+    if len(data) < 4:
+        return None
+    functions = (each for each in abi if each.get("type") == "function")
+    return next((each for each in functions if selector_of(each) == data[:4]), None)
+
+
+def calldata_of(given: dict[str, Any], abi: list[Entry]) -> tuple[bytes, Entry | None]:
+    """The calldata that the parameters of a call stand for, and its method, if that is known."""
+    if "data" in given:
+        data = bytes.fromhex(given["data"][2:])
+        return data, entry_of(data, abi)
+    return encode_call(given["method"], abi, given.get("args", []))
+
+
 def encode_inputs(parameter: str, shown: str, inputs: list[Entry], arguments: list[Any]) -> bytes:
     if len(arguments) != len(inputs):
         raise EngineError(INVALID_REQUEST, f"{parameter}: {shown} takes {len(inputs)}, got {len(arguments)}")

@@ -68,18 +68,27 @@ def code_of(artifact: dict[str, Any], arguments: list[Any]) -> bytes:
     return bytes.fromhex(bytecode[2:]) + abi_codec.encode_constructor(name, artifact["abi"], arguments)
 
 
+def create2_of(given: dict[str, Any]) -> tuple[bytes, str]:
+    """Salt and deployer of the parameter."""
+    return bytes.fromhex(given["salt"][2:]), given.get("deployer", CREATE2_DEPLOYER)
+
+
+def check_same(known: Deployment, plan: Plan, sender: str) -> None:
+    """Raise EngineError(INVALID_REQUEST) where the key stands for something else."""
+    if known.fingerprint != plan.fingerprint(sender):
+        raise EngineError(
+            INVALID_REQUEST,
+            f"idempotency_key: {_values.quoted(plan.key)} stands for another deployment, of {known.contract}",
+        )
+
+
 async def deploy(node: Node, store: Store, plan: Plan, sender: str) -> dict[str, Any]:
     """Deploy, or return what the key has deployed before. The caller holds the chain's broadcast lock."""
     known = await asyncio.to_thread(store.deployment, plan.chain, plan.key)
     if known is not None:
-        if known.fingerprint != plan.fingerprint(sender):
-            raise EngineError(
-                INVALID_REQUEST,
-                f"idempotency_key: {_values.quoted(plan.key)} stands for another deployment, "
-                f"of {known.contract}",
-            )
+        check_same(known, plan, sender)
         if (found := await _settled(node, store, known, plan.artifact["abi"])) is not None:
-            return _answer(found, existing=True)
+            return answer(found, existing=True)
     transaction, address = _transaction(plan, sender)
     if plan.create2 is not None and await transactions.has_code(node, address):
         return await _found_there(node, store, plan, sender, address)
@@ -136,7 +145,7 @@ async def _sent(
         raise
     line = line._replace(state=SENT, tx_hash=tx_hash)
     await asyncio.to_thread(store.put_deployment, line)
-    return _answer(await _finished(node, store, line, abi), existing=False)
+    return answer(await _finished(node, store, line, abi), existing=False)
 
 
 async def _finished(node: Node, store: Store, line: Deployment, abi: list[dict[str, Any]]) -> Deployment:
@@ -191,10 +200,11 @@ async def _found_there(node: Node, store: Store, plan: Plan, sender: str, addres
         plan.chain, plan.key, fingerprint, DONE, project, plan.contract, sender, NO_NONCE, address
     )
     await asyncio.to_thread(store.put_deployment, line)
-    return _answer(line, existing=True)
+    return answer(line, existing=True)
 
 
-def _answer(line: Deployment, *, existing: bool) -> dict[str, Any]:
+def answer(line: Deployment, *, existing: bool) -> dict[str, Any]:
+    """The data of the verb. `existing`: it was deployed before."""
     return {
         "address": line.address,
         "tx_hash": line.tx_hash or None,

@@ -46,6 +46,8 @@ REMOTE_FEATURES = ["read", "simulate"]
 class EmbeddedEngine:
     """The engine of the project whose files are in `folder`, which is private to the user."""
 
+    grace_seconds = 0.0
+
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._store = Store(folder)
@@ -220,7 +222,7 @@ class EmbeddedEngine:
             given["idempotency_key"],
             artifact,
             code,
-            None if create2 is None else _create2(create2),
+            None if create2 is None else deployments.create2_of(create2),
             given.get("spend_cap_wei"),
         )
         async with self._broadcasting(number):
@@ -241,7 +243,7 @@ class EmbeddedEngine:
         report("simulating")
         trial = await transactions.try_out(node, transaction, block, abi)
         trace = await _traced(node, transaction, block) if given.get("trace") else None
-        entry = _entry_of(data, abi)
+        entry = abi_codec.entry_of(data, abi)
         decoded = None
         if entry is not None and trial.revert is None:
             decoded = {
@@ -259,7 +261,7 @@ class EmbeddedEngine:
     async def _call(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
         node, chain, is_local = await self._place(given)
         abi = await self._abi_for(given, chain)
-        data, entry = _calldata(given, abi)
+        data, entry = abi_codec.calldata_of(given, abi)
         reads = given.get("simulate_only", False) or (entry or {}).get("stateMutability") in ("view", "pure")
         if not reads and not is_local:
             raise _no_wallet(given.get("chain_id", "rpc_url"))
@@ -306,12 +308,9 @@ class EmbeddedEngine:
         return found
 
 
-_ZERO = "0x" + "0" * 40
-
-
 async def _caller(node: Node, given: dict[str, Any], is_local: bool) -> str:
     """The address that a call which sends nothing comes from: any may be given."""
-    return given.get("from") or (await transactions.sender_of(node, None) if is_local else _ZERO)
+    return given.get("from") or (await transactions.sender_of(node, None) if is_local else transactions.ZERO)
 
 
 def _check_targets(targets: list[str], artifacts: list[dict[str, Any]]) -> None:
@@ -326,31 +325,12 @@ def _check_targets(targets: list[str], artifacts: list[dict[str, Any]]) -> None:
             )
 
 
-def _create2(given: dict[str, Any]) -> tuple[bytes, str]:
-    return bytes.fromhex(given["salt"][2:]), given.get("deployer", deployments.CREATE2_DEPLOYER)
-
-
 def _no_wallet(chain: str) -> EngineError:
     return EngineError(
         WALLET_NOT_CONFIGURED,
         f"chain_id: this engine holds no keys, and broadcasts on {ID} alone, not on {chain}: simulate "
         "there, or serve an engine that has a wallet",
     )
-
-
-def _entry_of(data: bytes, abi: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The method that calldata is for, if the ABI has it."""
-    if len(data) < 4:
-        return None
-    functions = (each for each in abi if each.get("type") == "function")
-    return next((each for each in functions if abi_codec.selector_of(each) == data[:4]), None)
-
-
-def _calldata(given: dict[str, Any], abi: list[dict[str, Any]]) -> tuple[bytes, dict[str, Any] | None]:
-    if "data" in given:
-        data = bytes.fromhex(given["data"][2:])
-        return data, _entry_of(data, abi)
-    return abi_codec.encode_call(given["method"], abi, given.get("args", []))
 
 
 async def _read(
@@ -387,7 +367,7 @@ async def _broadcast(
         raise EngineError(
             CALL_FAILED, f"transaction {tx_hash} has reverted", details={"tx_hash": tx_hash, "receipt": short}
         )
-    entry = _entry_of(transaction.data, abi)
+    entry = abi_codec.entry_of(transaction.data, abi)
     decoded = None if entry is None else abi_codec.decode_outputs(entry.get("outputs", []), trial.result)
     return {"result": None, "tx_hash": tx_hash, "receipt": short, "revert": None, "decoded": decoded}
 

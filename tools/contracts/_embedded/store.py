@@ -144,6 +144,27 @@ class Store:
         with self._open() as base:
             return _deployment(base, "chain = ? AND address = ? AND state = 'done'", (chain, address))
 
+    def deployed(self) -> set[str]:
+        """The keys and addresses of all deployments that are done."""
+        with self._open() as base:
+            rows = base.execute("SELECT key, address FROM deployments WHERE state = 'done'")
+            return {text for row in rows for text in row}
+
+    def projects(self) -> dict[str, str]:
+        """The newest project with a contract, by the contract's name."""
+        with self._open() as base:
+            return dict(base.execute("SELECT name, project FROM artifacts ORDER BY made_at"))
+
+    def sender_on(self, chain: str) -> str:
+        """The account that has made the newest deployment on a chain; empty if there is none."""
+        with self._open() as base:
+            row = base.execute(
+                "SELECT sender FROM deployments WHERE chain = ? AND state = 'done' AND sender != ''"
+                " ORDER BY made_at DESC LIMIT 1",
+                (chain,),
+            ).fetchone()
+        return "" if row is None else str(row[0])
+
     def put_deployment(self, deployment: Deployment) -> None:
         with self._open() as base:
             base.execute(

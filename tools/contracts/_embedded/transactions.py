@@ -25,6 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+ZERO = "0x" + "0" * 40
+"""The sender of what is only tried, where there is no other."""
 RECEIPT_SECONDS = 60.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.005, 0.5
 NOT_REVERTS = ("insufficient funds", "nonce too", "gas required exceeds", "intrinsic gas")

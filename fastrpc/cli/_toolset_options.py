@@ -1,0 +1,70 @@
+"""Options that toolsets add to `fastrpc serve TOOLSET` and `fastrpc selftest TOOLSET`.
+
+A toolset's module ``_settings`` names them in ``OPTIONS``: the setting that each sets, by option. Their
+values go into this process's environment, where its workers and the toolset find them. Imported only for an
+option that is none of the command's own.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fastrpc.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.settings import Setting
+
+SWITCH_KINDS = ("flag", "guard", "permission")
+"""The kinds of settings whose option takes no value."""
+
+
+def export_toolset_options(arguments: list[str], command: str) -> list[str]:
+    """Export the options of the toolsets that are named among the arguments; return all other arguments.
+
+    Raises UsageError for a value that its setting cannot have.
+    """
+    known = _options_of(arguments)
+    left: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        name, equals, text = argument.partition("=")
+        if argument == "--":
+            return [*left, argument, *rest]
+        if name not in known:
+            left.append(argument)
+        elif known[name].kind in SWITCH_KINDS:
+            if equals:
+                raise UsageError(f"{name} takes no value (see 'fastrpc {command} --help')")
+            os.environ[known[name].name] = "1"
+        else:
+            os.environ[known[name].name] = _checked(known[name], name, text if equals else next(rest, ""))
+    return left
+
+
+def _options_of(words: list[str]) -> dict[str, Setting]:
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    found: dict[str, Setting] = {}
+    for word in words:
+        if "." in word and all(part.isidentifier() for part in word.split(".")):
+            try:
+                there = find_spec(f"{word}._settings")
+            except ModuleNotFoundError:  # a file, or a module that is no package
+                continue
+            if there is not None:
+                found |= getattr(import_module(f"{word}._settings"), "OPTIONS", {})
+    return found
+
+
+def _checked(setting: Setting, option: str, text: str) -> str:
+    from fastrpc.settings import PARSERS
+
+    if not text:
+        raise UsageError(f"{option} needs a value")
+    try:
+        PARSERS[setting.kind](text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}, got {text!r:.100}") from None
+    return text

@@ -1,0 +1,578 @@
+"""The contracts toolset on an engine at a URL: what is sent, what is believed, and what each fault becomes.
+
+A real server each; the engine is a stand-in that plays the fault (`support.standin_http`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.bridged import ADDRESS, SERVER, Bridged, deployment, environment, in_loop
+from support.ports import free_port
+from support.standin_engine import (
+    CHAIN,
+    COUNTER_ABI,
+    COUNTER_SOURCE,
+    Play,
+    answers,
+    artifact,
+    cuts,
+    drops,
+    fails,
+    loses,
+    pauses,
+    refuses,
+    says,
+    waits,
+)
+from support.standin_http import ANY, HttpEngine, endless, hangs_up, raw, sends, status
+from support.stdio import serve
+from support.waiting import until
+
+SOURCES = {"src/Counter.sol": COUNTER_SOURCE}
+TOKEN = "token-0123456789-abcdef"
+READS: dict[str, dict[str, Any]] = {
+    "chain_list": {},
+    "artifact_get": {"name": "Counter"},
+    "registry_lookup": {"idempotency_key": "k", "chain_id": CHAIN},
+    "simulate": {"to": ADDRESS, "chain_id": CHAIN},
+    "call": {"to": ADDRESS, "chain_id": CHAIN, "data": "0x3fa4f245", "simulate_only": True},
+}
+OTHERS: dict[str, dict[str, Any]] = {
+    "compile": {"sources": SOURCES},
+    "test": {"sources": SOURCES},
+    "chain_register": {"id": "mine", "rpc_url": "http://127.0.0.1:1", "chain_id": 99},
+}
+# What a contract takes that wants large integers at any depth.
+DEEP_INPUTS = [
+    {"name": "a", "type": "uint256"},
+    {"name": "b", "type": "uint256[]"},
+    {"name": "c", "type": "tuple", "components": [{"name": "x", "type": "int128"}]},
+    {"name": "d", "type": "bool"},
+]
+DEEP = [123456789012345678901234567890, [2**255], {"x": -170141183460469231731687303715884105728}, True]
+DEEP_SENT = (
+    b'["123456789012345678901234567890",'
+    b'["57896044618658097711785492504343953926634992332820282019728792003956564819968"],'
+    b'{"x":"-170141183460469231731687303715884105728"},true]'
+)
+
+# --- results ----------------------------------------------------------------------------------------------
+
+
+@in_loop
+async def test_every_verb_does_what_the_engine_does(tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        made = await session.data("compile", sources=SOURCES)
+        assert made["project_id"].startswith("src-")
+        assert made["artifacts"][0]["abi"] == COUNTER_ABI
+        assert (await session.data("test", sources=SOURCES))["passed"] == 1
+        assert (await session.data("artifact_get", name="Counter"))["artifact"]["name"] == "Counter"
+        deployed = await session.data("deploy", **deployment())
+        to = deployed["address"]
+        lookup = await session.data("registry_lookup", idempotency_key="k", chain_id=CHAIN)
+        assert (lookup["found"], lookup["address"]) == (True, to)
+        sent = await session.data("call", to=to, chain_id=CHAIN, contract="Counter", method="set", args=[9])
+        assert sent["tx_hash"].startswith("0x")
+        simulated = await session.data("simulate", to=to, chain_id=CHAIN, data="0x3fa4f245")
+        assert int(simulated["result"], 16) == 9
+        chain = await session.data("chain_register", id="mine", rpc_url="http://127.0.0.1:1", chain_id=99)
+        assert (chain["id"], chain["chain_id"]) == ("mine", 99)
+        assert "mine" in [each["id"] for each in (await session.data("chain_list"))["chains"]]
+
+
+@pytest.mark.parametrize(
+    ("code", "more"),
+    [
+        ("COMPILER_FORGE_FAILED", {"details": {"diagnostics": [{"line": 3}]}}),
+        ("CHAIN_RPC_FAILED", {"retry": True}),
+        ("OF_A_LATER_VERSION", {"retry": True, "details": {"why": "new"}}),
+    ],
+)
+@in_loop
+async def test_a_failure_of_the_engine_is_passed_on_as_it_is(
+    code: str, more: dict[str, Any], tmp_path: Path
+) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        engine.on("tachyon_compile", fails(code, "what it says", **more))
+        error = await session.error("compile", sources=SOURCES)
+        assert error == {"code": code, "message": "what it says", "retry": False, **more}
+
+
+@in_loop
+async def test_what_tests_have_found_is_there_when_some_fail(tmp_path: Path) -> None:
+    suite = {"file": "test/A.t.sol", "passed": 0, "failed": 1, "skipped": 0, "cases": []}
+    failure = {"code": "TEST_ASSERTION_FAILED", "message": "1 failed", "retry": False}
+    data = {"suites": [suite], "passed": 0, "failed": 1}
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        engine.on("tachyon_test", says({"ok": False, "data": data, "error": failure}))
+        error = await session.error("test", sources=SOURCES)
+        assert (error["code"], error["details"]["suites"]) == ("TEST_ASSERTION_FAILED", [suite])
+
+
+@in_loop
+async def test_empty_lists_that_the_engine_writes_as_null_are_lists(tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        engine.on("tachyon_chain_list", answers({"chains": None}))
+        assert (await session.data("chain_list"))["chains"] == []
+
+
+@in_loop
+async def test_warnings_are_diagnostics(tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        engine.on(
+            "tachyon_compile",
+            answers({"project_id": "p", "artifacts": [artifact()], "warnings": ["one", "two"]}),
+        )
+        made = await session.data("compile", sources=SOURCES)
+        shown = [(each["severity"], each["message"]) for each in made["diagnostics"]]
+        assert shown == [("warning", "one"), ("warning", "two")]
+
+
+@in_loop
+async def test_the_parts_to_return_are_chosen_here(tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        made = await session.data("compile", sources=SOURCES, include=["abi"])
+        found = await session.data("artifact_get", name="Counter", include=["bytecode"])
+        assert {"abi", "bytecode", "deployedBytecode"} & set(made["artifacts"][0]) == {"abi"}
+        assert {"abi", "bytecode", "deployedBytecode"} & set(found["artifact"]) == {"bytecode"}
+        assert all("include" not in asked.params for asked in engine.requests)
+
+
+# --- what is sent -----------------------------------------------------------------------------------------
+
+
+@in_loop
+async def test_requests_are_json_rpc_with_small_numbers(tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        for verb, arguments in {**READS, **OTHERS}.items():
+            await session.data(verb, **arguments)
+        ids = [asked.message["id"] for asked in engine.requests]
+        assert all(type(id) is int and 0 <= id < 10_000 for id in ids)
+        assert len(set(ids)) == len(ids)
+        for asked in engine.requests:
+            assert (asked.path, asked.message["jsonrpc"]) == ("/rpc", "2.0")
+            assert asked.headers["content-type"].startswith("application/json")
+            assert "authorization" not in asked.headers
+
+
+@pytest.mark.parametrize("given", [31337, "31337", CHAIN])
+@in_loop
+async def test_a_chain_is_sent_as_text(given: Any, tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        await session.data("simulate", to=ADDRESS, chain_id=given)
+        assert engine.asked("tachyon_simulate")[0].params["chain_id"] in ("31337", CHAIN)
+
+
+@pytest.mark.parametrize("given", [99, "99", "0x63"])
+@in_loop
+async def test_a_chain_is_registered_by_its_number(given: Any, tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        await session.data("chain_register", id="mine", rpc_url="http://127.0.0.1:1", chain_id=given)
+        assert engine.asked("tachyon_chain_register")[0].params["chain_id"] == 99
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [(5, "5"), ("5", "5"), ("0xff", "255"), (2**200, str(2**200)), (hex(2**200), str(2**200))],
+)
+@in_loop
+async def test_wei_is_sent_as_decimal_text(given: Any, sent: str, tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        await session.data("simulate", to=ADDRESS, chain_id=CHAIN, value=given)
+        assert engine.asked("tachyon_simulate")[0].params["value"] == sent
+
+
+@pytest.mark.parametrize(("given", "sent"), [(16, "16"), ("0x10", "16"), ("latest", "latest")])
+@in_loop
+async def test_a_block_is_sent_as_decimal_text(given: Any, sent: str, tmp_path: Path) -> None:
+    """The engine takes the 0x off a number and reads what is left as decimal: 0x10 would be block 10."""
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        await session.data("simulate", to=ADDRESS, chain_id=CHAIN, block=given)
+        assert engine.asked("tachyon_simulate")[0].params.get("block", "latest") == sent
+
+
+@in_loop
+async def test_integers_in_arguments_keep_every_digit(tmp_path: Path) -> None:
+    constructor = {"type": "constructor", "inputs": DEEP_INPUTS, "stateMutability": "nonpayable"}
+    function = {**constructor, "type": "function", "name": "deep", "outputs": []}
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        await session.data(
+            "call", to=ADDRESS, chain_id=CHAIN, method="deep", args=DEEP, abi=[function], simulate_only=True
+        )
+        (called,) = engine.asked("tachyon_call")
+        assert DEEP_SENT in called.body.replace(b", ", b",").replace(b": ", b":")
+        engine.on("tachyon_artifact_get", answers({"artifact": artifact(abi=[constructor])}))
+        await session.deploy(constructor_args=DEEP)
+        (deployed,) = engine.asked("tachyon_deploy")
+        assert DEEP_SENT in deployed.body.replace(b", ", b",").replace(b": ", b":")
+
+
+@pytest.mark.parametrize(("given", "sent"), [(True, True), (False, False), (200, True), (0, False)])
+@in_loop
+async def test_optimize_is_sent_as_a_switch(given: Any, sent: bool, tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        await session.data("compile", sources=SOURCES, optimize=given)
+        assert engine.requests[0].params["optimize"] is sent
+
+
+@in_loop
+async def test_what_the_engine_would_pass_over_or_misread_is_refused_here(tmp_path: Path) -> None:
+    refused: list[tuple[str, dict[str, Any], str]] = [
+        ("compile", {"sources": SOURCES, "optimize": 999}, "optimize"),
+        ("compile", {"sources": SOURCES, "optimise": True}, "did you mean optimize"),
+        ("chain_list", {"chain": "x"}, "chain"),
+        ("deploy", {**deployment(), "spend_cap": "1"}, "spend_cap"),
+        ("simulate", {"to": ADDRESS, "value": 1.5}, "value"),
+        ("compile", {"sources": SOURCES, "evm_version": 'paris"\nffi=true'}, "evm_version"),
+        ("test", {"sources": SOURCES, "filter": "--ffi"}, "filter"),
+        ("test", {"sources": SOURCES, "match_path": "a\nb"}, "match_path"),
+        ("test", {"sources": SOURCES, "match_contract": "-x"}, "match_contract"),
+    ]
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        for verb, arguments, said in refused:
+            error = await session.error(verb, **arguments)
+            assert (error["code"], error["retry"]) == ("INVALID_REQUEST", False), arguments
+            assert said in error["message"]
+        assert engine.requests == []
+
+
+# --- connections and the token ----------------------------------------------------------------------------
+
+
+@in_loop
+async def test_calls_in_a_row_take_one_connection(tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        for _ in range(20):
+            await session.data("chain_list")
+        assert {asked.connection for asked in engine.requests} == {0}
+
+
+@in_loop
+async def test_a_connection_that_the_engine_has_closed_meanwhile_costs_no_call(tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        engine.on(ANY, hangs_up())
+        await session.data("chain_list")
+        await asyncio.sleep(0.1)  # for the end to arrive
+        assert (await session.deploy())["ok"]
+        assert engine.methods().count("tachyon_deploy") == 1
+
+
+@in_loop
+async def test_a_token_of_the_environment_is_sent(tmp_path: Path) -> None:
+    async with HttpEngine(token=TOKEN) as engine, Bridged(tmp_path, engine.url, token=TOKEN) as session:
+        await session.data("chain_list")
+
+
+@in_loop
+async def test_a_token_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    options = ["--engine-token-file", str(file)]
+    async with HttpEngine(token=TOKEN) as engine, Bridged(tmp_path, engine.url, *options) as session:
+        await session.data("chain_list")
+        engine.token = TOKEN[::-1]
+        assert (await session.error("chain_list"))["code"] == "ENGINE_UNAUTHORIZED"
+        file.write_text(TOKEN[::-1] + "\n")
+        await session.data("chain_list")
+
+
+@in_loop
+async def test_the_engine_is_named_by_an_option_too(tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, "", "--engine", engine.url) as session:
+        await session.data("chain_list")
+        assert engine.methods() == ["tachyon_chain_list"]
+
+
+@in_loop
+async def test_a_token_is_in_no_error_and_in_no_log(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+
+    def talk(url: str) -> str:
+        variables = environment(tmp_path, url, token_file=str(file))
+        command = [*SERVER, "--log-level", "debug"]
+        with serve(command=command, environment=variables, folder=str(tmp_path)) as server:
+            server.initialize()
+            said = [server.call("tachyon_chain_list") for _ in range(4)]
+            with open(f"/proc/{server.pid}/cmdline", "rb") as cmdline:
+                shown = cmdline.read().decode()
+            return json.dumps(said) + server.stderr + shown
+
+    async with HttpEngine(token=TOKEN) as engine:
+        echo = json.dumps({"ok": False, "error": {"code": "X", "message": f"not {TOKEN}", "retry": False}})
+        engine.on("tachyon_chain_list", status(401, echo, "application/json"), drops(), drops(), drops())
+        engine.on("tachyon_chain_list", status(500, f"<p>{TOKEN}</p>"))
+        seen = await asyncio.to_thread(talk, engine.url)
+        assert engine.requests[-1].headers["authorization"] == f"Bearer {TOKEN}"
+        assert "ENGINE_UNAUTHORIZED" in seen
+        assert TOKEN not in seen
+
+
+@in_loop
+async def test_a_token_is_not_sent_over_plain_http_to_another_machine(tmp_path: Path) -> None:
+    async with Bridged(tmp_path, "http://192.0.2.1:8645", token=TOKEN) as session:
+        error = await session.error("chain_list")
+        assert error["code"] in ("ENGINE_UNAUTHORIZED", "INVALID_REQUEST")
+        assert "https" in error["message"]
+
+
+# --- what is believed -------------------------------------------------------------------------------------
+
+RESULT = b'{"jsonrpc":"2.0","id":$ID,"result":%s}'
+CHAINS: dict[str, Any] = {"chains": []}
+NO_ENGINE: dict[str, Play] = {
+    "status 404": status(404, "404 page not found\n"),
+    "status 500": status(500, "{}", "application/json"),
+    "a page": sends(b"<!doctype html><html></html>", "text/html"),
+    "an empty body": sends(b""),
+    "no JSON": sends(b'{"jsonrpc":"2.0","id":$ID,"result":'),
+    "two values": sends(RESULT % b'{"ok":true,"data":{"chains":[]}}' * 2),
+    "an array": sends(b"[]"),
+    "no JSON-RPC": sends(b'{"ok":true,"data":{"chains":[]}}'),
+    "another version": sends(b'{"jsonrpc":"1.0","id":$ID,"result":{"ok":true,"data":{"chains":[]}}}'),
+    "a wrong id": sends(b'{"jsonrpc":"2.0","id":4711,"result":{"ok":true,"data":{"chains":[]}}}'),
+    "a text id": sends(b'{"jsonrpc":"2.0","id":"$ID","result":{"ok":true,"data":{"chains":[]}}}'),
+    "no result": sends(b'{"jsonrpc":"2.0","id":$ID}'),
+    "no ok": says({"data": CHAINS}),
+    "an ok that is text": says({"ok": "true", "data": CHAINS}),
+    "an ok that is a number": says({"ok": 1, "data": CHAINS}),
+    "a list as data": says({"ok": True, "data": []}),
+    "no data": says({"ok": True}),
+    "a text as a list": says({"ok": True, "data": {"chains": "none"}}),
+    "texts in a list": says({"ok": True, "data": {"chains": ["local"]}}),
+    "an error that is null": says({"ok": False, "error": None}),
+    "an error without a code": says({"ok": False, "error": {"message": "?"}}),
+    "an error with a number as code": says({"ok": False, "error": {"code": 5, "message": "?"}}),
+    "NaN": sends(RESULT % b'{"ok":true,"data":{"chains":[{"id":"a","chain_id":NaN}]}}'),
+    "deep nesting": sends(
+        RESULT % (b'{"ok":true,"data":{"chains":' + b"[" * 200_000 + b"]" * 200_000 + b"}}")
+    ),
+    "no UTF-8": sends(RESULT % b'{"ok":true,"data":{"chains":[{"id":"\xff"}]}}'),
+    "no method": refuses(-32601, "method not found: tachyon_chain_list"),
+    "an internal error": refuses(-32603, "internal"),
+    "more than 32 MiB": endless(),
+}
+
+
+@in_loop
+async def test_what_is_no_answer_of_an_engine_is_an_error_and_the_next_call_works(tmp_path: Path) -> None:
+    wrong = {}
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        for name, play in NO_ENGINE.items():
+            before = len(engine.requests)
+            engine.on("tachyon_chain_list", play)
+            found = await session.envelope("chain_list")
+            code = found.get("error", {}).get("code", "a success")
+            if (code, len(engine.requests) - before) != ("ENGINE_PROTOCOL", 1):
+                wrong[name] = code, len(engine.requests) - before
+            assert (await session.data("chain_list"))["chains"], name
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"SSH-2.0-OpenSSH_9.9\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}"],
+)
+@in_loop
+async def test_what_is_no_http_is_an_error(data: bytes, tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        engine.on(ANY, raw(data))
+        error = await session.error("compile", sources=SOURCES)
+        assert error["code"] in ("ENGINE_PROTOCOL", "ENGINE_UNAVAILABLE")
+        await session.data("compile", sources=SOURCES)
+
+
+@pytest.mark.parametrize("number", [301, 302, 303, 307, 308])
+@in_loop
+async def test_redirects_are_not_followed(number: int, tmp_path: Path) -> None:
+    async with HttpEngine() as engine, HttpEngine() as other, Bridged(tmp_path, engine.url) as session:
+        for target in (f"{engine.url}/rpc", "/rpc", f"{other.url}/rpc"):
+            engine.on(ANY, status(number, location=target))
+            error = await session.error("compile", sources=SOURCES)
+            assert (error["code"], error["retry"]) == ("ENGINE_PROTOCOL", False)
+        assert (len(engine.requests), other.requests) == (3, [])
+
+
+@pytest.mark.parametrize("number", [401, 403])
+@in_loop
+async def test_an_engine_that_wants_a_token_is_told_apart(number: int, tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        engine.on(ANY, status(number, "no"))
+        error = await session.error("chain_list")
+        assert (error["code"], error["retry"]) == ("ENGINE_UNAUTHORIZED", False)
+        assert len(engine.requests) == 1
+
+
+@pytest.mark.parametrize("number", [429, 502, 503, 504])
+@in_loop
+async def test_an_engine_that_is_busy_may_be_asked_again(number: int, tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        engine.always(ANY, status(number, "busy"))
+        error = await session.error("compile", sources=SOURCES)
+        assert (error["code"], error["retry"]) == ("ENGINE_UNAVAILABLE", True)
+        assert len(engine.requests) == 1
+
+
+@in_loop
+async def test_parameters_that_the_engine_cannot_read_are_the_callers_fault(tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        engine.on("tachyon_compile", refuses(-32602, "sources: what is this"))
+        error = await session.error("compile", sources=SOURCES)
+        assert (error["code"], error["retry"]) == ("INVALID_REQUEST", False)
+        assert "sources: what is this" in error["message"]
+
+
+# --- an engine that goes away -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", [drops, loses, cuts])
+@in_loop
+async def test_reads_are_repeated_twice(fault: Any, tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        for verb, arguments in READS.items():
+            engine.on(f"tachyon_{verb}", fault(), fault())
+            await session.data(verb, **arguments)
+            assert len(engine.asked(f"tachyon_{verb}")) == 3, verb
+        engine.on("tachyon_chain_list", fault(), fault(), fault())
+        error = await session.error("chain_list")
+        assert (error["code"], error["retry"]) == ("ENGINE_UNAVAILABLE", True)
+        assert len(engine.asked("tachyon_chain_list")) == 6
+
+
+@pytest.mark.parametrize("fault", [drops, loses, cuts])
+@in_loop
+async def test_what_does_something_is_not_repeated(fault: Any, tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        for verb, arguments in OTHERS.items():
+            engine.on(f"tachyon_{verb}", fault())
+            error = await session.error(verb, **arguments)
+            assert (error["code"], error["retry"]) == ("ENGINE_UNAVAILABLE", True), verb
+            assert len(engine.asked(f"tachyon_{verb}")) == 1
+            await session.data(verb, **arguments)
+
+
+@in_loop
+async def test_an_engine_that_starts_later_is_found(tmp_path: Path) -> None:
+    port = free_port()
+    async with Bridged(tmp_path, f"http://127.0.0.1:{port}") as session:
+        error = await session.error("compile", sources=SOURCES)
+        assert (error["code"], error["retry"]) == ("ENGINE_UNAVAILABLE", True)
+        assert str(port) in error["message"]
+        async with HttpEngine(port=port):
+            await session.data("chain_list")
+
+
+@in_loop
+async def test_after_five_failures_in_a_row_it_is_not_asked_for_five_seconds(tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        engine.always(ANY, drops())
+        for _ in range(5):
+            await session.error("compile", sources=SOURCES)
+        opened = time.monotonic()
+        for verb, arguments in {**READS, **OTHERS}.items():
+            error = await session.error(verb, **arguments)
+            assert (error["code"], error["retry"]) == ("ENGINE_UNAVAILABLE", True)
+            assert re.search(r"[0-9.]+ s\b", error["message"])
+        assert len(engine.requests) == 5
+        engine.always(ANY, None)
+        while not (await session.envelope("chain_list"))["ok"]:
+            await asyncio.sleep(0.2)
+        assert time.monotonic() - opened > 4
+        assert len(engine.requests) == 6
+        engine.on(ANY, drops())  # one success has closed it: one failure is but the first
+        await session.error("compile", sources=SOURCES)
+        await session.data("compile", sources=SOURCES)
+
+
+@in_loop
+async def test_an_engine_that_is_slow_is_left_after_the_time(tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url, engine_seconds="1") as session:
+        engine.on("tachyon_chain_list", waits())
+        assert (await session.error("chain_list"))["code"] == "ENGINE_TIMEOUT"
+        (asked,) = engine.requests
+        await asyncio.wait_for(asked.gone.wait(), 20)
+        await session.data("chain_list")
+
+
+# --- calls beside each other ------------------------------------------------------------------------------
+
+
+@in_loop
+async def test_lists_and_lookups_do_not_wait_for_a_compile(tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        engine.on("tachyon_compile", waits())
+        compiling = asyncio.ensure_future(session.data("compile", sources=SOURCES))
+        await until(lambda: engine.requests)
+        for verb in ("chain_list", "artifact_get", "registry_lookup"):
+            await session.data(verb, **READS[verb])
+        assert not compiling.done()
+        engine.release()
+        await compiling
+
+
+@in_loop
+async def test_a_cancelled_call_closes_its_request(tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        engine.on("tachyon_compile", waits())
+        compiling = asyncio.ensure_future(session.data("compile", sources=SOURCES))
+        await until(lambda: engine.requests)
+        compiling.cancel()
+        await asyncio.wait_for(engine.requests[0].gone.wait(), 20)
+        await session.data("chain_list")
+
+
+@in_loop
+async def test_progress_says_phase_and_time(tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        engine.on("tachyon_compile", pauses(2.5))
+        told: list[dict[str, Any]] = []
+        await session.client.call_tool("tachyon_compile", {"sources": SOURCES}, on_progress=told.append)
+        assert [each["progress"] for each in told][:2] == [1, 2]
+        assert all(re.search(r"compil\w*, \d+ s", each["message"]) for each in told)
+
+
+# --- nothing that a caller uploads configures the engine --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["foundry.toml", "src/foundry.toml", ".env", "remappings.txt", "lib/a/src/A.sol", "src/../../A.sol"],
+)
+@in_loop
+async def test_sources_that_would_configure_the_engine_are_refused(path: str, tmp_path: Path) -> None:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+        for verb in ("compile", "test"):
+            error = await session.error(verb, sources={**SOURCES, path: "[profile.default]\nffi = true"})
+            assert error["code"] == "INVALID_REQUEST"
+            assert path in error["message"]
+        assert engine.requests == []
+
+
+@in_loop
+async def test_a_project_folder_with_a_configuration_is_refused_unless_that_is_allowed(
+    tmp_path: Path,
+) -> None:
+    project = tmp_path / "project"
+    (project / "src").mkdir(parents=True)
+    (project / "src" / "Counter.sol").write_text(COUNTER_SOURCE)
+    arguments = {"project_root": str(project)}
+    async with HttpEngine() as engine:
+        async with Bridged(tmp_path, engine.url) as session:
+            await session.data("compile", **arguments)
+            (project / "foundry.toml").write_text("[profile.default]\nffi = true\n")
+            for verb in ("compile", "test"):
+                error = await session.error(verb, **arguments)
+                assert error["code"] == "INVALID_REQUEST"
+                assert "foundry.toml" in error["message"]
+            assert engine.methods() == ["tachyon_compile"]
+        async with Bridged(tmp_path, engine.url, "--project-config") as session:
+            await session.data("compile", **arguments)
+            await session.data("compile", sources={**SOURCES, "foundry.toml": "[profile.default]\n"})
+        assert engine.methods() == ["tachyon_compile"] * 3

@@ -1,0 +1,116 @@
+"""What an engine answers: checks it, down to the members that the verb promises, and reads failures.
+
+An engine is another program, perhaps of another version: whatever it sends becomes data or an EngineError,
+ENGINE_PROTOCOL where it is not what the wire says. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+
+from .._errors import (
+    ARTIFACT_NOT_FOUND,
+    ASSERTION_FAILED,
+    CHAIN_NOT_FOUND,
+    ENGINE_PROTOCOL,
+    FORGE_FAILED,
+    INVALID_REQUEST,
+    SOLC_FAILED,
+    EngineError,
+)
+from .connection import LONGEST_MESSAGE, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MEMBERS: dict[str, dict[str, type]] = {
+    "compile": {"project_id": str, "artifacts": list},
+    "test": {"suites": list},
+    "simulate": {},
+    "deploy": {"address": str},
+    "call": {},
+    "chain_list": {"chains": list},
+    "chain_register": {"id": str},
+    "artifact_get": {"artifact": dict},
+    "registry_lookup": {"found": bool},
+}
+"""What must be in the data of a verb. A list may also be null: an empty one of Go's."""
+
+
+FINAL = (SOLC_FAILED, FORGE_FAILED, ASSERTION_FAILED, INVALID_REQUEST, ARTIFACT_NOT_FOUND, CHAIN_NOT_FOUND)
+"""Failures of the request itself, which repeating cannot help, though tachyon says so of some."""
+
+
+def parsed(text: bytes | str) -> Any:
+    """The JSON value. Raises EngineError(ENGINE_PROTOCOL)."""
+    try:
+        return _decode(text if isinstance(text, str) else text.decode())
+    except (ValueError, RecursionError):
+        raise protocol_error("sent what is no JSON") from None
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+_decode = json.JSONDecoder(parse_constant=_no_number).decode
+
+
+def result_of(answer: Any, id: int) -> Any:
+    """The result in a JSON-RPC response. Raises EngineError."""
+    if not isinstance(answer, dict) or answer.get("jsonrpc") != "2.0":
+        raise protocol_error("sent what is no JSON-RPC")
+    error = answer.get("error")
+    if error is not None:
+        if not isinstance(error, dict) or not isinstance(error.get("message"), str):
+            raise protocol_error("sent an error without a message")
+        raise Refused.of_parameters(error.get("code"), error["message"])
+    if type(answer.get("id")) not in (int, float) or answer["id"] != id:
+        raise protocol_error("sent an answer to another request")
+    return answer.get("result")
+
+
+def data_of(verb: str, envelope: Any) -> dict[str, Any]:
+    """The data in an envelope. Raises EngineError: the engine's own, or ENGINE_PROTOCOL."""
+    if not isinstance(envelope, dict) or not isinstance(envelope.get("ok"), bool):
+        raise protocol_error("sent no envelope")
+    data = envelope.get("data")
+    if not envelope["ok"]:
+        raise _failure(envelope.get("error"), data)
+    if not isinstance(data, dict):
+        raise protocol_error("sent an envelope without data")
+    for name, kind in MEMBERS[verb].items():
+        if data.get(name) is None and kind is list:
+            data[name] = []
+        if not isinstance(data.get(name), kind):
+            raise protocol_error(f"sent data without {name}")
+        if kind is list and not all(isinstance(each, dict) for each in data[name]):
+            raise protocol_error(f"sent {name} that are no objects")
+    return data
+
+
+def _failure(error: Any, data: Any) -> EngineError:
+    """The engine's own failure. What it has found out all the same, such as test results, are its details."""
+    if not isinstance(error, dict) or not isinstance(error.get("code"), str) or not error["code"]:
+        return protocol_error("sent a failure without a code")
+    details = error.get("details")
+    found = (
+        {} if not isinstance(data, dict) else {name: data[name] for name in data if not _is_empty(data[name])}
+    )
+    if found:
+        details = {**found, **details} if isinstance(details, dict) else found
+    elif details is not None and not isinstance(details, dict):
+        details = {"details": details}
+    message = str(error.get("message") or error["code"])[:LONGEST_MESSAGE]
+    retry = error.get("retry") is True and error["code"] not in FINAL
+    return EngineError(error["code"], message, retry=retry, details=details)
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether a member says nothing: Go's zero values are in the data of a failure, too."""
+    return all(map(_is_empty, value.values())) if isinstance(value, dict) else not value
+
+
+def protocol_error(what: str) -> EngineError:
+    return EngineError(ENGINE_PROTOCOL, f"the engine {what}")

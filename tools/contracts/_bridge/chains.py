@@ -1,0 +1,81 @@
+"""The chains of an engine, and their nodes: what a transaction has left there is looked at from here, too.
+
+A node on this machine is asked only where the engine runs on this machine, any other through the checking
+proxy. One that cannot be asked, or is of another chain, is none: then only the engine's word counts.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from fastrpc.client.urls import is_local_host
+
+from .. import _values
+from .._embedded.rpc import Node, RpcError
+from .._errors import CHAIN_NOT_FOUND, EngineError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any
+
+MOST_NODES = 16
+
+
+class Target:
+    """A chain that a transaction goes to: its id, and its number as text."""
+
+    def __init__(self, id: str, number: str, node: Node | None) -> None:
+        self.id = id
+        self.number = number
+        self._node = node
+        self._is_checked = False
+
+    async def node(self) -> Node | None:
+        """Its node, if it can be asked from here."""
+        if self._node is not None and not self._is_checked:
+            self._is_checked = True
+            try:
+                found = int(await self._node.request("eth_chainId"), 16)
+            except (EngineError, RpcError, ValueError, TypeError):
+                found = -1
+            if str(found) != self.number:
+                self._node = None
+        return self._node
+
+
+class Targets:
+    """The chains that `chains`, the engine's list, has. `is_local`: the engine runs on this machine."""
+
+    def __init__(self, chains: Callable[[], Awaitable[dict[str, Any]]], *, is_local: bool) -> None:
+        self._chains = chains
+        self._is_local = is_local
+        self._nodes: dict[str, Node] = {}
+
+    async def of(self, given: dict[str, Any]) -> Target:
+        """The chain that a request names, or the active one. Raises EngineError(CHAIN_NOT_FOUND)."""
+        listed = await self._chains()
+        asked = given.get("chain_id") or listed.get("active_chain_id")
+        if not asked:
+            raise EngineError(CHAIN_NOT_FOUND, "chain_id: no chain is active; name one")
+        for chain in listed["chains"]:
+            id, number = str(chain.get("id")), str(chain.get("chain_id"))
+            if asked in (id, number):
+                return Target(id, number, await self._node_at(chain.get("rpc_url")))
+        raise _values.unknown_chain(str(asked), [str(each.get("id")) for each in listed["chains"]])
+
+    async def _node_at(self, url: Any) -> Node | None:
+        if not isinstance(url, str):
+            return None
+        try:
+            _values.rpc_url("rpc_url", url)
+        except EngineError:
+            return None
+        node = self._nodes.pop(url, None)
+        if node is None:
+            is_here = is_local_host(urlsplit(url).hostname or "")
+            node = Node(url, is_local=is_here and self._is_local)
+        self._nodes[url] = node
+        if len(self._nodes) > MOST_NODES:
+            await self._nodes.pop(next(iter(self._nodes))).close()
+        return node

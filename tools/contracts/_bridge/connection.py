@@ -1,0 +1,83 @@
+"""How an engine is asked, whatever the way: what both ways promise, and the breaker in front of them.
+
+A way (`http_engine`, `stdio_engine`) sends one request and returns the envelope. Where the engine cannot be
+reached it raises `Unreachable`, of which `was_sent` tells whether the engine may have begun.
+"""
+
+from __future__ import annotations
+
+import time
+
+from .._errors import ENGINE_PROTOCOL, ENGINE_UNAVAILABLE, INVALID_REQUEST, EngineError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    class Way(Protocol):
+        """One engine, by one way."""
+
+        is_local: bool
+        """Whether it runs on this machine."""
+
+        async def ask(self, verb: str, parameters: dict[str, Any], seconds: float) -> Any:
+            """Return the envelope. Raises EngineError, and TimeoutError after `seconds`."""
+
+        async def close(self) -> None:
+            """Close what is open."""
+
+
+LONGEST_MESSAGE = 20_000  # characters; of a compiler's output some pages
+INVALID_PARAMS = -32602
+MOST_FAILURES = 5
+OPEN_SECONDS = 5.0
+
+
+class Unreachable(EngineError):
+    """The engine cannot be reached, or its answer was lost. `was_sent`: it may have got the request."""
+
+    def __init__(self, message: str, *, was_sent: bool) -> None:
+        super().__init__(ENGINE_UNAVAILABLE, message, retry=True)
+        self.was_sent = was_sent
+
+
+class Refused(EngineError):
+    """The engine, or what stands in its place, has refused the request: nothing was done."""
+
+    @classmethod
+    def of_parameters(cls, code: Any, message: str) -> Refused:
+        """A JSON-RPC error: of parameters that the engine cannot read, else of an engine that is none."""
+        message = message[:LONGEST_MESSAGE]
+        if code == INVALID_PARAMS:
+            return cls(INVALID_REQUEST, f"the engine cannot read the parameters: {message}")
+        return cls(ENGINE_PROTOCOL, f"the engine refused the request: {message}")
+
+
+class Breaker:
+    """Answers in the place of an engine that has failed `MOST_FAILURES` times in a row, for `OPEN_SECONDS`.
+
+    Then one request is let through; the next follow when it has succeeded.
+    """
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._open_until = 0.0
+
+    def check(self) -> None:
+        """Raise Unreachable while it is open."""
+        if self._failures < MOST_FAILURES:
+            return
+        left = self._open_until - time.monotonic()
+        if left > 0:
+            raise Unreachable(
+                f"the engine has failed {self._failures} times in a row; it is asked again in {left:.1f} s",
+                was_sent=False,
+            )
+        self._open_until = time.monotonic() + OPEN_SECONDS
+
+    def failed(self) -> None:
+        self._failures += 1
+        self._open_until = time.monotonic() + OPEN_SECONDS
+
+    def succeeded(self) -> None:
+        self._failures = 0

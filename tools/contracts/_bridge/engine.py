@@ -1,0 +1,274 @@
+"""The bridge: the nine verbs by an engine at a URL, or one that a command starts (`--engine`).
+
+Requests that read are repeated twice after a transport failure, all others never: whatever the engine has
+begun, it does once. Transactions go through `broadcasts`. A breaker answers in the place of an engine that
+has failed five times in a row. What an engine is sent is read by `_requests` first; nothing that a caller
+uploads configures it. Costs some 0.1 ms besides the engine's own answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import os
+import shlex
+from typing import Any
+
+from ... import _private_folder
+from .. import _settings, _values
+from .._embedded import abi as abi_codec
+from .._embedded.compiler import chosen
+from .._embedded.store import Chain, Store
+from .._errors import ARTIFACT_NOT_FOUND, ENGINE_TIMEOUT, ENGINE_UNAVAILABLE, EngineError, invalid
+from .._verbs import VERBS
+from . import answers
+from .broadcasts import Broadcasts
+from .connection import Breaker, Unreachable
+from .wire_format import to_wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .connection import Way
+
+    Report = Callable[[str], None]
+
+STDIO = "stdio:"
+REPEAT_PAUSES = (0.1, 0.4)
+"""Seconds before a request that reads is repeated."""
+READS = ("chain_list", "artifact_get", "registry_lookup", "simulate")
+CONFIGURATION = ("foundry.toml", "remappings.txt", ".env")
+"""Files of a project folder that configure forge, and can have it run programs."""
+
+logger = logging.getLogger("fastrpc")
+
+
+class BridgedEngine:
+    """The engine at `address`, a URL or ``stdio:COMMAND``. What the bridge has to remember of it is below
+    `folder`. Raises EngineError for an address that cannot be used."""
+
+    grace_seconds = 20.0
+    """What a call may take beyond the verb's limit: to find out what has become of a lost transaction."""
+
+    def __init__(self, address: str, folder: str) -> None:
+        place = os.path.join(folder, "engines", hashlib.sha256(address.encode()).hexdigest()[:16])
+        _private_folder.make(place)
+        self._store = Store(place)
+        self._way = self._way_to(address)
+        self._breaker = Breaker()
+        self._projects: dict[str, str] | None = None
+        self._broadcasts = Broadcasts(self, self._store, place, is_local=self._way.is_local)
+
+    def _way_to(self, address: str) -> Way:
+        if not address.startswith(STDIO):
+            from .http_engine import HttpEngine
+
+            return HttpEngine(address)
+        from .stdio_engine import StdioEngine
+
+        command = shlex.split(address.removeprefix(STDIO))
+        if not command:
+            raise EngineError(ENGINE_UNAVAILABLE, f"{_settings.ENGINE.name}: no command behind {STDIO}")
+        return StdioEngine(command, self._registrations)
+
+    async def request(self, verb: str, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
+        """Do what a verb says and return its data. `report` is told the phases. Raises EngineError."""
+        found: dict[str, Any] = await getattr(self, f"_{verb}")(parameters, report)
+        return found
+
+    async def ask(self, verb: str, wire: dict[str, Any], *, reads: bool = False) -> dict[str, Any]:
+        """Have the engine do a verb; return its data. Raises EngineError, and Unreachable for an engine that
+        cannot be reached: where it `reads`, after the third try."""
+        seconds = min(VERBS[verb].seconds, _settings.ENGINE_SECONDS.read())
+        pauses = iter(REPEAT_PAUSES if reads else ())
+        while True:
+            self._breaker.check()
+            try:
+                envelope = await self._way.ask(verb, wire, seconds)
+                self._breaker.succeeded()
+                return answers.data_of(verb, envelope)
+            except TimeoutError:
+                text = f"the engine has not answered within {seconds:g} s"
+                raise EngineError(ENGINE_TIMEOUT, text, retry=reads) from None
+            except Unreachable:
+                self._breaker.failed()
+                pause = next(pauses, None)
+                if pause is None:
+                    raise
+                await asyncio.sleep(pause)
+
+    async def close(self) -> None:
+        await self._way.close()
+
+    # --- sources --------------------------------------------------------------------------------------
+
+    async def _compile(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        await _check_sources(given)
+        report("the engine compiles")
+        data = await self._do("compile", given)
+        artifacts = [_artifact_of(each) for each in data["artifacts"]]
+        project = data["project_id"]
+        if artifacts:
+            await asyncio.to_thread(self._store.put_artifacts, project, artifacts)
+            if self._projects is not None:
+                self._projects |= {each["name"]: project for each in artifacts}
+        return {
+            "project_id": project,
+            "artifacts": [chosen(each, given.get("include")) for each in artifacts],
+            "diagnostics": _diagnostics(data),
+        }
+
+    async def _test(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        await _check_sources(given)
+        report("the engine tests")
+        data = await self._do("test", given)
+        skipped = sum(each["skipped"] for each in data["suites"] if isinstance(each.get("skipped"), int))
+        return {"passed": 0, "failed": 0, "skipped": skipped, **data}
+
+    async def _do(self, verb: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Have the engine work, once. Of a request that is given up, the engine may not take notice."""
+        try:
+            return await self.ask(verb, to_wire(verb, given))
+        except asyncio.CancelledError:
+            logger.info("tachyon_%s was cancelled: its request is closed, the engine may still go on", verb)
+            raise
+
+    # --- lists and lookups ----------------------------------------------------------------------------
+
+    async def _chain_list(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        data = await self.chains()
+        active = data.get("active_chain_id") or None
+        return {"chains": [_masked(each) for each in data["chains"]], "active_chain_id": active}
+
+    async def chains(self) -> dict[str, Any]:
+        """What the engine says of its chains, unmasked. Raises EngineError."""
+        return await self.ask("chain_list", {}, reads=True)
+
+    async def _chain_register(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        profile = await self.ask("chain_register", to_wire("chain_register", given))
+        chain = Chain(
+            given["id"],
+            given.get("name", ""),
+            given["rpc_url"],
+            given["chain_id"],
+            given.get("preset", ""),
+            given.get("explorer", ""),
+        )
+        await asyncio.to_thread(self._store.put_chain, chain)
+        return _masked(profile)
+
+    async def _registrations(self) -> list[dict[str, Any]]:
+        """The chains that were registered with this engine, as parameters of chain_register."""
+        chains = await asyncio.to_thread(self._store.chains)
+        return [{name: value for name, value in each._asdict().items() if value} for each in chains]
+
+    async def _artifact_get(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        found, _ = await self.artifact(given["name"], given.get("project_id"))
+        return {"artifact": chosen(found, given.get("include"))}
+
+    async def artifact(self, name: str, project: str | None) -> tuple[dict[str, Any], dict[str, str]]:
+        """An artifact, and the parameters by which the engine knows it. Raises EngineError.
+
+        Without a project it is that of the newest compilation of this bridge that has made such a contract,
+        else the engine's own default. An engine that knows contracts by their names alone is asked by name.
+        """
+        path, _, short = name.rpartition(":")
+        if project is None:
+            if self._projects is None:
+                self._projects = await asyncio.to_thread(self._store.projects)
+            project = self._projects.get(short)
+        where = {} if project is None else {"project_id": project}
+        try:
+            data = await self.ask("artifact_get", {"name": name, **where}, reads=True)
+        except EngineError as error:
+            if error.code != ARTIFACT_NOT_FOUND or not path:
+                raise
+            data = await self.ask("artifact_get", {"name": short, **where}, reads=True)
+            if data["artifact"].get("path") != path:
+                raise
+            name = short
+        return {"project_id": project or "", **_artifact_of(data["artifact"])}, {"contract": name, **where}
+
+    async def _registry_lookup(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        data = await self.ask("registry_lookup", to_wire("registry_lookup", given), reads=True)
+        if not data["found"]:
+            data = await self._broadcasts.remembered(given) or data
+        members = ("address", "tx_hash", "contract")
+        shown = {name: data.get(name) or None for name in members}
+        return {"found": data["found"], **shown, "confirmed": data.get("confirmed") is True}
+
+    async def _simulate(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        report("the engine simulates")
+        try:
+            data = await self.ask("simulate", to_wire("simulate", given), reads=True)
+        except EngineError as error:
+            raise await self._broadcasts.explained(error, given) from None
+        abi = await self._broadcasts.abi_at(given)
+        result = data.get("result")
+        decoded = None
+        entry = abi_codec.entry_of(_values.bytes_of(given.get("data")), abi)
+        if entry is not None and isinstance(result, str) and (returned := _values.bytes_of(result)):
+            decoded = {
+                "method": abi_codec.signature_of(entry),
+                "result": abi_codec.decode_outputs(entry.get("outputs", []), returned),
+            }
+        members = ("result", "gas_estimate", "revert", "trace")
+        return {**{name: data.get(name) for name in members}, "decoded": decoded}
+
+    # --- transactions ---------------------------------------------------------------------------------
+
+    async def _deploy(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        return await self._broadcasts.deploy(given, report)
+
+    async def _call(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
+        return await self._broadcasts.call(given, report)
+
+
+async def _check_sources(given: dict[str, Any]) -> None:
+    """Refuse what would configure the engine, or lead out of its folder. Raises EngineError."""
+    from .._embedded import source_files
+
+    allowed: bool = _settings.PROJECT_CONFIG.read()
+    if "sources" in given:
+        await asyncio.to_thread(source_files.gathered, given["sources"], None, allowed)
+    elif not allowed:
+        for name in CONFIGURATION:
+            if os.path.lexists(os.path.join(given["project_root"], name)):
+                raise invalid(
+                    "project_root", "a folder that does not configure the engine (or --project-config)", name
+                )
+
+
+def _artifact_of(artifact: dict[str, Any]) -> dict[str, Any]:
+    """An artifact of the engine, as ours are. Raises EngineError(ENGINE_PROTOCOL)."""
+    found = {"name": "", "path": "", "compiler": None, **artifact}
+    abi = found.get("abi")
+    if not isinstance(found["name"], str) or not isinstance(found["path"], str) or not found["name"]:
+        raise answers.protocol_error("sent an artifact without a name")
+    try:
+        found["abi"] = _values.abi("abi", [] if abi is None else abi)
+    except EngineError as error:
+        raise answers.protocol_error(f"sent an artifact with an ABI that is none: {error.message}") from None
+    for part in ("bytecode", "deployedBytecode"):
+        code = found.get(part) or "0x"
+        if not isinstance(code, str):
+            raise answers.protocol_error(f"sent an artifact whose {part} is no text")
+        found[part] = code if code.startswith("0x") else f"0x{code}"
+    return found
+
+
+def _diagnostics(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """The compiler's messages: structured ones where the engine has them, else its warnings."""
+    if isinstance(data.get("diagnostics"), list):
+        return [each for each in data["diagnostics"] if isinstance(each, dict)]
+    return [{"severity": "warning", "message": str(each)} for each in data.get("warnings") or ()]
+
+
+def _masked(chain: dict[str, Any]) -> dict[str, Any]:
+    url = chain.get("rpc_url")
+    shown = _values.masked_url(url) if isinstance(url, str) and url else None
+    members = {name: chain.get(name) for name in ("id", "name", "chain_id", "preset", "explorer")}
+    features = chain.get("features") or []
+    return {**members, "rpc_url": shown, "features": features, "active": chain.get("active") is True}

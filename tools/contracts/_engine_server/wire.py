@@ -1,0 +1,205 @@
+"""What an engine is asked and answers: one JSON-RPC 2.0 request a body, tachyon's envelope as the result.
+
+A request that cannot be read is a JSON-RPC error; whatever the engine says, failures too, is a result:
+``{"ok": true, "data": …}`` or ``{"ok": false, "error": {code, message, retry, details}}``. Integers keep
+every digit. Bytes in, bytes out: HTTP, and who may ask, is left to `connection` and `access`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from .. import _engines, _programs, _requests
+from .._errors import (
+    ASSERTION_FAILED,
+    ENGINE_TIMEOUT,
+    ENGINE_UNAVAILABLE,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    EngineError,
+    invalid,
+)
+from .._time_limit import TimeLimit
+from .._values import quoted, unknown_chain
+from .._verbs import PREFIX, VERBS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+PARSE_ERROR, NO_REQUEST, NO_METHOD, NO_PARAMS = -32700, -32600, -32601, -32602
+HEALTH, CHAIN_USE = "health", "chain_use"
+"""What the wire has besides the nine verbs."""
+SECONDS = {**{verb: facts.seconds for verb, facts in VERBS.items()}, HEALTH: 15, CHAIN_USE: 15}
+VERSION_SECONDS = 5.0
+
+
+class Request:
+    """A request that was read. `goes_on`: it is done to its end even if nobody waits for the answer."""
+
+    __slots__ = ("goes_on", "id", "params", "verb")
+
+    def __init__(self, id: Any, verb: str, params: dict[str, Any]) -> None:
+        self.id = id
+        self.verb = verb
+        self.params = params
+        self.goes_on = verb in VERBS and VERBS[verb].effect == "write"
+
+
+class Wire:
+    """Answers requests with the engine of the running loop."""
+
+    def __init__(self) -> None:
+        self._forge = ""
+
+    async def answer(self, request: Request) -> bytes:
+        """Do what a request says, in its time, and return the body of the answer. Raises nothing: if it is
+        cancelled, because the engine ends, it says that."""
+        verb, seconds = request.verb, SECONDS[request.verb]
+        try:
+            async with TimeLimit(seconds):
+                data = await self._data(verb, request.params)
+        except EngineError as error:
+            envelope = failure(error)
+        except TimeoutError:
+            envelope = failure(EngineError(ENGINE_TIMEOUT, f"not done after {seconds} s, and ended"))
+        except asyncio.CancelledError:
+            text = "the engine has ended before this was done"
+            envelope = failure(EngineError(ENGINE_UNAVAILABLE, text, retry=not request.goes_on))
+        except Exception as error:
+            import logging
+
+            logging.getLogger("fastrpc").exception("%s%s has failed", PREFIX, verb)
+            text = f"{type(error).__name__}, see the engine's log"
+            envelope = failure(EngineError(INTERNAL_ERROR, text))
+        else:
+            envelope = {"ok": True, "data": data}
+        return encoded({"jsonrpc": "2.0", "id": request.id, "result": envelope})
+
+    async def _data(self, verb: str, params: dict[str, Any]) -> dict[str, Any]:
+        if verb == HEALTH:
+            return await self._health(params)
+        if verb == CHAIN_USE:
+            return await self._chain_use(params)
+        return await _engines.current().request(verb, _requests.read(verb, params), _unheard)
+
+    async def _health(self, params: dict[str, Any]) -> dict[str, Any]:
+        from ... import _project
+
+        _only((), params)
+        listed = await self._data("chain_list", {})
+        return {
+            **identity(),
+            "chains": [each["id"] for each in listed["chains"]],
+            "project_root": _project.key(),
+            "forge": await self._forge_version(),
+        }
+
+    async def _forge_version(self) -> str:
+        """What forge says of its version, asked for once; empty where there is no forge."""
+        from fastrpc import processes
+
+        if not self._forge:
+            try:
+                command = [_programs.find("forge"), "--version"]
+                asked = await processes.run(command, timeout_ms=int(VERSION_SECONDS * 1000))
+            except (EngineError, processes.ProgramError):
+                return ""
+            self._forge = asked.output.head.decode(errors="replace").partition("\n")[0].strip()
+        return self._forge
+
+    async def _chain_use(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The chains, if the one that is asked for is the active one, which never changes here."""
+        _only(("chain_id",), params)
+        if params.get("chain_id") is None:
+            raise invalid("chain_id", "chain, which is required", "nothing")
+        asked = _requests.READERS["chain"]("chain_id", params["chain_id"])
+        listed = await self._data("chain_list", {})
+        for chain in listed["chains"]:
+            if asked in (chain["id"], str(chain["chain_id"])):
+                if chain["active"]:
+                    return listed
+                active = listed["active_chain_id"]
+                text = f"chain_id: {active} is always the active one here; name {asked} in each request"
+                raise EngineError(INVALID_REQUEST, text)
+        raise unknown_chain(asked, [each["id"] for each in listed["chains"]])
+
+
+def _unheard(phase: str) -> None:
+    """The wire has no progress."""
+
+
+def _only(known: tuple[str, ...], params: dict[str, Any]) -> None:
+    for name in params:
+        if name not in known:
+            there = f"; there are {', '.join(known) or 'none'}"
+            raise EngineError(INVALID_REQUEST, f"{quoted(name)[1:-1]}: no such parameter{there}")
+
+
+def identity() -> dict[str, Any]:
+    """What anybody may know of this engine."""
+    from fastrpc import __version__
+
+    return {"engine": "fastrpc", "version": __version__}
+
+
+# --- requests ---------------------------------------------------------------------------------------------
+
+
+def read(body: bytes) -> Request | bytes:
+    """Read a request; bytes are the answer to what is none (JSON-RPC 2.0, 4 and 5.1)."""
+    try:
+        message = json.loads(body.decode(), parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        return _error(None, PARSE_ERROR, f"this is no JSON: {reason}")
+    if isinstance(message, list):
+        return _error(None, NO_REQUEST, "a batch is not served here: one request a body")
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        return _error(None, NO_REQUEST, 'expected an object with "jsonrpc": "2.0"')
+    id, method, params = message.get("id"), message.get("method"), message.get("params")
+    if "id" not in message or isinstance(id, bool | list | dict):
+        return _error(None, NO_REQUEST, "id: expected a number, a text or null")
+    if not isinstance(method, str):
+        return _error(id, NO_REQUEST, "method: expected a text")
+    verb = method.removeprefix(PREFIX)
+    if verb not in SECONDS or not method.startswith(PREFIX):
+        from fastrpc.errors import suggestion
+
+        hint = suggestion(method, [PREFIX + each for each in SECONDS])
+        return _error(id, NO_METHOD, f"no method {quoted(method)}{hint}")
+    if params is not None and not isinstance(params, dict):
+        return _error(id, NO_PARAMS, f"params: expected an object, got {quoted(params)}")
+    return Request(id, verb, params or {})
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+# --- answers ----------------------------------------------------------------------------------------------
+
+
+def failure(error: EngineError) -> dict[str, Any]:
+    """The envelope of a failure. Tests that failed are its data, as tachyon has it, besides its details."""
+    shown: dict[str, Any] = {"code": error.code, "message": error.message, "retry": error.retry}
+    if error.details is not None:
+        shown["details"] = error.details
+    if error.code == ASSERTION_FAILED and error.details is not None:
+        return {"ok": False, "data": error.details, "error": shown}
+    return {"ok": False, "error": shown}
+
+
+def refusal(message: str) -> bytes:
+    """The body of an HTTP request that is refused: an envelope without JSON-RPC."""
+    shown = {"code": INVALID_REQUEST, "message": message, "retry": False}
+    return encoded({"ok": False, "data": None, "error": shown})
+
+
+def encoded(message: dict[str, Any]) -> bytes:
+    return json.dumps(message, separators=(",", ":")).encode()
+
+
+def _error(id: Any, code: int, message: str) -> bytes:
+    return encoded({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
