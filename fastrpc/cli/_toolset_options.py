@@ -20,7 +20,7 @@ SWITCH_KINDS = ("flag", "guard", "permission")
 
 
 def export_toolset_options(arguments: list[str], command: str) -> list[str]:
-    """Export the options of the toolsets that are named among the arguments; return all other arguments.
+    """Export the options of the toolsets that the arguments, or FASTRPC_TOOLSET, name; return the others.
 
     Raises UsageError for a value that its setting cannot have.
     """
@@ -47,8 +47,8 @@ def _options_of(words: list[str]) -> dict[str, Setting]:
     from importlib.util import find_spec
 
     found: dict[str, Setting] = {}
-    for word in words:
-        if "." in word and all(part.isidentifier() for part in word.split(".")):
+    for word in [*words, os.environ.get("FASTRPC_TOOLSET", "")]:
+        if all(part.isidentifier() for part in word.split(".")):
             try:
                 there = find_spec(f"{word}._settings")
             except ModuleNotFoundError:  # a file, or a module that is no package

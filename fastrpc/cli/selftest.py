@@ -13,7 +13,7 @@ import os
 
 from fastrpc.cli import configuration, parser
 from fastrpc.cli._assemble import load_toolset, toolset_settings
-from fastrpc.cli._contract import differences, find_module, load_contract
+from fastrpc.cli._contract import differences, find_module, load_companion, load_contract
 from fastrpc.cli._extras import extras
 from fastrpc.cli._own_server import server_command, sheltered_variables
 from fastrpc.cli._toolset_options import export_toolset_options
@@ -68,6 +68,7 @@ def main(arguments: list[str]) -> int:
     tools = load_toolset(toolset)
     contract = load_contract(toolset)
     check_contract(report, toolset, contract, tools)
+    check_companion(report, toolset)
     check_session(report, toolset, contract, tools)
     if report.failures:
         print(f"{report.failures} of the checks failed.")
@@ -161,6 +162,14 @@ def check_contract(
     print(f"{len(order)} of {len(contract)} published tools present")
     if absent:
         print(f"not in this release: {', '.join(absent)}")
+
+
+def check_companion(report: Report, toolset: str) -> None:
+    """Make the checks of the toolset's own module ``_selftest``: what ``findings()`` returns, whether each
+    holds and what was found."""
+    companion = load_companion(toolset, "_selftest")
+    for holds, text in [] if companion is None else companion.findings():
+        report.check(holds, "toolset", text, text)
 
 
 def check_session(

@@ -46,13 +46,26 @@ def selftest(folder, *hidden: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     ("hidden", "extras"),
-    [(("lxml",), "tools"), (("uvicorn",), "http"), (("lxml", "pypdf", "uvicorn", "httptools"), "http,tools")],
+    [
+        (("lxml",), "tools"),
+        (("uvicorn",), "http"),
+        (("lxml", "pypdf", "uvicorn", "httptools"), "http,tools"),
+    ],
 )
 def test_modules_that_wait_for_an_extra_are_counted_and_fail_nothing(tmp_path, hidden, extras):
     done = selftest(tmp_path, *hidden)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"modules: they need fastrpc-mcp[{extras}]\n" in done.stdout
     assert "FAIL" not in done.stdout
+
+
+def test_no_module_of_the_contracts_toolset_waits_for_a_package(tmp_path):
+    """Its tools are listed without them; a verb that needs one says so."""
+    packages = ("eth-abi", "eth_abi", "eth-hash", "eth_hash", "jsonschema-rs", "jsonschema_rs", "vyper")
+    done = selftest(tmp_path, *packages)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "FAIL" not in done.stdout
+    assert "skip" not in done.stdout
 
 
 def test_a_missing_module_fails_where_all_extras_are_installed(tmp_path):

@@ -18,6 +18,7 @@ DECLARED = """
     PASSWORD = Setting("CHEST_PASSWORD", "secret", "", "opens the chest")
     HOST = Setting("CHEST_HOST", "address", "", "where the chest stands")
     DRAWERS = Setting("DRAWER_*", "flag", True, "one drawer, open or not")
+    OPTIONS = {"--limit": LIMIT, "--strict": STRICT}
 """
 TOOLS = """
     import os
@@ -189,3 +190,32 @@ def test_a_guard_whose_text_cannot_be_read_is_up(monkeypatch: Any) -> None:
     assert guard.read() is False
     monkeypatch.setenv("CHEST_GUARD", "perhaps")
     assert guard.read() is True
+
+
+@pytest.mark.parametrize("given", [("--limit", "8", "--strict"), ("--limit=8", "--strict")])
+def test_an_option_of_the_toolset_sets_its_setting(
+    place: Any, target: list[str], given: tuple[str, ...]
+) -> None:
+    if target == ["chests.py"]:  # which has no module _settings
+        assert_mistake(run(place, "serve", *target, *given), "unknown option '--limit'")
+        return
+    answers, said = session(place, [*target, *given], CALL, CHEST_LIMIT="2")
+    assert answers[1]["result"]["content"][0]["text"].startswith("8 True ")
+    assert said == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--limit", "many"], "--limit: expected a whole number from 1 up, got 'many'"),
+        (["--limit"], "--limit needs a value"),
+        (["--strict=1"], "--strict takes no value"),
+        (["--lmit", "3"], "unknown option '--lmit'"),
+    ],
+)
+def test_a_wrong_option_of_the_toolset_is_one_line(
+    place: Any, target: list[str], given: list[str], said: str
+) -> None:
+    if target == ["chests.py"]:
+        said = "unknown option"
+    assert_mistake(run(place, "serve", *target, *given), said)

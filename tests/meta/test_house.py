@@ -403,12 +403,17 @@ def test_that_would_see_a_name() -> None:
 def test_tools_use_public_names_only() -> None:
     allowed = {"fastrpc"} | {f"fastrpc.{name}" for name in fastrpc.__all__}
     modules = (
+        "client.http.address",
+        "client.http.connection",
+        "client.http.wire",
+        "client.urls",
         "human_input",
         "egress_proxy",
         "command_line",
         "errors",
         "processes",
         "processes.server_process",
+        "redaction",
         "regular_files",
         "settings",
         "typing_forms",

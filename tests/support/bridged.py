@@ -1,7 +1,13 @@
 """A client of a real server whose contracts toolset is bridged to a stand-in engine, in a folder of its own.
 
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        assert (await session.data("chain_list"))["chains"]
+    @in_loop
+    async def test(tmp_path):
+        async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
+            assert (await session.data("chain_list"))["chains"]
+
+    @on_stage                       # the fixture `stage` of the file: both are there, for all of its tests
+    async def test(stage):
+        await stage.session.data("chain_list")
 
 Further settings of the toolset are named by what comes behind FASTRPC_CONTRACTS: `token`, `engine_seconds`.
 """
@@ -19,6 +25,7 @@ from typing import Any
 
 from fastrpc import Client
 from support.standin_engine import CHAIN
+from support.standin_http import HttpEngine
 
 SERVER = [sys.executable, "-m", "fastrpc", "serve", "fastrpc.tools.contracts"]
 PREFIX = "FASTRPC_CONTRACTS_"
@@ -99,3 +106,56 @@ class Bridged:
 def deployment(key: str = "k") -> dict[str, Any]:
     """Valid arguments of tachyon_deploy."""
     return {"idempotency_key": key, "chain_id": CHAIN, "contract": "Counter", "constructor_args": [7]}
+
+
+class Stage:
+    """A stand-in and a server that is bridged to it, for tests which leave no state behind that others see.
+
+    `key` is an idempotency key that no test has used yet.
+    """
+
+    def __init__(self, folder: Any) -> None:
+        self.engine = HttpEngine()
+        self.key = ""
+        self._folder = folder
+        self._keys = 0
+        self._loop = asyncio.new_event_loop()
+
+    def __enter__(self) -> Stage:
+        self._loop.run_until_complete(self.engine.__aenter__())
+        self.session = Bridged(self._folder, self.engine.url)
+        self._loop.run_until_complete(self.session.__aenter__())
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._loop.run_until_complete(self.session.__aexit__())
+        self._loop.run_until_complete(self.engine.__aexit__())
+        self._loop.close()
+
+    def run(self, test: Coroutine[Any, Any, None]) -> None:
+        """Run a test, with an engine that nothing has been asked of and that answers all."""
+        self._loop.run_until_complete(asyncio.wait_for(self._prepared(test), SECONDS))
+
+    async def _prepared(self, test: Coroutine[Any, Any, None]) -> None:
+        self._keys += 1
+        self.key = f"key-{self._keys}"
+        self.engine.forget()
+        # A test that has failed may have left the engine in disrepute, for some seconds.
+        while not (await self.session.envelope("chain_list"))["ok"]:
+            await asyncio.sleep(0.2)
+        self.engine.forget()
+        await test
+
+    async def deploy(self, suffix: str = "", **other: Any) -> dict[str, Any]:
+        """The envelope of a deployment with the test's key, or one of its own that ends so."""
+        return await self.session.deploy(self.key + suffix, **other)
+
+
+def on_stage(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test's coroutine on the stage of its file."""
+
+    @wraps(test)
+    def run(stage: Stage, **given: Any) -> None:
+        stage.run(test(stage=stage, **given))
+
+    return run

@@ -5,8 +5,9 @@
         ...
         assert engine.methods() == ["tachyon_compile"]
 
-A failure of the engine's own is status 200; a missing or wrong token is 401, an envelope and no JSON-RPC. A verb is answered while another one still runs. The id of the answer is that of the request. Each request is
-kept as it came, with the connection that it came on, and when it began and ended by one count of all of them.
+A failure of the engine's own is status 200; a missing or wrong token is 401, an envelope and no JSON-RPC. A
+verb is answered while another one still runs. The id of the answer is that of the request. Each request is kept
+as it came, with the connection that it came on, and when it began and ended, by one count of all of them.
 """
 
 from __future__ import annotations
@@ -119,6 +120,13 @@ class HttpEngine:
     def release(self) -> None:
         """Have those that wait now, and later, go on."""
         self._released.set()
+
+    def forget(self) -> None:
+        """Forget what was asked and what is to be played; what was compiled and deployed stays."""
+        self.requests.clear()
+        self._script.clear()
+        self._always.clear()
+        self._released.clear()
 
     def asked(self, method: str) -> list[Asked]:
         """The requests of a method."""

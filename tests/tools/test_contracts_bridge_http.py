@@ -9,11 +9,12 @@ import asyncio
 import json
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.bridged import ADDRESS, SERVER, Bridged, deployment, environment, in_loop
+from support.bridged import ADDRESS, SERVER, Bridged, Stage, deployment, environment, in_loop, on_stage
 from support.ports import free_port
 from support.standin_engine import (
     CHAIN,
@@ -63,6 +64,12 @@ DEEP_SENT = (
     b'{"x":"-170141183460469231731687303715884105728"},true]'
 )
 
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with Stage(tmp_path_factory.mktemp("stage")) as stage:
+        yield stage
+
+
 # --- results ----------------------------------------------------------------------------------------------
 
 
@@ -95,135 +102,121 @@ async def test_every_verb_does_what_the_engine_does(tmp_path: Path) -> None:
         ("OF_A_LATER_VERSION", {"retry": True, "details": {"why": "new"}}),
     ],
 )
-@in_loop
-async def test_a_failure_of_the_engine_is_passed_on_as_it_is(
-    code: str, more: dict[str, Any], tmp_path: Path
-) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        engine.on("tachyon_compile", fails(code, "what it says", **more))
-        error = await session.error("compile", sources=SOURCES)
-        assert error == {"code": code, "message": "what it says", "retry": False, **more}
+@on_stage
+async def test_a_failure_of_the_engine_is_passed_on_as_it_is(stage: Stage, code: str, more: dict[str, Any]) -> None:
+    stage.engine.on("tachyon_compile", fails(code, "what it says", **more))
+    error = await stage.session.error("compile", sources=SOURCES)
+    assert error == {"code": code, "message": "what it says", "retry": False, **more}
 
 
-@in_loop
-async def test_what_tests_have_found_is_there_when_some_fail(tmp_path: Path) -> None:
+@on_stage
+async def test_what_tests_have_found_is_there_when_some_fail(stage: Stage) -> None:
     suite = {"file": "test/A.t.sol", "passed": 0, "failed": 1, "skipped": 0, "cases": []}
     failure = {"code": "TEST_ASSERTION_FAILED", "message": "1 failed", "retry": False}
     data = {"suites": [suite], "passed": 0, "failed": 1}
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        engine.on("tachyon_test", says({"ok": False, "data": data, "error": failure}))
-        error = await session.error("test", sources=SOURCES)
-        assert (error["code"], error["details"]["suites"]) == ("TEST_ASSERTION_FAILED", [suite])
+    stage.engine.on("tachyon_test", says({"ok": False, "data": data, "error": failure}))
+    error = await stage.session.error("test", sources=SOURCES)
+    assert (error["code"], error["details"]["suites"]) == ("TEST_ASSERTION_FAILED", [suite])
 
 
-@in_loop
-async def test_empty_lists_that_the_engine_writes_as_null_are_lists(tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        engine.on("tachyon_chain_list", answers({"chains": None}))
-        assert (await session.data("chain_list"))["chains"] == []
+@on_stage
+async def test_empty_lists_that_the_engine_writes_as_null_are_lists(stage: Stage) -> None:
+    stage.engine.on("tachyon_chain_list", answers({"chains": None}))
+    assert (await stage.session.data("chain_list"))["chains"] == []
 
 
-@in_loop
-async def test_warnings_are_diagnostics(tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        engine.on(
-            "tachyon_compile",
-            answers({"project_id": "p", "artifacts": [artifact()], "warnings": ["one", "two"]}),
-        )
-        made = await session.data("compile", sources=SOURCES)
-        shown = [(each["severity"], each["message"]) for each in made["diagnostics"]]
-        assert shown == [("warning", "one"), ("warning", "two")]
+@on_stage
+async def test_warnings_are_diagnostics(stage: Stage) -> None:
+    stage.engine.on(
+        "tachyon_compile",
+        answers({"project_id": "p", "artifacts": [artifact()], "warnings": ["one", "two"]}),
+    )
+    made = await stage.session.data("compile", sources=SOURCES)
+    shown = [(each["severity"], each["message"]) for each in made["diagnostics"]]
+    assert shown == [("warning", "one"), ("warning", "two")]
 
 
-@in_loop
-async def test_the_parts_to_return_are_chosen_here(tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        made = await session.data("compile", sources=SOURCES, include=["abi"])
-        found = await session.data("artifact_get", name="Counter", include=["bytecode"])
-        assert {"abi", "bytecode", "deployedBytecode"} & set(made["artifacts"][0]) == {"abi"}
-        assert {"abi", "bytecode", "deployedBytecode"} & set(found["artifact"]) == {"bytecode"}
-        assert all("include" not in asked.params for asked in engine.requests)
+@on_stage
+async def test_the_parts_to_return_are_chosen_here(stage: Stage) -> None:
+    made = await stage.session.data("compile", sources=SOURCES, include=["abi"])
+    found = await stage.session.data("artifact_get", name="Counter", include=["bytecode"])
+    assert {"abi", "bytecode", "deployedBytecode"} & set(made["artifacts"][0]) == {"abi"}
+    assert {"abi", "bytecode", "deployedBytecode"} & set(found["artifact"]) == {"bytecode"}
+    assert all("include" not in asked.params for asked in stage.engine.requests)
 
 
 # --- what is sent -----------------------------------------------------------------------------------------
 
 
-@in_loop
-async def test_requests_are_json_rpc_with_small_numbers(tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        for verb, arguments in {**READS, **OTHERS}.items():
-            await session.data(verb, **arguments)
-        ids = [asked.message["id"] for asked in engine.requests]
-        assert all(type(id) is int and 0 <= id < 10_000 for id in ids)
-        assert len(set(ids)) == len(ids)
-        for asked in engine.requests:
-            assert (asked.path, asked.message["jsonrpc"]) == ("/rpc", "2.0")
-            assert asked.headers["content-type"].startswith("application/json")
-            assert "authorization" not in asked.headers
+@on_stage
+async def test_requests_are_json_rpc_with_small_numbers(stage: Stage) -> None:
+    for verb, arguments in {**READS, **OTHERS}.items():
+        await stage.session.data(verb, **arguments)
+    ids = [asked.message["id"] for asked in stage.engine.requests]
+    assert all(type(id) is int and 0 <= id < 10_000 for id in ids)
+    assert len(set(ids)) == len(ids)
+    for asked in stage.engine.requests:
+        assert (asked.path, asked.message["jsonrpc"]) == ("/rpc", "2.0")
+        assert asked.headers["content-type"].startswith("application/json")
+        assert "authorization" not in asked.headers
 
 
 @pytest.mark.parametrize("given", [31337, "31337", CHAIN])
-@in_loop
-async def test_a_chain_is_sent_as_text(given: Any, tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        await session.data("simulate", to=ADDRESS, chain_id=given)
-        assert engine.asked("tachyon_simulate")[0].params["chain_id"] in ("31337", CHAIN)
+@on_stage
+async def test_a_chain_is_sent_as_text(stage: Stage, given: Any) -> None:
+    await stage.session.data("simulate", to=ADDRESS, chain_id=given)
+    assert stage.engine.asked("tachyon_simulate")[0].params["chain_id"] in ("31337", CHAIN)
 
 
 @pytest.mark.parametrize("given", [99, "99", "0x63"])
-@in_loop
-async def test_a_chain_is_registered_by_its_number(given: Any, tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        await session.data("chain_register", id="mine", rpc_url="http://127.0.0.1:1", chain_id=given)
-        assert engine.asked("tachyon_chain_register")[0].params["chain_id"] == 99
+@on_stage
+async def test_a_chain_is_registered_by_its_number(stage: Stage, given: Any) -> None:
+    await stage.session.data("chain_register", id="mine", rpc_url="http://127.0.0.1:1", chain_id=given)
+    assert stage.engine.asked("tachyon_chain_register")[0].params["chain_id"] == 99
 
 
 @pytest.mark.parametrize(
     ("given", "sent"),
     [(5, "5"), ("5", "5"), ("0xff", "255"), (2**200, str(2**200)), (hex(2**200), str(2**200))],
 )
-@in_loop
-async def test_wei_is_sent_as_decimal_text(given: Any, sent: str, tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        await session.data("simulate", to=ADDRESS, chain_id=CHAIN, value=given)
-        assert engine.asked("tachyon_simulate")[0].params["value"] == sent
+@on_stage
+async def test_wei_is_sent_as_decimal_text(stage: Stage, given: Any, sent: str) -> None:
+    await stage.session.data("simulate", to=ADDRESS, chain_id=CHAIN, value=given)
+    assert stage.engine.asked("tachyon_simulate")[0].params["value"] == sent
 
 
 @pytest.mark.parametrize(("given", "sent"), [(16, "16"), ("0x10", "16"), ("latest", "latest")])
-@in_loop
-async def test_a_block_is_sent_as_decimal_text(given: Any, sent: str, tmp_path: Path) -> None:
+@on_stage
+async def test_a_block_is_sent_as_decimal_text(stage: Stage, given: Any, sent: str) -> None:
     """The engine takes the 0x off a number and reads what is left as decimal: 0x10 would be block 10."""
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        await session.data("simulate", to=ADDRESS, chain_id=CHAIN, block=given)
-        assert engine.asked("tachyon_simulate")[0].params.get("block", "latest") == sent
+    await stage.session.data("simulate", to=ADDRESS, chain_id=CHAIN, block=given)
+    assert stage.engine.asked("tachyon_simulate")[0].params.get("block", "latest") == sent
 
 
-@in_loop
-async def test_integers_in_arguments_keep_every_digit(tmp_path: Path) -> None:
+@on_stage
+async def test_integers_in_arguments_keep_every_digit(stage: Stage) -> None:
     constructor = {"type": "constructor", "inputs": DEEP_INPUTS, "stateMutability": "nonpayable"}
     function = {**constructor, "type": "function", "name": "deep", "outputs": []}
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        await session.data(
-            "call", to=ADDRESS, chain_id=CHAIN, method="deep", args=DEEP, abi=[function], simulate_only=True
-        )
-        (called,) = engine.asked("tachyon_call")
-        assert DEEP_SENT in called.body.replace(b", ", b",").replace(b": ", b":")
-        engine.on("tachyon_artifact_get", answers({"artifact": artifact(abi=[constructor])}))
-        await session.deploy(constructor_args=DEEP)
-        (deployed,) = engine.asked("tachyon_deploy")
-        assert DEEP_SENT in deployed.body.replace(b", ", b",").replace(b": ", b":")
+    await stage.session.data(
+        "call", to=ADDRESS, chain_id=CHAIN, method="deep", args=DEEP, abi=[function], simulate_only=True
+    )
+    (called,) = stage.engine.asked("tachyon_call")
+    assert DEEP_SENT in called.body.replace(b", ", b",").replace(b": ", b":")
+    stage.engine.on("tachyon_artifact_get", answers({"artifact": artifact(abi=[constructor])}))
+    await stage.deploy(constructor_args=DEEP)
+    (deployed,) = stage.engine.asked("tachyon_deploy")
+    assert DEEP_SENT in deployed.body.replace(b", ", b",").replace(b": ", b":")
 
 
 @pytest.mark.parametrize(("given", "sent"), [(True, True), (False, False), (200, True), (0, False)])
-@in_loop
-async def test_optimize_is_sent_as_a_switch(given: Any, sent: bool, tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        await session.data("compile", sources=SOURCES, optimize=given)
-        assert engine.requests[0].params["optimize"] is sent
+@on_stage
+async def test_optimize_is_sent_as_a_switch(stage: Stage, given: Any, sent: bool) -> None:
+    await stage.session.data("compile", sources=SOURCES, optimize=given)
+    assert stage.engine.requests[0].params["optimize"] is sent
 
 
-@in_loop
-async def test_what_the_engine_would_pass_over_or_misread_is_refused_here(tmp_path: Path) -> None:
+@on_stage
+async def test_what_the_engine_would_pass_over_or_misread_is_refused_here(stage: Stage) -> None:
     refused: list[tuple[str, dict[str, Any], str]] = [
         ("compile", {"sources": SOURCES, "optimize": 999}, "optimize"),
         ("compile", {"sources": SOURCES, "optimise": True}, "did you mean optimize"),
@@ -235,12 +228,11 @@ async def test_what_the_engine_would_pass_over_or_misread_is_refused_here(tmp_pa
         ("test", {"sources": SOURCES, "match_path": "a\nb"}, "match_path"),
         ("test", {"sources": SOURCES, "match_contract": "-x"}, "match_contract"),
     ]
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        for verb, arguments, said in refused:
-            error = await session.error(verb, **arguments)
-            assert (error["code"], error["retry"]) == ("INVALID_REQUEST", False), arguments
-            assert said in error["message"]
-        assert engine.requests == []
+    for verb, arguments, said in refused:
+        error = await stage.session.error(verb, **arguments)
+        assert (error["code"], error["retry"]) == ("INVALID_REQUEST", False), arguments
+        assert said in error["message"]
+    assert stage.engine.requests == []
 
 
 # --- connections and the token ----------------------------------------------------------------------------
@@ -254,14 +246,13 @@ async def test_calls_in_a_row_take_one_connection(tmp_path: Path) -> None:
         assert {asked.connection for asked in engine.requests} == {0}
 
 
-@in_loop
-async def test_a_connection_that_the_engine_has_closed_meanwhile_costs_no_call(tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        engine.on(ANY, hangs_up())
-        await session.data("chain_list")
-        await asyncio.sleep(0.1)  # for the end to arrive
-        assert (await session.deploy())["ok"]
-        assert engine.methods().count("tachyon_deploy") == 1
+@on_stage
+async def test_a_connection_that_the_engine_has_closed_meanwhile_costs_no_call(stage: Stage) -> None:
+    stage.engine.on(ANY, hangs_up())
+    await stage.session.data("chain_list")
+    await asyncio.sleep(0.1)  # for the end to arrive
+    assert (await stage.deploy())["ok"]
+    assert stage.engine.methods().count("tachyon_deploy") == 1
 
 
 @in_loop
@@ -361,32 +352,30 @@ NO_ENGINE: dict[str, Play] = {
 }
 
 
-@in_loop
-async def test_what_is_no_answer_of_an_engine_is_an_error_and_the_next_call_works(tmp_path: Path) -> None:
+@on_stage
+async def test_what_is_no_answer_of_an_engine_is_an_error_and_the_next_call_works(stage: Stage) -> None:
     wrong = {}
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        for name, play in NO_ENGINE.items():
-            before = len(engine.requests)
-            engine.on("tachyon_chain_list", play)
-            found = await session.envelope("chain_list")
-            code = found.get("error", {}).get("code", "a success")
-            if (code, len(engine.requests) - before) != ("ENGINE_PROTOCOL", 1):
-                wrong[name] = code, len(engine.requests) - before
-            assert (await session.data("chain_list"))["chains"], name
-    assert not wrong
+    for name, play in NO_ENGINE.items():
+        before = len(stage.engine.requests)
+        stage.engine.on("tachyon_chain_list", play)
+        found = await stage.session.envelope("chain_list")
+        code = found.get("error", {}).get("code", "a success")
+        if (code, len(stage.engine.requests) - before) != ("ENGINE_PROTOCOL", 1):
+            wrong[name] = code, len(stage.engine.requests) - before
+        assert (await stage.session.data("chain_list"))["chains"], name
+assert not wrong
 
 
 @pytest.mark.parametrize(
     "data",
     [b"SSH-2.0-OpenSSH_9.9\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}"],
 )
-@in_loop
-async def test_what_is_no_http_is_an_error(data: bytes, tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        engine.on(ANY, raw(data))
-        error = await session.error("compile", sources=SOURCES)
-        assert error["code"] in ("ENGINE_PROTOCOL", "ENGINE_UNAVAILABLE")
-        await session.data("compile", sources=SOURCES)
+@on_stage
+async def test_what_is_no_http_is_an_error(stage: Stage, data: bytes) -> None:
+    stage.engine.on(ANY, raw(data))
+    error = await stage.session.error("compile", sources=SOURCES)
+    assert error["code"] in ("ENGINE_PROTOCOL", "ENGINE_UNAVAILABLE")
+    await stage.session.data("compile", sources=SOURCES)
 
 
 @pytest.mark.parametrize("number", [301, 302, 303, 307, 308])
@@ -401,61 +390,57 @@ async def test_redirects_are_not_followed(number: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [401, 403])
-@in_loop
-async def test_an_engine_that_wants_a_token_is_told_apart(number: int, tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        engine.on(ANY, status(number, "no"))
-        error = await session.error("chain_list")
-        assert (error["code"], error["retry"]) == ("ENGINE_UNAUTHORIZED", False)
-        assert len(engine.requests) == 1
+@on_stage
+async def test_an_engine_that_wants_a_token_is_told_apart(stage: Stage, number: int) -> None:
+    stage.engine.on(ANY, status(number, "no"))
+    error = await stage.session.error("chain_list")
+    assert (error["code"], error["retry"]) == ("ENGINE_UNAUTHORIZED", False)
+    assert len(stage.engine.requests) == 1
 
 
 @pytest.mark.parametrize("number", [429, 502, 503, 504])
-@in_loop
-async def test_an_engine_that_is_busy_may_be_asked_again(number: int, tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        engine.always(ANY, status(number, "busy"))
-        error = await session.error("compile", sources=SOURCES)
-        assert (error["code"], error["retry"]) == ("ENGINE_UNAVAILABLE", True)
-        assert len(engine.requests) == 1
+@on_stage
+async def test_an_engine_that_is_busy_may_be_asked_again(stage: Stage, number: int) -> None:
+    stage.engine.always(ANY, status(number, "busy"))
+    error = await stage.session.error("compile", sources=SOURCES)
+    assert (error["code"], error["retry"]) == ("ENGINE_UNAVAILABLE", True)
+    assert len(stage.engine.requests) == 1
 
 
-@in_loop
-async def test_parameters_that_the_engine_cannot_read_are_the_callers_fault(tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        engine.on("tachyon_compile", refuses(-32602, "sources: what is this"))
-        error = await session.error("compile", sources=SOURCES)
-        assert (error["code"], error["retry"]) == ("INVALID_REQUEST", False)
-        assert "sources: what is this" in error["message"]
+@on_stage
+async def test_parameters_that_the_engine_cannot_read_are_the_callers_fault(stage: Stage) -> None:
+    stage.engine.on("tachyon_compile", refuses(-32602, "sources: what is this"))
+    error = await stage.session.error("compile", sources=SOURCES)
+    assert (error["code"], error["retry"]) == ("INVALID_REQUEST", False)
+    assert "sources: what is this" in error["message"]
 
 
 # --- an engine that goes away -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fault", [drops, loses, cuts])
-@in_loop
-async def test_reads_are_repeated_twice(fault: Any, tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        for verb, arguments in READS.items():
-            engine.on(f"tachyon_{verb}", fault(), fault())
-            await session.data(verb, **arguments)
-            assert len(engine.asked(f"tachyon_{verb}")) == 3, verb
-        engine.on("tachyon_chain_list", fault(), fault(), fault())
-        error = await session.error("chain_list")
-        assert (error["code"], error["retry"]) == ("ENGINE_UNAVAILABLE", True)
-        assert len(engine.asked("tachyon_chain_list")) == 6
+@on_stage
+async def test_reads_are_repeated_twice(stage: Stage, fault: Any) -> None:
+    for verb, arguments in READS.items():
+        stage.engine.on(f"tachyon_{verb}", fault(), fault())
+        await stage.session.data(verb, **arguments)
+        assert stage.engine.methods()[-3:] == [f"tachyon_{verb}"] * 3
+    before = len(stage.engine.requests)
+    stage.engine.on("tachyon_chain_list", fault(), fault(), fault())
+    error = await stage.session.error("chain_list")
+    assert (error["code"], error["retry"]) == ("ENGINE_UNAVAILABLE", True)
+    assert len(stage.engine.requests) == before + 3
 
 
 @pytest.mark.parametrize("fault", [drops, loses, cuts])
-@in_loop
-async def test_what_does_something_is_not_repeated(fault: Any, tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        for verb, arguments in OTHERS.items():
-            engine.on(f"tachyon_{verb}", fault())
-            error = await session.error(verb, **arguments)
-            assert (error["code"], error["retry"]) == ("ENGINE_UNAVAILABLE", True), verb
-            assert len(engine.asked(f"tachyon_{verb}")) == 1
-            await session.data(verb, **arguments)
+@on_stage
+async def test_what_does_something_is_not_repeated(stage: Stage, fault: Any) -> None:
+    for verb, arguments in OTHERS.items():
+        stage.engine.on(f"tachyon_{verb}", fault())
+        error = await stage.session.error(verb, **arguments)
+        assert (error["code"], error["retry"]) == ("ENGINE_UNAVAILABLE", True), verb
+        assert len(stage.engine.asked(f"tachyon_{verb}")) == 1
+        await stage.session.data(verb, **arguments)
 
 
 @in_loop
@@ -504,38 +489,35 @@ async def test_an_engine_that_is_slow_is_left_after_the_time(tmp_path: Path) -> 
 # --- calls beside each other ------------------------------------------------------------------------------
 
 
-@in_loop
-async def test_lists_and_lookups_do_not_wait_for_a_compile(tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        engine.on("tachyon_compile", waits())
-        compiling = asyncio.ensure_future(session.data("compile", sources=SOURCES))
-        await until(lambda: engine.requests)
-        for verb in ("chain_list", "artifact_get", "registry_lookup"):
-            await session.data(verb, **READS[verb])
-        assert not compiling.done()
-        engine.release()
-        await compiling
+@on_stage
+async def test_lists_and_lookups_do_not_wait_for_a_compile(stage: Stage) -> None:
+    stage.engine.on("tachyon_compile", waits())
+    compiling = asyncio.ensure_future(stage.session.data("compile", sources=SOURCES))
+    await until(lambda: stage.engine.requests)
+    for verb in ("chain_list", "artifact_get", "registry_lookup"):
+        await stage.session.data(verb, **READS[verb])
+    assert not compiling.done()
+    stage.engine.release()
+    await compiling
 
 
-@in_loop
-async def test_a_cancelled_call_closes_its_request(tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        engine.on("tachyon_compile", waits())
-        compiling = asyncio.ensure_future(session.data("compile", sources=SOURCES))
-        await until(lambda: engine.requests)
-        compiling.cancel()
-        await asyncio.wait_for(engine.requests[0].gone.wait(), 20)
-        await session.data("chain_list")
+@on_stage
+async def test_a_cancelled_call_closes_its_request(stage: Stage) -> None:
+    stage.engine.on("tachyon_compile", waits())
+    compiling = asyncio.ensure_future(stage.session.data("compile", sources=SOURCES))
+    await until(lambda: stage.engine.requests)
+    compiling.cancel()
+    await asyncio.wait_for(stage.engine.requests[0].gone.wait(), 20)
+    await stage.session.data("chain_list")
 
 
-@in_loop
-async def test_progress_says_phase_and_time(tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        engine.on("tachyon_compile", pauses(2.5))
-        told: list[dict[str, Any]] = []
-        await session.client.call_tool("tachyon_compile", {"sources": SOURCES}, on_progress=told.append)
-        assert [each["progress"] for each in told][:2] == [1, 2]
-        assert all(re.search(r"compil\w*, \d+ s", each["message"]) for each in told)
+@on_stage
+async def test_progress_says_phase_and_time(stage: Stage) -> None:
+    stage.engine.on("tachyon_compile", pauses(2.5))
+    told: list[dict[str, Any]] = []
+    await stage.session.client.call_tool("tachyon_compile", {"sources": SOURCES}, on_progress=told.append)
+    assert [each["progress"] for each in told][:2] == [1, 2]
+    assert all(re.search(r"compil\w*, \d+ s", each["message"]) for each in told)
 
 
 # --- nothing that a caller uploads configures the engine --------------------------------------------------
@@ -545,14 +527,13 @@ async def test_progress_says_phase_and_time(tmp_path: Path) -> None:
     "path",
     ["foundry.toml", "src/foundry.toml", ".env", "remappings.txt", "lib/a/src/A.sol", "src/../../A.sol"],
 )
-@in_loop
-async def test_sources_that_would_configure_the_engine_are_refused(path: str, tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
-        for verb in ("compile", "test"):
-            error = await session.error(verb, sources={**SOURCES, path: "[profile.default]\nffi = true"})
-            assert error["code"] == "INVALID_REQUEST"
-            assert path in error["message"]
-        assert engine.requests == []
+@on_stage
+async def test_sources_that_would_configure_the_engine_are_refused(stage: Stage, path: str) -> None:
+    for verb in ("compile", "test"):
+        error = await stage.session.error(verb, sources={**SOURCES, path: "[profile.default]\nffi = true"})
+        assert error["code"] == "INVALID_REQUEST"
+        assert path in error["message"]
+    assert stage.engine.requests == []
 
 
 @in_loop

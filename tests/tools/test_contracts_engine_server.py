@@ -1,4 +1,4 @@
-"""`fastrpc contracts engine`: the real command, asked over its wire; real programs, and stuck ones in their place."""
+"""`fastrpc contracts engine`: the real command, asked over its wire; with real programs, and stuck ones."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import pytest
 from support.child_processes import is_alive
 from support.contracts import needs
 from support.http_server import FASTRPC, HttpProcess
+from support.ports import is_open
 from support.raw_http import Socket
 from support.waiting import SECONDS, eventually
 
@@ -48,7 +49,7 @@ SOURCES = {"src/Counter.sol": COUNTER}
 BIG = "123456789012345678901234567890"
 LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tachyon_chain_list"}).encode()
 
-LIMITED = """
+FAULTY = """
 import sys
 from fastrpc.tools.contracts._embedded.engine import EmbeddedEngine
 from fastrpc.tools.contracts._engine_server import wire
@@ -63,12 +64,25 @@ sys.exit(main(sys.argv[1:]))
 """
 """The command, with a fault, and a time limit that a test can wait for."""
 
+IMPATIENT = """
+import sys
+from fastrpc.tools.contracts._engine_server import connection, server
+from fastrpc.__main__ import main
+
+connection.SECONDS.update({connection.HEAD: 0.3, connection.BODY: 0.3})
+connection.READ_SECONDS = 0.3
+server.MOST_CONNECTIONS = 2
+sys.exit(main(sys.argv[1:]))
+"""
+"""The command, with limits of connections that a test can wait for."""
+
 
 class Engine(HttpProcess):
     """The command's process, and a client of it."""
 
     def __init__(self, folder: Path, *options: str, command: Any = FASTRPC, **variables: str) -> None:
-        environment = {**os.environ, "FASTRPC_STATE_DIR": str(folder / "state"), **variables}
+        state = str(folder / "state")
+        environment = {**os.environ, "FASTRPC_TOKEN": "", "FASTRPC_STATE_DIR": state, **variables}
         (folder / ".git").mkdir(exist_ok=True)
         super().__init__(
             *("contracts", "engine", "--http", "127.0.0.1:0", *options),
@@ -139,6 +153,9 @@ def head(line: str, *headers: str, host: str = "127.0.0.1") -> bytes:
     return "\r\n".join([line, f"Host: {host}", *headers, "", ""]).encode()
 
 
+LIST_REQUEST = rpc("chain_list")
+
+
 def below(pid: int) -> list[int]:
     """All processes below a process."""
     parents: dict[int, list[int]] = {}
@@ -199,10 +216,10 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 def stuck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """One whose programs never end, and which has a fault."""
     folder = tmp_path_factory.mktemp("stuck")
-    command = (sys.executable, "-c", LIMITED)
+    command = (sys.executable, "-c", FAULTY)
     with Engine(folder, command=command, FASTRPC_TOKEN=TOKEN, **stuck_programs(folder)) as engine:
         yield engine
-        assert engine.stop() == 0
+        assert engine.stop(signal.SIGINT) == 0
         assert TOKEN not in engine.stderr
 
 
@@ -444,7 +461,7 @@ def refused(folder: Path, *options: str, **variables: str) -> str:
     done = subprocess.run(
         [*FASTRPC, "contracts", "engine", *options],
         cwd=folder,
-        env={**os.environ, "FASTRPC_STATE_DIR": str(folder / "state"), **variables},
+        env={**os.environ, "FASTRPC_TOKEN": "", "FASTRPC_STATE_DIR": str(folder / "state"), **variables},
         capture_output=True,
         text=True,
         timeout=SECONDS,
@@ -572,6 +589,46 @@ def test_a_request_may_come_byte_by_byte_and_wait_for_leave_to_send_its_body(eng
         assert client.is_closed()
 
 
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    folder = tmp_path_factory.mktemp("impatient")
+    with Engine(folder, "--no-auth", command=(sys.executable, "-c", IMPATIENT)) as engine:
+        yield engine
+        assert engine.stop() == 0
+        assert engine.stderr.count("\n") == 1, engine.stderr
+
+
+@pytest.mark.parametrize(
+    "part", [b"POST /rpc HTT", head("POST /rpc HTTP/1.1", "Content-Length: 9") + b"{"], ids=["head", "body"]
+)
+def test_a_request_that_comes_too_slowly_is_given_up(impatient: Engine, part: bytes) -> None:
+    with impatient.socket() as client:
+        client.send(part)
+        assert client.answer().status == 408
+        assert client.is_closed()
+
+
+def test_a_client_that_does_not_read_is_not_served_on_and_let_go(impatient: Engine) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": "x" * 1_000_000, "method": None}).encode()  # as long an answer
+    request = head("POST /rpc HTTP/1.1", f"Content-Length: {len(body)}") + body
+    with impatient.socket() as client:
+        client.plain.settimeout(SECONDS)
+        with pytest.raises(ConnectionError):  # once the server has read no more, and then closed
+            client.plain.sendall(request * 50)
+
+
+def test_connections_beyond_the_limit_are_turned_away(impatient: Engine) -> None:
+    with impatient.socket() as one, impatient.socket() as other:
+        for client in (one, other):
+            client.send(LIST_REQUEST)
+            assert client.answer().status == 200
+        with impatient.socket() as third:
+            assert third.answer().status == 503
+            assert third.is_closed()
+        one.send(LIST_REQUEST)
+        assert one.answer().status == 200
+
+
 # --- clients that go, work that goes on -------------------------------------------------------------------
 
 
@@ -624,7 +681,7 @@ def opened_by(pid: int) -> list[str]:
 
 @needs("solc")
 @needs("anvil")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_no_program_outlives_it(tmp_path: Path, number: int) -> None:
     with Engine(tmp_path, "--no-auth") as engine:
         engine.data("compile", sources=SOURCES)
@@ -644,20 +701,12 @@ def test_what_the_end_cuts_off_says_so(tmp_path: Path) -> None:
         asking.start()
         programs = eventually(lambda: engine.runs("sleep", STUCK))
         engine.kill()
-        eventually(lambda: is_refused(engine))
+        eventually(lambda: not is_open(engine.port))
         engine.kill()  # the second one waits for nothing
         assert engine.wait() == 0
         asking.join(SECONDS)
         assert (found[0]["code"], found[0]["retry"]) == ("ENGINE_UNAVAILABLE", True)
         eventually(lambda: not [pid for pid in programs if is_alive(pid)])
-
-
-def is_refused(engine: Engine) -> bool:
-    try:
-        engine.socket().__enter__()
-    except ConnectionRefusedError:
-        return True
-    return False
 
 
 def test_it_asks_no_other_engine_not_even_itself(tmp_path: Path) -> None:

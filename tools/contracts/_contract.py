@@ -124,7 +124,7 @@ CONTRACT: dict[str, dict[str, Any]] = {
         "effect": "read",
         "description": "List the chains that are known, and which one is active",
         "parameters": {},
-        "example": {"arguments": {}, "is_error": False, "says": "31337"},
+        "example": {"arguments": {}, "is_error": False, "says": '"chains":'},
     },
     "tachyon_chain_register": {
         "module": "verbs",

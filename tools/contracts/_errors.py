@@ -1,6 +1,6 @@
 """How a verb fails: one exception, with the code that clients act on.
 
-The codes are those that tachyon publishes, plus four of the way to it; `retry` is true only where the same
+The codes are those that tachyon publishes, plus one for Vyper and four of the way to it; `retry` is true only where the same
 request can succeed later without anybody changing something.
 """
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SOLC_FAILED = "COMPILER_SOLC_FAILED"
+VYPER_FAILED = "COMPILER_VYPER_FAILED"
 FORGE_FAILED = "COMPILER_FORGE_FAILED"
 TEST_FAILED = "TEST_FORGE_FAILED"
 ASSERTION_FAILED = "TEST_ASSERTION_FAILED"

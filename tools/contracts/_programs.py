@@ -1,6 +1,7 @@
-"""Where solc, forge, anvil and Node are: by their setting, along PATH, where their installers put them.
+"""Where solc, Vyper, forge, anvil and Node are: by their setting, along PATH, where their installers put them.
 
-The last place is the folder that `fastrpc contracts install` fills. Looking costs some `stat` calls.
+The last place is the folder that `fastrpc contracts install` fills; Vyper's is that of Python, as pip installs
+it. Looking costs some `stat` calls.
 """
 
 from __future__ import annotations
@@ -8,16 +9,19 @@ from __future__ import annotations
 import glob
 import os
 import shutil
+import sys
 
 from . import _settings
 from ._errors import ENGINE_UNAVAILABLE, EngineError
 
 SETTINGS = {
     "solc": _settings.SOLC,
+    "vyper": _settings.VYPER,
     "forge": _settings.FORGE,
     "anvil": _settings.ANVIL,
     "node": _settings.NODE,
 }
+CURES = {"node": "install Node 18 or newer", "vyper": 'run `pip install "fastrpc-mcp[vyper]"`'}
 SOLJSON = "soljson.js"
 """The Solidity compiler as npm has it: WebAssembly, for Node."""
 
@@ -39,7 +43,7 @@ def find(name: str) -> str:
     for path in _places(name):
         if os.path.isfile(path) and (path.endswith(".js") or os.access(path, os.X_OK)):
             return os.path.abspath(path)
-    cure = "install Node 18 or newer" if name == "node" else "run `fastrpc contracts install`"
+    cure = CURES.get(name, "run `fastrpc contracts install`")
     raise EngineError(ENGINE_UNAVAILABLE, f"{name} is not installed: {cure}, or set {setting.name}")
 
 
@@ -50,6 +54,8 @@ def _places(name: str) -> list[str]:
         installed = glob.glob(os.path.join(home, ".svm", "*", "solc-*"))
         newest = sorted(installed, key=_version_of, reverse=True)
         return [*places, *newest, os.path.join(install_folder(), SOLJSON)]
+    if name == "vyper":
+        return [places[0], os.path.join(os.path.dirname(sys.executable or "/"), name)]
     return [*places, os.path.join(install_folder(), name)]
 
 

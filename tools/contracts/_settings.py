@@ -6,6 +6,7 @@ from __future__ import annotations
 from fastrpc.settings import Setting
 
 SOLC = Setting("FASTRPC_CONTRACTS_SOLC", "program", "", "the Solidity compiler: solc, or soljson.js for Node")
+VYPER = Setting("FASTRPC_CONTRACTS_VYPER", "program", "", "the Vyper compiler, vyper")
 FORGE = Setting("FASTRPC_CONTRACTS_FORGE", "program", "", "Foundry's forge, which runs tests")
 ANVIL = Setting("FASTRPC_CONTRACTS_ANVIL", "program", "", "Foundry's anvil, the local chain")
 NODE = Setting("FASTRPC_CONTRACTS_NODE", "program", "", "Node, which runs a solc of WebAssembly")

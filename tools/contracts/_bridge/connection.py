@@ -23,6 +23,9 @@ if TYPE_CHECKING:
         async def ask(self, verb: str, parameters: dict[str, Any], seconds: float) -> Any:
             """Return the envelope. Raises EngineError, and TimeoutError after `seconds`."""
 
+        async def verbs(self) -> set[str]:
+            """The names of the tools that the engine has. Raises EngineError."""
+
         async def close(self) -> None:
             """Close what is open."""
 

@@ -99,6 +99,10 @@ class BridgedEngine:
                     raise
                 await asyncio.sleep(pause)
 
+    async def verbs(self) -> set[str]:
+        """The names of the tools that the engine has. Raises EngineError."""
+        return await self._way.verbs()
+
     async def close(self) -> None:
         await self._way.close()
 

@@ -22,7 +22,7 @@ from fastrpc.errors import ConnectionLost, InvalidAnswer
 from .. import _settings
 from .._errors import ENGINE_PROTOCOL, ENGINE_UNAUTHORIZED, ENGINE_UNAVAILABLE, EngineError
 from .._time_limit import TimeLimit
-from .._verbs import PREFIX
+from .._verbs import PREFIX, VERBS
 from . import answers
 from .connection import Refused, Unreachable
 
@@ -37,6 +37,7 @@ HEADERS = {"content-type": "application/json", "accept": "application/json"}
 HEADER_LINES = header_lines(HEADERS)
 MOST_BYTES = 32 * 1024 * 1024
 LARGE_BYTES = 256 * 1024  # that are parsed on a worker thread
+METHOD_NOT_FOUND = -32601
 BUSY = (429, 502, 503, 504)
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -59,13 +60,28 @@ class HttpEngine:
 
     async def ask(self, verb: str, parameters: dict[str, Any], seconds: float) -> Any:
         """Return the envelope. Raises EngineError, and TimeoutError after `seconds`."""
+        id = next(self._numbers)
+        return answers.result_of(await self._answer(id, PREFIX + verb, parameters, seconds), id)
+
+    async def verbs(self) -> set[str]:
+        """The names of the tools that the engine has: of ours, those that it does not call unknown. Raises
+        EngineError."""
+        found = set()
+        for verb in VERBS:
+            answer = await self._answer(next(self._numbers), PREFIX + verb, 0, VERBS["chain_list"].seconds)
+            error = answer.get("error") if isinstance(answer, dict) else None
+            if not isinstance(error, dict) or error.get("code") != METHOD_NOT_FOUND:
+                found.add(PREFIX + verb)
+        return found
+
+    async def _answer(self, id: int, method: str, parameters: Any, seconds: float) -> Any:
+        """Send a request and return the answer's JSON. Raises EngineError and TimeoutError."""
         if self._is_open_to_listeners:
             raise Refused(
                 ENGINE_UNAUTHORIZED,
                 "the token is not sent over plain http to another machine; use an https URL",
             )
-        id = next(self._numbers)
-        request = {"jsonrpc": "2.0", "id": id, "method": PREFIX + verb, "params": parameters}
+        request = {"jsonrpc": "2.0", "id": id, "method": method, "params": parameters}
         body = _encode(request).encode()
         try:
             async with TimeLimit(seconds):
@@ -81,8 +97,7 @@ class HttpEngine:
         except OSError as error:
             raise Refused(ENGINE_UNAUTHORIZED, f"the token cannot be read: {error.strerror}") from None
         parse = answers.parsed
-        found = parse(content) if len(content) < LARGE_BYTES else await asyncio.to_thread(parse, content)
-        return answers.result_of(found, id)
+        return parse(content) if len(content) < LARGE_BYTES else await asyncio.to_thread(parse, content)
 
     async def _post(self, body: bytes) -> bytes:
         """Send a request and return the body of its answer; on an idle connection, where it comes whole, by

@@ -72,6 +72,10 @@ class StdioEngine:
         finally:
             await self._leave_second()
 
+    async def verbs(self) -> set[str]:
+        """The names of the tools that the engine lists. Raises EngineError."""
+        return await self._first.verbs()
+
     async def close(self) -> None:
         await self._first.close()
         if self._second is not None:
@@ -122,6 +126,13 @@ class _Child:
                 await self._call("chain_register", chain)
         except FastrpcError as error:
             raise Unreachable(f"the engine cannot be started: {error}", was_sent=False) from None
+
+    async def verbs(self) -> set[str]:
+        await self._open()
+        try:
+            return {str(tool["name"]) for tool in await self._client.list_tools()}
+        except (FastrpcError, KeyError) as error:
+            raise answers.protocol_error(f"lists no tools: {error}") from None
 
     async def _call(self, verb: str, parameters: dict[str, Any]) -> Any:
         try:

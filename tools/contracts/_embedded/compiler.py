@@ -1,35 +1,40 @@
-"""Compiles the sources of a project by solc's standard JSON and makes its artifacts, with structured
+"""Compiles the sources of a project, Solidity and Vyper alike, and makes its artifacts, with structured
 diagnostics.
 
-`solc` runs the compiler. Imports resolve among the sources alone: nothing is read from disk or network for
-them; ``forge-std/`` is ours. An error of the compiler is EngineError(COMPILER_SOLC_FAILED) with all
-diagnostics; warnings are returned beside the artifacts.
+`solc` and `vyper` run the compilers, by their standard JSON. Imports resolve among the sources alone: nothing is
+read from disk or network for them; ``forge-std/`` is ours. Errors are EngineError(COMPILER_SOLC_FAILED), or
+COMPILER_VYPER_FAILED if none is of Solidity, with all diagnostics; warnings are returned beside the artifacts.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 
-from .._errors import SOLC_FAILED, EngineError, invalid
+from .._errors import SOLC_FAILED, VYPER_FAILED, invalid
 from .._requests import PARTS
 from .._values import quoted
-from . import solc, source_files
+from . import solc, source_files, vyper
+from .diagnostics import SolcReader, errors_in, failure_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    Found = tuple[list[dict[str, Any]], list[dict[str, Any]]]
+
 FORGE_STD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "forge_std")
 OUTPUTS = ["abi", "evm.bytecode.object", "evm.bytecode.linkReferences", "evm.deployedBytecode.object"]
 SOURCE_FOLDERS = ("src", "contracts")
-MOST_SHOWN = 5  # diagnostics in an error's text; all of them are in its details
 
 
 def sources_in(root: str) -> dict[str, str]:
-    """The Solidity sources of a project folder, those below src/ or contracts/, by path."""
+    """The sources of a project folder, those below src/ or contracts/, by path."""
     found = source_files.read_below(root, SOURCE_FOLDERS)
     if not found:
-        raise invalid("project_root", "a folder with .sol files below src/ or contracts/", quoted(root))
+        raise invalid(
+            "project_root", "a folder with .sol or .vy files below src/ or contracts/", quoted(root)
+        )
     return found
 
 
@@ -46,8 +51,37 @@ def _library_sources(sources: dict[str, str]) -> dict[str, str]:
 
 async def compile_sources(
     sources: dict[str, str], *, optimize: int, via_ir: bool, evm_version: str | None
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the artifacts and the diagnostics. Raises EngineError."""
+) -> Found:
+    """Return the artifacts and the diagnostics. `optimize`: for how many runs; 0: not at all. Raises
+    EngineError."""
+    of_vyper = {path: text for path, text in sources.items() if path.endswith(vyper.SUFFIXES)}
+    of_solidity = {path: text for path, text in sources.items() if path.endswith(".sol")}
+    for path in sources:
+        if path not in of_vyper and path not in of_solidity:
+            raise invalid(
+                f'sources["{path}"]', "a .sol or .vy file; configuration is not taken", quoted(path)
+            )
+    artifacts: list[dict[str, Any]] = []
+    said: list[dict[str, Any]] = []
+    code = VYPER_FAILED
+    if of_solidity:
+        artifacts, said = await _compile_solidity(
+            of_solidity, optimize=optimize, via_ir=via_ir, evm_version=evm_version
+        )
+        code = SOLC_FAILED if errors_in(said) else VYPER_FAILED
+    if of_vyper:
+        made, more = await vyper.compile_sources(of_vyper, optimize=optimize > 0, evm_version=evm_version)
+        artifacts += made
+        said += more
+    if errors := errors_in(said):
+        raise failure_of(code, errors, said)
+    return artifacts, said
+
+
+async def _compile_solidity(
+    sources: dict[str, str], *, optimize: int, via_ir: bool, evm_version: str | None
+) -> Found:
+    """The artifacts and the diagnostics, errors among them."""
     settings: dict[str, Any] = {
         "optimizer": {"enabled": optimize > 0, "runs": max(optimize, 1)},
         "outputSelection": {"*": {"*": OUTPUTS}},
@@ -62,21 +96,26 @@ async def compile_sources(
         "settings": settings,
     }
     output = await solc.compile_standard(request)
-    diagnostics = [diagnostic_of(each, every) for each in output.get("errors", ())]
-    if errors := [each for each in diagnostics if each["severity"] == "error"]:
-        raise failure_of(errors, diagnostics)
     compiler = {
         "name": "solc",
         "version": await solc.version(),
         "settings": {"optimize_runs": optimize, "via_ir": via_ir, "evm_version": evm_version},
     }
+    said = await asyncio.to_thread(_said, output, every)
+    if errors_in(said):
+        return [], said
     artifacts = [
         _artifact(path, name, made, compiler)
         for path, contracts in output.get("contracts", {}).items()
         if path in sources
         for name, made in contracts.items()
     ]
-    return artifacts, diagnostics
+    return artifacts, said
+
+
+def _said(output: dict[str, Any], sources: dict[str, str]) -> list[dict[str, Any]]:
+    reader = SolcReader(sources)
+    return [reader.diagnostic_of(each) for each in output.get("errors", ())]
 
 
 def _artifact(path: str, name: str, made: dict[str, Any], compiler: dict[str, Any]) -> dict[str, Any]:
@@ -99,32 +138,3 @@ def chosen(artifact: dict[str, Any], include: list[str] | None) -> dict[str, Any
     if include is None:
         return artifact
     return {name: value for name, value in artifact.items() if name not in PARTS or name in include}
-
-
-def diagnostic_of(error: dict[str, Any], sources: dict[str, str]) -> dict[str, Any]:
-    """A message of the compiler, with path, line and column instead of an offset."""
-    found = {
-        "severity": error["severity"],
-        "code": error.get("errorCode"),
-        "type": error.get("type"),
-        "message": error["message"],
-    }
-    place = error.get("sourceLocation")
-    if place and place.get("start", -1) >= 0 and place["file"] in sources:
-        before = sources[place["file"]].encode()[: place["start"]].decode(errors="replace")
-        found |= {
-            "path": place["file"],
-            "line": before.count("\n") + 1,
-            "column": len(before) - before.rfind("\n"),
-        }
-    return found
-
-
-def failure_of(errors: list[dict[str, Any]], diagnostics: list[dict[str, Any]]) -> EngineError:
-    shown = [
-        (f"{each['path']}:{each['line']}:{each['column']}: " if "path" in each else "") + each["message"]
-        for each in errors[:MOST_SHOWN]
-    ]
-    if len(errors) > MOST_SHOWN:
-        shown.append(f"and {len(errors) - MOST_SHOWN} more")
-    return EngineError(SOLC_FAILED, "; ".join(shown), details={"diagnostics": diagnostics})

@@ -1,8 +1,8 @@
 """What compilers say, in one form: severity, code, type and message; path, line and column where they name a place.
 
 solc names a place by an offset in bytes, which costs one look at each file that has a message. Vyper writes it
-into its text, and names, besides, the file that was being compiled, which need not be the one with the error.
-Lines and columns begin with 1; columns count characters. Pure.
+into its text; the file that it names besides is the one that was compiled, which may have imported the one
+with the error. Lines and columns begin with 1. Pure.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from .._errors import SOLC_FAILED, VYPER_FAILED, EngineError
+from .._errors import EngineError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ _VYPER_PLACE = re.compile(
 _VYPER_HINT = re.compile(r"^ *\(hint: .*\)", re.MULTILINE | re.DOTALL)
 _VYPER_SEVERAL = "Compilation failed with the following errors:"
 _VYPER_NEXT = re.compile(r"\n\n+(?=[A-Z]\w+: )")
+_VYPER_NOISE = re.compile(r" \(<unknown>, line [0-9]+\)$")
+_VYPER_COLLISION = re.compile(r"(?:Contract|Interface) namespace collision: (.+)")
 
 
 class SolcReader:
@@ -59,7 +61,7 @@ class SolcReader:
     def _file(self, path: str) -> tuple[bytes, list[int]]:
         """The file's bytes, and where its lines begin."""
         if path not in self._files:
-            content = self._sources[path].encode()
+            content = self._sources[path].encode(errors="surrogatepass")
             self._files[path] = content, [0, *(found.end() for found in _LINE_END.finditer(content))]
         return self._files[path]
 
@@ -68,7 +70,7 @@ def of_vyper(error: dict[str, Any], sources: dict[str, str]) -> list[Diagnostic]
     """The diagnostics in one message of Vyper: one for each error that it lists."""
     text = str(error.get("formattedMessage") or error.get("message"))
     if not text.startswith(_VYPER_SEVERAL):
-        return [_of_vyper(error, str(error.get("type")), text, sources)]
+        return [_of_vyper(error, error.get("type"), text, sources)]
     found = []
     for each in _VYPER_NEXT.split(text.removeprefix(_VYPER_SEVERAL).lstrip("\n")):
         kind, _, rest = each.partition(": ")
@@ -76,14 +78,16 @@ def of_vyper(error: dict[str, Any], sources: dict[str, str]) -> list[Diagnostic]
     return found[::-1]  # it lists the last one first
 
 
-def _of_vyper(error: dict[str, Any], kind: str, text: str, sources: dict[str, str]) -> Diagnostic:
+def _of_vyper(error: dict[str, Any], kind: str | None, text: str, sources: dict[str, str]) -> Diagnostic:
     place = _VYPER_PLACE.search(text)
-    message = text[: place.start()].strip() if place else text.strip()
+    message = _VYPER_NOISE.sub("", (text[: place.start()] if place else text).strip())
     if place and (hint := _VYPER_HINT.search(text, place.end())):
-        message += " " + hint[0].strip()
+        message += f" {hint[0].strip()}"
     found = {"severity": error["severity"], "code": None, "type": kind, "message": message}
-    location = error.get("sourceLocation") or {}
-    path = (place and place["path"]) or location.get("file")
+    path = (place and place["path"]) or (error.get("sourceLocation") or {}).get("file")
+    if collision := _VYPER_COLLISION.fullmatch(message):
+        path = collision[1]
+        found["message"] += "; Vyper wants the names of files to differ, without folders and endings"
     if path not in sources:
         return found
     found["path"] = path
@@ -92,22 +96,18 @@ def _of_vyper(error: dict[str, Any], kind: str, text: str, sources: dict[str, st
     return found
 
 
-def failure_of(errors: list[Diagnostic], diagnostics: list[Diagnostic]) -> EngineError:
-    """The failure of a compilation with these errors."""
+def errors_in(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+    return [each for each in diagnostics if each["severity"] == "error"]
+
+
+def failure_of(code: str, errors: list[Diagnostic], diagnostics: list[Diagnostic]) -> EngineError:
+    """The failure of a compilation with these errors among these diagnostics."""
     shown = [_shown(each) for each in errors[:MOST_SHOWN]]
     if len(errors) > MOST_SHOWN:
         shown.append(f"and {len(errors) - MOST_SHOWN} more")
-    is_vyper = all(is_vyper_path(each.get("path", "")) for each in errors)
-    return EngineError(
-        VYPER_FAILED if is_vyper else SOLC_FAILED, "; ".join(shown), details={"diagnostics": diagnostics}
-    )
+    return EngineError(code, "; ".join(shown), details={"diagnostics": diagnostics})
 
 
 def _shown(error: Diagnostic) -> str:
     place = ":".join(str(error[name]) for name in ("path", "line", "column") if name in error)
     return f"{place}: {error['message']}" if place else str(error["message"])
-
-
-def is_vyper_path(path: str) -> bool:
-    """Whether a file is Vyper's: a contract or module, ``.vy``, or an interface, ``.vyi``."""
-    return path.endswith((".vy", ".vyi"))

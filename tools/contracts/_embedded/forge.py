@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import re
+import site
 import time
 
 from fastrpc import processes
@@ -28,13 +29,16 @@ from .._errors import (
     ENGINE_UNAVAILABLE,
     FORGE_FAILED,
     INTERNAL_ERROR,
+    SOLC_FAILED,
     TEST_FAILED,
+    VYPER_FAILED,
     EngineError,
     invalid,
 )
 from .._values import quoted
-from . import solc, source_files
-from .compiler import FORGE_STD, diagnostic_of, failure_of
+from . import solc, source_files, vyper
+from .compiler import FORGE_STD
+from .diagnostics import SolcReader, errors_in, failure_of, of_vyper
 from .held_lock import hold
 
 TYPE_CHECKING = False
@@ -42,10 +46,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+TIMEOUT_SECONDS = 290.0  # a little less than a call may take
 GRACE_SECONDS = 0.3  # between SIGTERM and SIGKILL, when a run is cancelled
 MOST_OUTPUT = 64 * 1024 * 1024  # traces of failures are in there
 MOST_SHOWN = 5  # failures in an error's text; all of them are in its details
 MOST_LOGS = 100  # lines that one test has printed
+EXPECTED_SOLIDITY = (
+    "a test in Solidity, since forge runs no other: a contract whose functions begin with test, and which makes "
+    'the Vyper contract by vm.deployCode("src/Counter.vy")'
+)
 LAST_LINES, LONGEST_TEXT = 10, 2_000
 
 _EVM_VERSION = re.compile(r"[a-z]+[a-zA-Z0-9]{0,29}\Z")
@@ -75,7 +84,7 @@ async def run_tests(
     evm_version: str | None,
     project_config: bool,
     report: Callable[[str], None],
-    timeout_seconds: float = 300,
+    timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> dict[str, Any]:
     """Run the tests; return all outcomes. Raises EngineError, also where a test fails: then with the outcomes
     as its details. `folder` is kept for the next run of the same project; one run at a time uses it."""
@@ -84,6 +93,8 @@ async def run_tests(
         raise invalid("evm_version", "a version of the EVM, such as cancun", quoted(evm_version))
     deadline = time.monotonic() + timeout_seconds
     files = await asyncio.to_thread(source_files.gathered, sources, project_root, project_config)
+    if not any(path.endswith(".sol") for path in files):
+        raise invalid("sources" if project_root is None else "project_root", EXPECTED_SOLIDITY, "Vyper alone")
     try:
         await asyncio.to_thread(_private_folder.make, folder)
         text = f"another test run of this project did not end within {timeout_seconds:g} s"
@@ -147,6 +158,11 @@ class _Run:
         self._deadline = deadline
         self._seconds = seconds
         self._config = _config(folder, files, project_config)
+        self._environment = _environment(folder)
+        if any(path.endswith(vyper.SUFFIXES) for path in files):
+            self._environment["PYTHONUSERBASE"] = (
+                site.getuserbase()
+            )  # Vyper may be there: its home is another
         self._options = [f"--root={self._project}", "--offline", f"--use={solc.solc_for_forge()}"]
         if "lib/forge-std/src/Test.sol" not in files:
             self._options.append(f"--remappings=forge-std/={FORGE_STD}/")
@@ -174,14 +190,12 @@ class _Run:
         """Compile what has changed. Raises EngineError with the compiler's diagnostics."""
         output = await self._forge("build", "--json")
         try:
-            found = json.loads(output)["errors"]
-        except (ValueError, TypeError, KeyError):
+            diagnostics = await asyncio.to_thread(self._diagnostics, output)
+        except (ValueError, TypeError, KeyError, RecursionError):
             raise EngineError(FORGE_FAILED, f"forge did not compile: {self._last_lines(output)}") from None
-        diagnostics = [diagnostic_of(each, self._files) for each in found]
-        for each in diagnostics:
-            each["message"] = self._shown(each["message"])
-        if errors := [each for each in diagnostics if each["severity"] == "error"]:
-            raise failure_of(errors, diagnostics)
+        if errors := errors_in(diagnostics):
+            is_vyper = all(each.get("path", "").endswith(vyper.SUFFIXES) for each in errors)
+            raise failure_of(VYPER_FAILED if is_vyper else SOLC_FAILED, errors, diagnostics)
         source_files.write(self._built, self._digest().encode())
 
     async def test(self, chosen: list[str]) -> dict[str, Any]:
@@ -204,7 +218,7 @@ class _Run:
         process = await processes.start(
             [*shell, self._program, *arguments, *self._options],
             cwd=self._project,
-            env=_environment(self._folder),
+            env=self._environment,
             timeout_ms=max(1, int((self._deadline - time.monotonic()) * 1000)),
             output=processes.Output(MOST_OUTPUT),
             confirmed=False,
@@ -224,6 +238,16 @@ class _Run:
         return process.output.head
 
     # --- what is shown --------------------------------------------------------------------------------
+
+    def _diagnostics(self, output: bytes) -> list[dict[str, Any]]:
+        """What the compilers have said, in the JSON of forge."""
+        reader = SolcReader(self._files)
+        found = []
+        for each in json.loads(output)["errors"]:
+            file = (each.get("sourceLocation") or {}).get("file", "")
+            is_vyper = file.endswith(vyper.SUFFIXES)
+            found += of_vyper(each, self._files) if is_vyper else [reader.diagnostic_of(each)]
+        return [{**each, "message": self._shown(each["message"])} for each in found]
 
     def _shown(self, text: str) -> str:
         """The text without the places of folders."""
@@ -335,6 +359,11 @@ def _config(folder: str, files: dict[str, str], project_config: bool) -> str:
     lines += [f"build_info_path = {within('out/build-info')}", f"snapshots = {within('snapshots')}"]
     lines += [f"test_failures_file = {within('cache/test-failures')}", "gas_snapshot_emit = false"]
     lines += ["offline = true", "ffi = false", "fs_permissions = []"]
+    sources_of_vyper = {path: text for path, text in files.items() if path.endswith(vyper.SUFFIXES)}
+    if modules := vyper.possible_modules(sources_of_vyper):
+        lines += [f"skip = {json.dumps(modules)}"]
+    if sources_of_vyper:
+        lines += ["[profile.default.vyper]", f"path = {json.dumps(_programs.find('vyper'))}"]
     for kind in ("fuzz", "invariant"):
         lines += [f"[profile.default.{kind}]", f"failure_persist_dir = {within(f'cache/{kind}')}"]
     return "\n".join([*lines, "[lint]", "lint_on_build = false", ""])

@@ -22,23 +22,24 @@ from fastrpc.regular_files import replace_file
 from .. import _programs
 from .._errors import ENGINE_UNAVAILABLE, SOLC_FAILED, EngineError
 from .._per_loop import PerLoop
+from .compiler_process import (
+    HINT,
+    MOST_BYTES,
+    TIMEOUT_SECONDS,
+    clean_environment,
+    output_of,
+    parsed,
+    too_slow,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "solc_worker.js")
-TIMEOUT_SECONDS = 170.0
 IDLE_SECONDS = 120.0
 MEMORY_MB = 4096  # of JavaScript; WebAssembly has at most as much besides
-MOST_BYTES = 256 * 1024 * 1024
 READ_SIZE = 1024 * 1024
-
-
-def clean_environment() -> dict[str, str]:
-    """What a compiler sees of ours."""
-    return {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
-
 
 FOR_FORGE = """\
 #!/bin/sh
@@ -121,7 +122,7 @@ class _Worker(ServerProcess):
             self._answer.set_exception(self._failure())
 
     def _failure(self) -> EngineError:
-        return EngineError(SOLC_FAILED, f"the compiler has ended before its answer: {self.reason}")
+        return EngineError(SOLC_FAILED, f"solc has ended before its answer, {self.reason}: {HINT}")
 
 
 class Compiler:
@@ -139,12 +140,9 @@ class Compiler:
             if path.endswith(".js"):
                 answer = await self._by_worker(path, body, timeout_seconds)
             else:
-                answer = await _output_of([path, "--standard-json"], body, timeout_seconds)
-        try:
-            found: dict[str, Any] = json.loads(answer)
-        except ValueError:
-            raise EngineError(SOLC_FAILED, f"{os.path.basename(path)} has written no JSON") from None
-        return found
+                command = [path, "--standard-json"]
+                answer = await output_of(command, body, failure=SOLC_FAILED, timeout_seconds=timeout_seconds)
+        return parsed(answer, os.path.basename(path), SOLC_FAILED)
 
     async def version(self) -> str:
         path = _programs.find("solc")
@@ -153,9 +151,8 @@ class Compiler:
                 if path.endswith(".js"):
                     text = (await self._by_worker(path, b"", TIMEOUT_SECONDS)).decode()
                 else:
-                    text = (await _output_of([path, "--version"], None, TIMEOUT_SECONDS)).decode(
-                        errors="replace"
-                    )
+                    written = await output_of([path, "--version"], None, failure=SOLC_FAILED)
+                    text = written.decode(errors="replace")
             found = re.search(r"[0-9]+\.[0-9]+\.[0-9]+", text)
             self._versions[path] = found[0] if found else text.strip()[:50]
         return self._versions[path]
@@ -174,7 +171,7 @@ class Compiler:
             answer = await asyncio.wait_for(worker.request(body), timeout_seconds)
         except asyncio.TimeoutError:  # before 3.11 it is not the built-in one
             await self.close()
-            raise EngineError(SOLC_FAILED, f"the compiler was not done after {timeout_seconds:g} s") from None
+            raise too_slow("solc", timeout_seconds) from None
         except BaseException:
             worker.end("it was ended")
             raise
@@ -187,26 +184,6 @@ class Compiler:
             if worker.idle is not None:
                 worker.idle.cancel()
             await worker.leave(0.0)
-
-
-async def _output_of(command: list[str], stdin: bytes | None, timeout_seconds: float) -> bytes:
-    """What a native solc writes. Raises EngineError."""
-    command = ["/bin/sh", "-c", 'exec "$0" "$@" 2>/dev/null', *command]  # both outputs are one here
-    output = processes.Output(3 * MOST_BYTES)  # of which the first third is the head
-    try:
-        done = await processes.run(
-            command,
-            cwd="/",
-            env=clean_environment(),
-            stdin=stdin,
-            timeout_ms=int(timeout_seconds * 1000),
-            output=output,
-        )
-    except processes.ProgramError as error:
-        raise EngineError(ENGINE_UNAVAILABLE, f"solc cannot be started: {error}") from None
-    if done.timed_out:
-        raise EngineError(SOLC_FAILED, f"the compiler was not done after {timeout_seconds:g} s")
-    return output.head
 
 
 _compilers = PerLoop(Compiler)

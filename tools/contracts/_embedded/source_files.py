@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 CONFIG, REMAPPINGS, LIBRARIES = "foundry.toml", "remappings.txt", "lib"
 FOLDERS = ("src", "contracts", "test", "script")
+SUFFIXES = (".sol", ".vy", ".vyi")
 LONGEST_PATH = 400
 
 # What a source may set for its own tests. Anything else could undo ours: forge takes fs_permissions from
@@ -32,6 +33,7 @@ _SETTING = re.compile(
 )
 # Compilers differ in whether these end a line, and so in what is a comment.
 _ODD_LINE_END = re.compile("[\v\f\x85\u2028\u2029]|\r(?!\n)")
+_VYPER_IMPORT = re.compile(r"\bfrom((?:[ \t\f.]|\\\r?\n)+)")
 _TOKEN = re.compile(
     r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|\bimport\b|;", re.DOTALL
 )
@@ -55,6 +57,8 @@ def gathered(
             raise invalid(where, "a folder that is not a file as well", quoted(path))
         if path.endswith(".sol"):
             _check_source(where, path, text)
+        elif path.endswith(SUFFIXES):
+            _check_vyper(where, path, text)
     return files
 
 
@@ -114,7 +118,7 @@ def _check_path(where: str, path: str, project_config: bool) -> None:
         if path in (CONFIG, REMAPPINGS):
             return
     if (
-        not path.endswith(".sol")
+        not path.endswith(SUFFIXES)
         or len(path.encode(errors="replace")) > LONGEST_PATH
         or any(step.startswith(".") or not step.strip() or len(step) > 200 for step in steps)
         or not path.isprintable()
@@ -128,7 +132,9 @@ def _check_path(where: str, path: str, project_config: bool) -> None:
 
 def _check_size(where: str, files: dict[str, str]) -> None:
     if not files:
-        raise invalid(where, f"at least one .sol file (in a project: below {', '.join(FOLDERS)})", "none")
+        raise invalid(
+            where, f"at least one .sol or .vy file (in a project: below {', '.join(FOLDERS)})", "none"
+        )
     if len(files) > MOST_FILES:
         raise invalid(where, f"at most {MOST_FILES} files", str(len(files)))
     try:
@@ -153,6 +159,13 @@ def _check_source(where: str, path: str, text: str) -> None:
     for imported in _imports(text):
         if not _stays_inside(path, imported):
             raise invalid(where, "imports from within the sources", quoted(imported))
+
+
+def _check_vyper(where: str, path: str, text: str) -> None:
+    """Refuse an import from a folder above all sources: one dot is the file's own folder."""
+    for found in _VYPER_IMPORT.finditer(text):
+        if found[1].count(".") - 1 > path.count("/"):
+            raise invalid(where, "imports from within the sources", quoted(found[0]))
 
 
 def _imports(text: str) -> Iterator[str]:
@@ -188,7 +201,7 @@ def _of_project(root: str, project_config: bool) -> dict[str, str]:
 
 
 def read_below(root: str, folders: tuple[str, ...], more: tuple[str, ...] = ()) -> dict[str, str]:
-    """The Solidity sources below some folders of a project, and `more` files, by path. Links are left out,
+    """The sources below some folders of a project, and `more` files, by path. Links are left out,
     and so are hidden names. Raises EngineError for too many or too large ones."""
     files: dict[str, str] = {}
     total = 0
@@ -211,7 +224,7 @@ def _paths(root: str, folders: tuple[str, ...]) -> Iterator[str]:
         for place, inner, names in os.walk(top):
             inner[:] = [name for name in inner if not name.startswith(".")]
             for name in sorted(names):
-                if name.endswith(".sol") and not name.startswith("."):
+                if name.endswith(SUFFIXES) and not name.startswith("."):
                     yield os.path.relpath(os.path.join(place, name), root)
 
 

@@ -8,6 +8,7 @@ some 0.1 ms besides the engine's own work. Standard output stays empty.
 
 from __future__ import annotations
 
+import os
 import socket
 
 from fastrpc import UsageError
@@ -32,7 +33,6 @@ EXAMPLES = """\
 
 def main(arguments: list[str]) -> int:
     """Serve until a signal arrives. Raises UsageError."""
-    import os
     from importlib.util import find_spec
 
     options = _options(arguments)
@@ -92,8 +92,11 @@ def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
-    except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or "this is no name of a host"
+    except UnicodeError:
+        raise _mistake(f"--http: {host:.100}: this is no name of a host") from None
+    except OSError as error:
+        is_resolver = isinstance(error, socket.gaierror)  # whose numbers are others
+        reason = error.strerror if is_resolver else os.strerror(error.errno or 0)
         raise _mistake(f"--http: {host:.100}:{port}: {reason}") from None
     listener.setblocking(False)
     return listener

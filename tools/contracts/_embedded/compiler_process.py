@@ -1,0 +1,89 @@
+"""Runs a compiler once: its input in, its output back, bounded in time, memory and size.
+
+It runs below the reaper, with an environment that holds nothing of the server's, in no folder of anybody's.
+Costs the start of the program, and its output in memory. What the output means is left to the caller.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from fastrpc import processes
+
+from .._errors import ENGINE_TIMEOUT, ENGINE_UNAVAILABLE, EngineError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+TIMEOUT_SECONDS = 170.0  # a little less than a call may take
+MOST_BYTES = 64 * 1024 * 1024
+"""Of an answer. The server holds it some three times, while it reads it."""
+HINT = "is a source very large, or nested very deeply?"
+
+# A process may have 4 GiB of data, a file of its half a gigabyte; a crash leaves no file. What it says on standard
+# error is not read: both outputs come by one pipe.
+SHELL = (
+    "/bin/sh",
+    "-c",
+    '{ ulimit -c 0; ulimit -f 1048576; ulimit -d 4194304; } 2>/dev/null; exec "$0" "$@" 2>/dev/null',
+)
+
+
+def clean_environment() -> dict[str, str]:
+    """What a compiler sees of ours."""
+    return {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
+
+
+async def output_of(
+    command: list[str], stdin: bytes | None, *, failure: str, timeout_seconds: float = TIMEOUT_SECONDS
+) -> bytes:
+    """What the program writes. Raises EngineError: ENGINE_TIMEOUT, ENGINE_UNAVAILABLE where it cannot be
+    started, and `failure` where it writes too much."""
+    name = os.path.basename(command[0])
+    written = bytearray()
+
+    def take(data: bytes) -> None:
+        if len(written) <= MOST_BYTES:
+            written.extend(data)
+            if len(written) > MOST_BYTES:
+                process.terminate_soon()
+
+    try:
+        process = await processes.start(
+            [*SHELL, *command],
+            cwd="/",
+            env=clean_environment(),
+            stdin=stdin,
+            timeout_ms=max(1, int(timeout_seconds * 1000)),
+            output=processes.Output(0),
+            on_output=take,
+            confirmed=False,
+        )
+        try:
+            await process.wait()
+        finally:
+            process.terminate_soon()
+    except processes.ProgramError as error:
+        raise EngineError(ENGINE_UNAVAILABLE, f"{name} cannot be started: {error}") from None
+    if process.timed_out:
+        raise too_slow(name, timeout_seconds)
+    if len(written) > MOST_BYTES:
+        raise EngineError(failure, f"{name} wrote more than {MOST_BYTES} bytes")
+    return bytes(written)
+
+
+def parsed(output: bytes, name: str, failure: str) -> dict[str, Any]:
+    """The standard JSON that a compiler has written. Raises EngineError(`failure`)."""
+    try:
+        found = json.loads(output)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise EngineError(failure, f"{name} has written no JSON: {HINT}")
+    return found
+
+
+def too_slow(name: str, seconds: float) -> EngineError:
+    return EngineError(ENGINE_TIMEOUT, f"{name} was not done after {seconds:.3g} s and was ended: {HINT}")
