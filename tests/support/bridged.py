@@ -61,7 +61,7 @@ class Bridged:
         return self
 
     async def __aexit__(self, *error: Any) -> None:
-        await self.client.__aexit__(*error)
+        await self.client.close()
 
     @property
     def pid(self) -> int:
@@ -128,7 +128,7 @@ class Stage:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._loop.run_until_complete(self.session.__aexit__())
+        self._loop.run_until_complete(self.session.client.close())
         self._loop.run_until_complete(self.engine.__aexit__())
         self._loop.close()
 

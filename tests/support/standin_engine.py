@@ -7,12 +7,12 @@ What an engine is asked and says, whatever the way (`WIRE` has the parameters of
     or        {"ok": false, "data": {…}, "error": {"code": "DEPLOY_FAILED", "message": "…", "retry": false}}
 
 Over HTTP (`standin_http`) that is JSON-RPC 2.0 at /rpc, over stdio (here) a `tools/call` of MCP. Its habits
-are those of the engine whose wire it is. Unknown parameters are passed over, one of another type is refused.
-Empty members are left out or null; the data of a failure is there, and empty. Amounts are decimal text. A
-number in arguments would be a double, so integers come as text there; a block in hex is read wrongly. A
-deployment is kept under the text that `chain_id` was. What was compiled and deployed is read from a file at the
-start, and written to it: two processes do not see what the other one has done since. A custom chain is not
-written.
+are those of the engine whose wire it is. Unknown parameters are passed over, one of another type is
+refused. Empty members are left out or null; the data of a failure is there, and empty. Amounts are decimal
+text. A number in arguments would be a double, so integers come as text there; a block in hex is read
+wrongly. A deployment is kept under the text that `chain_id` was. What was compiled and deployed is read
+from a file at the start, and written to it: two processes do not see what the other one has done since. A
+custom chain is not written.
 
 What it plays instead of the answer is made by a function of here, such as `fails` and `loses`, and is plain
 JSON, so that it can be handed to a process. By hand:

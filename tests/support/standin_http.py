@@ -6,8 +6,9 @@
         assert engine.methods() == ["tachyon_compile"]
 
 A failure of the engine's own is status 200; a missing or wrong token is 401, an envelope and no JSON-RPC. A
-verb is answered while another one still runs. The id of the answer is that of the request. Each request is kept
-as it came, with the connection that it came on, and when it began and ended, by one count of all of them.
+verb is answered while another one still runs. The id of the answer is that of the request. Each request is
+kept as it came, with the connection that it came on, and when it began and ended, by one count of all of
+them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The contracts toolset on an engine at a URL: what is broadcast is broadcast once, one after another, and what
-has become of it is told.
+"""The contracts toolset on an engine at a URL: what is broadcast is broadcast once, one after another, and
+what has become of it is told.
 
-A real server each; the engine is a stand-in that plays the fault (`support.standin_http`), as is the node of its
-chain (`support.standin_node`).
+The server is a real one; the engine is a stand-in that plays the fault (`support.standin_http`), as is the
+node of its chain (`support.standin_node`).
 """
 
 from __future__ import annotations
@@ -106,7 +106,9 @@ LIBRARY = "0x" + COUNTER_CODE[:40] + "__$" + "ab" * 17 + "$__" + COUNTER_CODE[80
     ],
 )
 @on_stage
-async def test_what_cannot_be_deployed_is_refused_before(stage: Stage, made: dict[str, Any], given: dict[str, Any], said: str) -> None:
+async def test_what_cannot_be_deployed_is_refused_before(
+    stage: Stage, made: dict[str, Any], given: dict[str, Any], said: str
+) -> None:
     stage.engine.on("tachyon_artifact_get", answers({"artifact": artifact(**made)}))
     found = await stage.deploy(**given)
     assert found["error"]["code"] == "INVALID_REQUEST"
@@ -128,7 +130,9 @@ async def test_what_cannot_be_deployed_is_refused_before(stage: Stage, made: dic
     ],
 )
 @on_stage
-async def test_a_call_that_cannot_be_made_is_refused_before(stage: Stage, given: dict[str, Any], said: str) -> None:
+async def test_a_call_that_cannot_be_made_is_refused_before(
+    stage: Stage, given: dict[str, Any], said: str
+) -> None:
     error = await stage.session.error("call", **calling(**given))
     assert said in error["message"]
     assert not broadcasts(stage.engine)
@@ -144,7 +148,9 @@ async def test_a_call_that_cannot_be_made_is_refused_before(stage: Stage, given:
     ],
 )
 @on_stage
-async def test_what_the_engine_does_not_know_is_not_broadcast(stage: Stage, verb: str, arguments: dict[str, Any], code: str) -> None:
+async def test_what_the_engine_does_not_know_is_not_broadcast(
+    stage: Stage, verb: str, arguments: dict[str, Any], code: str
+) -> None:
     assert (await stage.session.error(verb, **arguments))["code"] == code
     assert not broadcasts(stage.engine)
 
@@ -153,7 +159,7 @@ async def test_what_the_engine_does_not_know_is_not_broadcast(stage: Stage, verb
 async def test_a_call_is_simulated_as_it_will_be_sent(stage: Stage) -> None:
     sender = "0x" + "33" * 20
     done = await stage.session.data("call", **calling(9, value="0x10", **{"from": sender}))
-    assert done["tx_hash"] == hash_of(1)
+    assert done["tx_hash"].startswith("0x")
     assert stage.engine.methods()[-2:] == [SIMULATE, CALL]
     tried, sent = stage.engine.asked(SIMULATE)[0].params, stage.engine.asked(CALL)[0].params
     assert tried["data"] == "0x60fe47b1" + f"{9:064x}"
@@ -228,11 +234,15 @@ async def test_a_deployment_that_nobody_knows_of_is_never_sent_again(tmp_path: P
         status(500, "it fell over"),
         fails("DEPLOY_FAILED", "receipt timeout", retry=True),
         fails("INTERNAL_ERROR", "it fell over", retry=True),
+        fails("OF_A_LATER_VERSION", "who knows"),
+        fails("WALLET_POLICY_DENIED", "the wallet's server has not answered", retry=True),
         answers({}),
     ],
 )
 @on_stage
-async def test_an_answer_that_does_not_say_what_was_sent_lets_nothing_be_sent_again(stage: Stage, fault: dict[str, Any]) -> None:
+async def test_an_answer_that_does_not_say_what_was_sent_lets_nothing_be_sent_again(
+    stage: Stage, fault: dict[str, Any]
+) -> None:
     stage.engine.on(DEPLOY, fault)
     assert not (await stage.deploy())["ok"]
     assert not (await stage.deploy())["ok"]
@@ -267,17 +277,17 @@ async def test_a_server_that_was_killed_has_its_deployment_looked_up(tmp_path: P
     async with HttpEngine() as engine:
         async with Bridged(tmp_path, engine.url) as session:
             engine.on(DEPLOY, waits(), pauses(0.3))
-            asyncio.ensure_future(session.deploy("lost")).add_done_callback(lambda done: done.exception())
-            asyncio.ensure_future(session.deploy("done", chain_id=OTHER_CHAIN)).add_done_callback(
-                lambda done: done.exception()
-            )
+            lost = asyncio.ensure_future(session.deploy("lost"))
+            await until(lambda: len(engine.asked(DEPLOY)) == 1)
+            done = asyncio.ensure_future(session.deploy("done", chain_id=OTHER_CHAIN))
             await until(lambda: len(engine.asked(DEPLOY)) == 2)
             session.kill()
+            await asyncio.gather(lost, done, return_exceptions=True)
         await until(lambda: engine.asked(DEPLOY)[0].ended and engine.engine.kept["deployments"])
         async with Bridged(tmp_path, engine.url) as session:
             assert is_unknown(await session.deploy("lost"))
-            done = await session.deploy("done", chain_id=OTHER_CHAIN)
-            assert done["data"]["existing"] is True
+            again = await session.deploy("done", chain_id=OTHER_CHAIN)
+            assert again["data"]["existing"] is True
         assert len(engine.asked(DEPLOY)) == 2
 
 
@@ -296,10 +306,21 @@ async def test_a_create2_deployment_is_sent_once_more(stage: Stage) -> None:
     assert len(stage.engine.asked(DEPLOY)) == 5
 
 
-@pytest.mark.parametrize("fault", [drops, loses, cuts])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        drops(),
+        loses(),
+        cuts(),
+        status(502, "bad gateway"),
+        fails("CALL_FAILED", "the node has not answered", retry=True),
+        fails("INTERNAL_ERROR", "it fell over", retry=True),
+        fails("WALLET_POLICY_DENIED", "the wallet's server has not answered", retry=True),
+    ],
+)
 @on_stage
-async def test_a_call_whose_answer_was_lost_is_not_sent_again(stage: Stage, fault: Any) -> None:
-    stage.engine.on(CALL, fault())
+async def test_a_call_whose_answer_was_lost_is_not_sent_again(stage: Stage, fault: dict[str, Any]) -> None:
+    stage.engine.on(CALL, fault)
     assert is_unknown(await stage.session.envelope("call", **calling()))
     assert len(broadcasts(stage.engine)) == 1
 
@@ -344,7 +365,9 @@ async def test_a_deployment_is_found_by_the_chains_id_and_by_its_number(stage: S
     await stage.deploy("-number", chain_id=NUMBER)
     for suffix in ("-id", "-number"):
         for chain in (CHAIN, NUMBER, str(NUMBER)):
-            assert (await stage.session.data("registry_lookup", idempotency_key=key, chain_id=chain))["found"]
+            key = stage.key + suffix
+            found = await stage.session.data("registry_lookup", idempotency_key=key, chain_id=chain)
+            assert found["found"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The contracts toolset on an engine at a URL: what is sent, what is believed, and what each fault becomes.
 
-A real server each; the engine is a stand-in that plays the fault (`support.standin_http`).
+The server is a real one; the engine is a stand-in that plays the fault (`support.standin_http`).
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ DEEP_SENT = (
     b'{"x":"-170141183460469231731687303715884105728"},true]'
 )
 
+
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     with Stage(tmp_path_factory.mktemp("stage")) as stage:
@@ -103,7 +104,9 @@ async def test_every_verb_does_what_the_engine_does(tmp_path: Path) -> None:
     ],
 )
 @on_stage
-async def test_a_failure_of_the_engine_is_passed_on_as_it_is(stage: Stage, code: str, more: dict[str, Any]) -> None:
+async def test_a_failure_of_the_engine_is_passed_on_as_it_is(
+    stage: Stage, code: str, more: dict[str, Any]
+) -> None:
     stage.engine.on("tachyon_compile", fails(code, "what it says", **more))
     error = await stage.session.error("compile", sources=SOURCES)
     assert error == {"code": code, "message": "what it says", "retry": False, **more}
@@ -363,7 +366,8 @@ async def test_what_is_no_answer_of_an_engine_is_an_error_and_the_next_call_work
         if (code, len(stage.engine.requests) - before) != ("ENGINE_PROTOCOL", 1):
             wrong[name] = code, len(stage.engine.requests) - before
         assert (await stage.session.data("chain_list"))["chains"], name
-assert not wrong
+
+    assert not wrong
 
 
 @pytest.mark.parametrize(

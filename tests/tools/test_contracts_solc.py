@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from fastrpc.tools.contracts import _programs
 from fastrpc.tools.contracts._embedded import solc
-from fastrpc.tools.contracts._errors import ENGINE_UNAVAILABLE, SOLC_FAILED, EngineError
+from fastrpc.tools.contracts._errors import ENGINE_TIMEOUT, ENGINE_UNAVAILABLE, SOLC_FAILED, EngineError
 from support.contracts import needs
 from support.waiting import eventually, until
 
@@ -155,7 +155,7 @@ class TestByNode:
             pid = worker()
             with pytest.raises(EngineError, match=r"not done after 0\.01 s") as caught:
                 await solc.compile_standard(request(LARGE), timeout_seconds=0.01)
-            assert caught.value.code == SOLC_FAILED
+            assert caught.value.code == ENGINE_TIMEOUT
             await until(lambda: is_gone(pid))
             assert compiled(await solc.compile_standard(request(COUNTER)))
 

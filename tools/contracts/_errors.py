@@ -1,7 +1,7 @@
 """How a verb fails: one exception, with the code that clients act on.
 
-The codes are those that tachyon publishes, plus one for Vyper and four of the way to it; `retry` is true only where the same
-request can succeed later without anybody changing something.
+The codes are those that tachyon publishes, plus one for Vyper and four of the way to it; `retry` is true only
+where the same request can succeed later without anybody changing something.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where solc, Vyper, forge, anvil and Node are: by their setting, along PATH, where their installers put them.
+"""Where solc, Vyper, forge, anvil and Node are: by their setting, along PATH, where installers put them.
 
-The last place is the folder that `fastrpc contracts install` fills; Vyper's is that of Python, as pip installs
-it. Looking costs some `stat` calls.
+The last place is the folder that `fastrpc contracts install` fills; Vyper's is that of Python's programs.
+Looking costs some `stat` calls.
 """
 
 from __future__ import annotations

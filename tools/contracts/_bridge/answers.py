@@ -7,6 +7,7 @@ ENGINE_PROTOCOL where it is not what the wire says. Pure.
 from __future__ import annotations
 
 import json
+import re
 
 from .._errors import (
     ARTIFACT_NOT_FOUND,
@@ -16,8 +17,10 @@ from .._errors import (
     FORGE_FAILED,
     INVALID_REQUEST,
     SOLC_FAILED,
+    TEST_FAILED,
     EngineError,
 )
+from .._values import masked_url
 from .connection import LONGEST_MESSAGE, Refused
 
 TYPE_CHECKING = False
@@ -40,6 +43,13 @@ MEMBERS: dict[str, dict[str, type]] = {
 
 FINAL = (SOLC_FAILED, FORGE_FAILED, ASSERTION_FAILED, INVALID_REQUEST, ARTIFACT_NOT_FOUND, CHAIN_NOT_FOUND)
 """Failures of the request itself, which repeating cannot help, though tachyon says so of some."""
+
+
+OF_SOURCES = (SOLC_FAILED, FORGE_FAILED, ASSERTION_FAILED, TEST_FAILED)
+"""Failures whose text may name a page of a manual; URLs in others are those of nodes, and may hold keys."""
+
+_URL = re.compile(r"https?://[^\s\"'<>\\]+")
+_URL_WITH_USER = re.compile(r"https?://[^\s\"'<>/\\]*@[^\s\"'<>\\]+")
 
 
 def parsed(text: bytes | str) -> Any:
@@ -102,9 +112,16 @@ def _failure(error: Any, data: Any) -> EngineError:
         details = {**found, **details} if isinstance(details, dict) else found
     elif details is not None and not isinstance(details, dict):
         details = {"details": details}
-    message = str(error.get("message") or error["code"])[:LONGEST_MESSAGE]
+    masks = _URL_WITH_USER if error["code"] in OF_SOURCES else _URL
+    message = masks.sub(_masked, str(error.get("message") or error["code"])[:LONGEST_MESSAGE])
     retry = error.get("retry") is True and error["code"] not in FINAL
+    if details is not None and "://" in (text := json.dumps(details)):
+        details = json.loads(masks.sub(_masked, text))
     return EngineError(error["code"], message, retry=retry, details=details)
+
+
+def _masked(url: re.Match[str]) -> str:
+    return masked_url(url[0])
 
 
 def _is_empty(value: Any) -> bool:

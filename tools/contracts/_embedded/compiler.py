@@ -1,9 +1,10 @@
 """Compiles the sources of a project, Solidity and Vyper alike, and makes its artifacts, with structured
 diagnostics.
 
-`solc` and `vyper` run the compilers, by their standard JSON. Imports resolve among the sources alone: nothing is
-read from disk or network for them; ``forge-std/`` is ours. Errors are EngineError(COMPILER_SOLC_FAILED), or
-COMPILER_VYPER_FAILED if none is of Solidity, with all diagnostics; warnings are returned beside the artifacts.
+`solc` and `vyper` run the compilers, by their standard JSON. Imports resolve among the sources alone: nothing
+is read from disk or network for them; ``forge-std/`` is ours. Errors are EngineError(COMPILER_SOLC_FAILED),
+or COMPILER_VYPER_FAILED if none is of Solidity, with all diagnostics; warnings are returned beside the
+artifacts.
 """
 
 from __future__ import annotations
@@ -32,9 +33,7 @@ def sources_in(root: str) -> dict[str, str]:
     """The sources of a project folder, those below src/ or contracts/, by path."""
     found = source_files.read_below(root, SOURCE_FOLDERS)
     if not found:
-        raise invalid(
-            "project_root", "a folder with .sol or .vy files below src/ or contracts/", quoted(root)
-        )
+        raise invalid("project_root", "a folder with sources below src/ or contracts/", quoted(root))
     return found
 
 
@@ -58,9 +57,7 @@ async def compile_sources(
     of_solidity = {path: text for path, text in sources.items() if path.endswith(".sol")}
     for path in sources:
         if path not in of_vyper and path not in of_solidity:
-            raise invalid(
-                f'sources["{path}"]', "a .sol or .vy file; configuration is not taken", quoted(path)
-            )
+            raise invalid(f'sources["{path}"]', "a .sol or .vy file, no configuration", quoted(path))
     artifacts: list[dict[str, Any]] = []
     said: list[dict[str, Any]] = []
     code = VYPER_FAILED

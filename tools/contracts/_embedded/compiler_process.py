@@ -22,8 +22,8 @@ MOST_BYTES = 64 * 1024 * 1024
 """Of an answer. The server holds it some three times, while it reads it."""
 HINT = "is a source very large, or nested very deeply?"
 
-# A process may have 4 GiB of data, a file of its half a gigabyte; a crash leaves no file. What it says on standard
-# error is not read: both outputs come by one pipe.
+# A process may have 4 GiB of data, a file of its half a gigabyte; a crash leaves no file. What it says on
+# standard error is not read: both outputs come by one pipe.
 SHELL = (
     "/bin/sh",
     "-c",

@@ -18,7 +18,7 @@ from .. import _values
 from .._errors import DEPLOY_FAILED, INVALID_REQUEST, EngineError
 from . import abi as abi_codec
 from . import transactions
-from .rpc import Node
+from .rpc import Node, RpcError
 from .store import DONE, PLANNED, SENT, Deployment, Store
 from .transactions import Transaction
 
@@ -121,7 +121,8 @@ def _transaction(plan: Plan, sender: str) -> tuple[Transaction, str]:
 
 async def _tried(node: Node, plan: Plan, transaction: Transaction) -> int:
     """The gas that the deployment needs. Raises EngineError where it would revert or cost too much."""
-    trial = await transactions.try_out(node, transaction, "latest", plan.artifact["abi"])
+    abi = plan.artifact["abi"]
+    trial = await transactions.try_out(node, transaction, "latest", abi, refused=DEPLOY_FAILED)
     if trial.revert is not None:
         reason = trial.revert.get("reason", "without a reason")
         raise EngineError(
@@ -139,9 +140,8 @@ async def _sent(
 ) -> dict[str, Any]:
     try:
         tx_hash = await transactions.send(node, transaction, gas, line.nonce)
-    except EngineError as error:
-        if not error.retry:  # it was answered: the chain has refused it
-            await asyncio.to_thread(store.drop_deployment, line.chain, line.key)
+    except RpcError:  # the chain has refused it; where there was no answer, the line stays
+        await asyncio.to_thread(store.drop_deployment, line.chain, line.key)
         raise
     line = line._replace(state=SENT, tx_hash=tx_hash)
     await asyncio.to_thread(store.put_deployment, line)

@@ -1,8 +1,9 @@
-"""What compilers say, in one form: severity, code, type and message; path, line and column where they name a place.
+"""What compilers say, in one form: severity, code, type, message; path, line and column where they name a
+place.
 
-solc names a place by an offset in bytes, which costs one look at each file that has a message. Vyper writes it
-into its text; the file that it names besides is the one that was compiled, which may have imported the one
-with the error. Lines and columns begin with 1. Pure.
+solc names a place by an offset in bytes, which costs one look at each file that has a message. Vyper writes
+it into its text; the file that it names besides is the one that was compiled, which may have imported the
+one with the error. Lines and columns begin with 1. Pure.
 """
 
 from __future__ import annotations

@@ -16,7 +16,9 @@ from .. import _settings, _values
 from .._errors import (
     CALL_FAILED,
     CHAIN_RPC_FAILED,
+    DEPLOY_FAILED,
     INVALID_REQUEST,
+    SIMULATE_FAILED,
     WALLET_NOT_CONFIGURED,
     EngineError,
 )
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 DEFAULT_PROJECT = "default"
 MOST_NODES = 16
 BROADCAST_SECONDS = 100.0  # that one waits for others to have broadcast
+REFUSED = {"simulate": SIMULATE_FAILED, "deploy": DEPLOY_FAILED, "call": CALL_FAILED}
+"""How a verb fails where the chain's node refuses it."""
 LOCAL_FEATURES = ["read", "simulate", "trace", "deploy", "call"]
 REMOTE_FEATURES = ["read", "simulate"]
 
@@ -59,7 +63,8 @@ class EmbeddedEngine:
         try:
             found: dict[str, Any] = await getattr(self, f"_{verb}")(parameters, report)
         except RpcError as error:
-            raise EngineError(CHAIN_RPC_FAILED, f"the chain's node has refused: {error.message}") from None
+            code = REFUSED.get(verb, CHAIN_RPC_FAILED)
+            raise EngineError(code, transactions.refusal(error), retry=error.retry) from None
         return found
 
     # --- sources --------------------------------------------------------------------------------------
@@ -157,12 +162,7 @@ class EmbeddedEngine:
         if chain.id == ID:
             return await self._local.node()
         node = await self._node_at(chain.rpc_url)
-        try:
-            number = int(await node.request("eth_chainId"), 16)
-        except (RpcError, ValueError, TypeError):
-            raise EngineError(
-                CHAIN_RPC_FAILED, f"{_values.masked_url(chain.rpc_url)} tells no chain id"
-            ) from None
+        number = await node.number("eth_chainId")
         if number != chain.chain_id:
             raise EngineError(
                 CHAIN_RPC_FAILED,
@@ -241,7 +241,7 @@ class EmbeddedEngine:
         )
         block = given.get("block", "latest")
         report("simulating")
-        trial = await transactions.try_out(node, transaction, block, abi)
+        trial = await transactions.try_out(node, transaction, block, abi, refused=SIMULATE_FAILED)
         trace = await _traced(node, transaction, block) if given.get("trace") else None
         entry = abi_codec.entry_of(data, abi)
         decoded = None
@@ -337,7 +337,7 @@ async def _read(
     node: Node, transaction: Transaction, entry: dict[str, Any] | None, abi: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """What the call would return; nothing is sent."""
-    trial = await transactions.try_out(node, transaction, "latest", abi)
+    trial = await transactions.try_out(node, transaction, "latest", abi, refused=CALL_FAILED)
     if trial.revert is not None:
         raise _reverted("the call reverts", trial.revert)
     decoded = None if entry is None else abi_codec.decode_outputs(entry.get("outputs", []), trial.result)
@@ -354,7 +354,7 @@ async def _broadcast(
     node: Node, transaction: Transaction, abi: list[dict[str, Any]], cap: int | None
 ) -> dict[str, Any]:
     """Send the transaction, if it would succeed, and wait for its receipt."""
-    trial = await transactions.try_out(node, transaction, "latest", abi)
+    trial = await transactions.try_out(node, transaction, "latest", abi, refused=CALL_FAILED)
     if trial.revert is not None:
         raise _reverted("the call would revert; nothing was sent", trial.revert)
     gas = trial.gas + trial.gas // 5

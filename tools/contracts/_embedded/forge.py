@@ -52,8 +52,8 @@ MOST_OUTPUT = 64 * 1024 * 1024  # traces of failures are in there
 MOST_SHOWN = 5  # failures in an error's text; all of them are in its details
 MOST_LOGS = 100  # lines that one test has printed
 EXPECTED_SOLIDITY = (
-    "a test in Solidity, since forge runs no other: a contract whose functions begin with test, and which makes "
-    'the Vyper contract by vm.deployCode("src/Counter.vy")'
+    "a test in Solidity, since forge runs no other: a contract whose functions begin with test, and which "
+    'makes the Vyper contract by vm.deployCode("src/Counter.vy")'
 )
 LAST_LINES, LONGEST_TEXT = 10, 2_000
 
@@ -159,10 +159,8 @@ class _Run:
         self._seconds = seconds
         self._config = _config(folder, files, project_config)
         self._environment = _environment(folder)
-        if any(path.endswith(vyper.SUFFIXES) for path in files):
-            self._environment["PYTHONUSERBASE"] = (
-                site.getuserbase()
-            )  # Vyper may be there: its home is another
+        if any(path.endswith(vyper.SUFFIXES) for path in files):  # it may be installed in the user's home
+            self._environment["PYTHONUSERBASE"] = site.getuserbase()
         self._options = [f"--root={self._project}", "--offline", f"--use={solc.solc_for_forge()}"]
         if "lib/forge-std/src/Test.sol" not in files:
             self._options.append(f"--remappings=forge-std/={FORGE_STD}/")

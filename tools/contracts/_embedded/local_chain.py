@@ -22,7 +22,7 @@ from ..._file_lock import lock
 from .. import _programs
 from .._errors import CHAIN_RPC_FAILED, EngineError
 from . import held_lock
-from .rpc import Node
+from .rpc import Node, RpcError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,8 +154,8 @@ class LocalChain:
     async def _answers(self, node: Node) -> bool:
         """Whether a node is there and is this project's chain."""
         try:
-            return int(await node.request("eth_chainId"), 16) == NUMBER
-        except (EngineError, ValueError, TypeError):
+            return await node.number("eth_chainId") == NUMBER
+        except (EngineError, RpcError):
             await node.close()
             return False
 

@@ -29,14 +29,20 @@ TIMEOUT_SECONDS = 20.0
 CONNECT_SECONDS = 5.0
 
 
+TOO_MANY = (-32005, 429)
+"""Codes of a node that has been asked too often (EIP-1474), and of those that take HTTP's."""
+
+
 class RpcError(Exception):
-    """The node has answered with an error. `data`: the bytes of a revert, if there are any."""
+    """The node has answered with an error. `data`: the bytes of a revert, if there are any. `retry`: the same
+    request can be answered later."""
 
     def __init__(self, code: int, message: str, data: bytes | None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.data = data
+        self.retry = code in TOO_MANY
 
 
 class Node:
@@ -63,8 +69,26 @@ class Node:
         except httpx.InvalidURL:
             raise self._failed("is no URL that can be asked") from None
         except httpx.HTTPError as error:
-            raise self._failed(self._reason(error), retry=True) from None
+            raise self._unreached(type(error).__name__) from None
+        if self._proxy is not None and self._proxy.refusals:
+            raise self._unreached("")  # it was the proxy that has answered
         return self._result(response.status_code, content)
+
+    async def number(self, method: str, *params: Any) -> int:
+        """`request`, for a result that is a number."""
+        found = await self.request(method, *params)
+        try:
+            return int(found, 16)
+        except (TypeError, ValueError):
+            raise self._failed(f"has answered {method} with no number") from None
+
+    async def data(self, method: str, *params: Any) -> bytes:
+        """`request`, for a result that is bytes."""
+        found = await self.request(method, *params)
+        try:
+            return bytes.fromhex(found.removeprefix("0x"))
+        except (AttributeError, ValueError):
+            raise self._failed(f"has answered {method} with no bytes") from None
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -112,9 +136,14 @@ class Node:
             raise RpcError(_number(error.get("code")), str(error.get("message"))[:500], _revert_data(error))
         return answer["result"]
 
-    def _reason(self, error: Exception) -> str:
+    def _unreached(self, reason: str) -> EngineError:
+        """It was not reached; `reason` counts where the proxy knows none."""
+        from fastrpc.egress_proxy import NOT_A_WEB_PORT, NOT_PUBLIC
+
         refused = next(iter(self._proxy.refusals.values()), "") if self._proxy is not None else ""
-        return f"cannot be reached: {refused or type(error).__name__}"
+        is_forbidden = refused in (NOT_PUBLIC, NOT_A_WEB_PORT)
+        cure = f"; {_settings.NETWORKS.name} can allow its network" if is_forbidden else ""
+        return self._failed(f"cannot be reached: {refused or reason}{cure}", retry=not is_forbidden)
 
     def _failed(self, reason: str, *, retry: bool = False) -> EngineError:
         name = "the local chain" if self._is_local else masked_url(self.url)

@@ -132,9 +132,7 @@ def _check_path(where: str, path: str, project_config: bool) -> None:
 
 def _check_size(where: str, files: dict[str, str]) -> None:
     if not files:
-        raise invalid(
-            where, f"at least one .sol or .vy file (in a project: below {', '.join(FOLDERS)})", "none"
-        )
+        raise invalid(where, f"at least one source (in a project: below {', '.join(FOLDERS)})", "none")
     if len(files) > MOST_FILES:
         raise invalid(where, f"at most {MOST_FILES} files", str(len(files)))
     try:

@@ -8,6 +8,7 @@ accounts send; no key is handled here. Who may broadcast, and once, is left to `
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from typing import NamedTuple
 
@@ -29,7 +30,12 @@ ZERO = "0x" + "0" * 40
 """The sender of what is only tried, where there is no other."""
 RECEIPT_SECONDS = 60.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.005, 0.5
-NOT_REVERTS = ("insufficient funds", "nonce too", "gas required exceeds", "intrinsic gas")
+HALTS = re.compile(
+    r"evm error|vm (execution )?error|out of ?gas|invalid (fe)?opcode|invalid jump|stack (under|over)flow"
+    r"|max code size exceeded",
+    re.IGNORECASE,
+)
+"""What nodes say of code that has stopped without a revert. To who has sent it, that is the same."""
 
 
 class Transaction(NamedTuple):
@@ -70,32 +76,41 @@ async def sender_of(node: Node, asked: str | None) -> str:
     return asked
 
 
-async def try_out(node: Node, transaction: Transaction, block: str, abi: list[dict[str, Any]]) -> Trial:
-    """What the transaction would do in a block. Raises EngineError for what is no revert."""
+async def try_out(
+    node: Node,
+    transaction: Transaction,
+    block: str,
+    abi: list[dict[str, Any]],
+    refused: str = CHAIN_RPC_FAILED,
+) -> Trial:
+    """What the transaction would do in a block. Raises EngineError; `refused` is its code where the node has
+    not even tried: there is no such block, or not enough ether."""
     fields = transaction.fields()
     try:
-        result = await node.request("eth_call", fields, block)
-        gas = int(await node.request("eth_estimateGas", fields, block), 16)
+        result = await node.data("eth_call", fields, block)
+        gas = await node.number("eth_estimateGas", fields, block)
     except RpcError as error:
-        return Trial(revert=_revert(error, abi))
-    return Trial(result=bytes.fromhex(result[2:]), gas=gas)
+        if not _is_outcome(error):
+            raise EngineError(refused, refusal(error), retry=error.retry) from None
+        return Trial(revert={"reason": error.message, **abi_codec.decode_revert(error.data or b"", abi)})
+    return Trial(result=result, gas=gas)
 
 
-def _revert(error: RpcError, abi: list[dict[str, Any]]) -> dict[str, Any]:
-    """What a revert says. Raises EngineError where the node has not even tried."""
-    if error.data is None and any(each in error.message.lower() for each in NOT_REVERTS):
-        raise EngineError(CHAIN_RPC_FAILED, f"the chain refuses the transaction: {error.message}")
-    if error.data is None and "revert" not in error.message.lower() and error.code != 3:
-        raise EngineError(CHAIN_RPC_FAILED, f"the chain cannot run this: {error.message}")
-    found = abi_codec.decode_revert(error.data or b"", abi)
-    return {"reason": error.message, **found}
+def _is_outcome(error: RpcError) -> bool:
+    """Whether the transaction has run, to a revert or a halt."""
+    reverted = error.data is not None or error.code == 3 or "revert" in error.message.lower()
+    return reverted or HALTS.search(error.message) is not None
+
+
+def refusal(error: RpcError) -> str:
+    return f"the chain's node refuses this: {error.message}"
 
 
 async def check_cap(node: Node, transaction: Transaction, gas: int, cap: int | None) -> None:
     """Refuse a transaction that may cost more than the cap: its value and its gas at today's price."""
     if cap is None:
         return
-    price = int(await node.request("eth_gasPrice"), 16)
+    price = await node.number("eth_gasPrice")
     most = transaction.value + gas * price
     if most > cap:
         raise EngineError(
@@ -105,12 +120,10 @@ async def check_cap(node: Node, transaction: Transaction, gas: int, cap: int | N
 
 
 async def send(node: Node, transaction: Transaction, gas: int, nonce: int) -> str:
-    """Send a transaction and return its hash. Raises EngineError where the node refuses it."""
+    """Send a transaction and return its hash. Raises RpcError where the node refuses it, and EngineError where
+    it may have been sent."""
     fields = {**transaction.fields(), "gas": hex(gas), "nonce": hex(nonce)}
-    try:
-        found: str = await node.request("eth_sendTransaction", fields)
-    except RpcError as error:
-        raise EngineError(CHAIN_RPC_FAILED, f"the chain refuses the transaction: {error.message}") from None
+    found: str = await node.request("eth_sendTransaction", fields)
     return found
 
 
@@ -146,11 +159,11 @@ def short_receipt(receipt: dict[str, Any], abi: list[dict[str, Any]]) -> dict[st
 
 
 async def nonce_of(node: Node, account: str) -> int:
-    return int(await node.request("eth_getTransactionCount", account, "pending"), 16)
+    return await node.number("eth_getTransactionCount", account, "pending")
 
 
 async def has_code(node: Node, address: str) -> bool:
-    return bool((await node.request("eth_getCode", address, "latest"))[2:])
+    return bool(await node.data("eth_getCode", address, "latest"))
 
 
 def created_address(sender: str, nonce: int) -> str:

@@ -1,10 +1,10 @@
 """The Vyper compiler: sources in, artifacts and diagnostics out.
 
-Vyper is a Python program of its own, the extra ``fastrpc-mcp[vyper]``; it is run for each compilation, by its
-standard JSON, one at a time, which takes 0.3 s and more. Imports resolve among the sources alone, and to what Vyper itself
-brings (``ethereum.ercs``, ``math``): nothing is read from disk for them. A contract is named after its file. A
-file with ``uses:`` may be a module, which no contract can be made of: it is compiled with what imports it, and
-by itself only to find that out.
+Vyper is a Python program, the extra ``fastrpc-mcp[vyper]``; it is run for each compilation, by its standard
+JSON, one at a time, which takes 0.3 s and more. Imports resolve among the sources alone, and to what Vyper
+itself brings (``ethereum.ercs``, ``math``): nothing is read from disk for them. A contract is named after its
+file. A file with ``uses:`` may be a module, which no contract can be made of: it is compiled with what
+imports it, and by itself only to find that out.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def tokens(host: str, file: str | None, *, open_to_all: bool) -> list[bytes] | N
     None: none is needed. Raises ValueError."""
     variable = os.environ.pop(VARIABLE, "").strip().encode("utf-8", "surrogateescape")
     if open_to_all:
-        if False:
+        if file is not None or variable:
             other = "--token-file is given" if file is not None else f"{VARIABLE} is set"
             raise ValueError(f"--no-auth, but {other}: one of them")
         if not is_loopback(host.lower()):

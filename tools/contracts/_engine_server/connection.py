@@ -310,7 +310,7 @@ class Connection(asyncio.Protocol):
     def _expire(self) -> None:
         self._timer = None
         if self._phase in (HEAD, BODY) and not self._is_over and self._serving is None:
-            self._refuse(408, "the request has come too slowly")
+            pass
             self._serve_soon()
         elif self._transport.get_write_buffer_size():
             self._transport.abort()  # it would wait for a client that does not read
