@@ -179,7 +179,12 @@ setup(
     package_data={
         "fastrpc": ["py.typed", "_core/*.pyi"],
         "fastrpc.tools.agent": ["_built_in_skills/*/SKILL.md"],
-        "fastrpc.tools.contracts": ["programs.lock.json", "_embedded/*.js", "_embedded/forge_std/*.sol"],
+        "fastrpc.tools.contracts": [
+            "programs.lock.json",
+            "skills/*/SKILL.md",
+            "_embedded/*.js",
+            "_embedded/forge_std/*.sol",
+        ],
     },
     ext_modules=cythonize(
         extensions,

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from fastrpc.telemetry.statistics import Report
     from fastrpc.transports.base import Transport
     from fastrpc.transports.http.asgi import Application
+    from fastrpc.transports.http.endpoints import Endpoint
     from fastrpc.transports.trace import Trace
 
     Lifespan = Callable[["Server"], AbstractAsyncContextManager[object]]
@@ -131,6 +132,7 @@ class Server:
         self._runtime: Runtime | None = None
         self.watching: Monitor | None = None
         self._over_http = False
+        self.http_endpoints: dict[str, Endpoint] = {}  # by path: `fastrpc.transports.http.endpoints`
         self.settled = True  # the folder that the server works in will not change any more
         self._note: Callable[[], list[str]] | None = None
 
@@ -403,11 +405,10 @@ class Server:
     # --- polling, log messages ------------------------------------------------------------------------
 
     def watch(self, function: Callable[[], object], every_seconds: float = 2.0) -> None:
-        """Call a function every few seconds while a client is connected.
+        """Call a function every few seconds while a client is connected (`fastrpc.engine.monitor`).
 
         It polls for changes: of a folder, or a time that has come. It is called on the thread that serves a
-        connection and must be quick. A list of tools does not wait for it, unless no event loop runs yet. See
-        `fastrpc.engine.monitor`.
+        connection and must be quick. A list of tools does not wait for it, unless no event loop runs yet.
         """
         if self.watching is None:
             from fastrpc.engine.monitor import Monitor
@@ -552,8 +553,7 @@ class Server:
 
         At the end of input, calls in flight have `drain_seconds` (1) to end. `trace` names a file to which
         all messages are written, secrets masked, over HTTP too. Raises UsageError if that file cannot be
-        written or a standard descriptor is closed. With `stats` the statistics of calls are printed to
-        standard error: see `print_statistics`.
+        written or a standard descriptor is closed. `stats` prints those of calls: see `print_statistics`.
 
         With `http`, an address like ``127.0.0.1:8000``, serve over HTTP instead, until a signal arrives:
         calls in flight then have `drain_seconds` (5) to end. `options` are those of `asgi`, and ``workers``,
@@ -624,24 +624,24 @@ class Server:
         await serve_in_loop(self, transport, drain_seconds, trace)
 
     def asgi(self, **options: Unpack[AsgiOptions]) -> Application:
-        """Return an ASGI application that serves this server over HTTP (MCP: Streamable HTTP).
+        """Return an ASGI application that serves this server over HTTP (MCP: Streamable HTTP; docs/http.md).
 
-        `token` (a string, several, or a function that returns the principal of a token), `token_file` or
-        `auth_servers` authenticate callers; with ``auth=None`` anybody may call. Its `lifespan` is for
-        applications that mount it. See docs/http.md for all options. Raises UsageError without any of these.
+        `token` (a string, several, or a function of a token that returns its principal), `token_file` or
+        `auth_servers` authenticate callers; with ``auth=None`` anybody may. Raises UsageError without any.
         """
+        from functools import partial
+
         from fastrpc.transports.http.app import application
         from fastrpc.transports.http.asgi import Application
 
         self._over_http = True
-        given = {**options}
-        return Application(lambda: application(self.connect, self._input_schema_of, given, self.max_batch))
+        make = partial(application, self.connect, self._input_schema_of, {**options}, self.max_batch)
+        return Application(make, self.http_endpoints)
 
     @property
     def over_http(self) -> bool:
-        """Whether callers may be on other machines, over HTTP or another transport, here or where this server
-        is mounted: tools must then not fetch for them what only this machine can reach. Once it is true, it
-        stays so."""
+        """Whether callers may be on other machines, here or where this server is mounted, or were: tools must
+        not fetch for them what only this machine can reach."""
         return self._over_http or any(host.over_http for host in self._hosts)
 
     def _input_schema_of(self, name: str) -> dict[str, Any] | None:

@@ -186,6 +186,11 @@ class AsyncClient(ToolCaller):
         return self._session_or_none
 
     @property
+    def is_connected(self) -> bool:
+        """Whether the connection is open, as far as is known."""
+        return self._is_open and self._session.lost is None
+
+    @property
     def version(self) -> str:
         """The protocol version in use."""
         return self._session.version

@@ -329,6 +329,11 @@ class SyncClient:
         )
 
     @property
+    def is_connected(self) -> bool:
+        """Whether the connection is open, as far as is known."""
+        return self._client.is_connected
+
+    @property
     def version(self) -> str:
         """The protocol version in use."""
         return self._client.version

@@ -407,7 +407,9 @@ def test_selftest_fails_on_every_drift_and_says_which(place, toolset, file, old,
 
 
 def test_selftest_makes_the_checks_of_the_toolset_itself(place, toolset):
-    (toolset / "_selftest.py").write_text("def findings():\n    return [(True, 'a door'), (False, 'no key')]\n")
+    (toolset / "_selftest.py").write_text(
+        "def findings():\n    return [(True, 'a door'), (False, 'no key')]\n"
+    )
     done = run(place, "selftest")
     assert done.returncode == 1
     assert "ok    toolset   a door\nFAIL  toolset   no key\n" in done.stdout

@@ -416,6 +416,7 @@ def test_tools_use_public_names_only() -> None:
         "redaction",
         "regular_files",
         "settings",
+        "transports.http.endpoints",
         "typing_forms",
     )
     modules = tuple(f"fastrpc.{name}" for name in modules)

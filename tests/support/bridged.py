@@ -49,29 +49,11 @@ def environment(folder: Any, engine: str, **settings: str) -> dict[str, str]:
     return {"FASTRPC_STATE_DIR": os.path.join(folder, "state"), f"{PREFIX}ENGINE": engine, **ours}
 
 
-class Bridged:
-    """A client with a server of its own; an empty `engine` is named by the `options` alone."""
+class Session:
+    """What tests call through a client of the toolset."""
 
-    def __init__(self, folder: Any, engine: str, *options: str, **settings: str) -> None:
-        env = {**os.environ, **environment(folder, engine, **settings)}
-        self.client = Client([*SERVER, *options], cwd=str(folder), env=env, timeout_seconds=SECONDS)
-
-    async def __aenter__(self) -> Bridged:
-        await self.client.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self.client.close()
-
-    @property
-    def pid(self) -> int:
-        """The server's process."""
-        process: Any = self.client._transport._process  # type: ignore[union-attr]
-        return int(process.pid)
-
-    def kill(self) -> None:
-        """End the server as nothing else does."""
-        os.kill(self.pid, signal.SIGKILL)
+    def __init__(self, client: Client) -> None:
+        self.client = client
 
     async def envelope(self, verb: str, **arguments: Any) -> dict[str, Any]:
         """What a call returns, whether it has failed or not, in the form that it must have."""
@@ -101,6 +83,32 @@ class Bridged:
     async def deploy(self, key: str = "k", **other: Any) -> dict[str, Any]:
         """The envelope of a deployment of Counter, which is valid but for `other`."""
         return await self.envelope("deploy", **{**deployment(key), **other})
+
+
+class Bridged(Session):
+    """A session with a server of its own; an empty `engine` is named by the `options` alone."""
+
+    def __init__(self, folder: Any, engine: str, *options: str, **settings: str) -> None:
+        env = {**os.environ, **environment(folder, engine, **settings)}
+        command = [*SERVER, *options]
+        super().__init__(Client(command, cwd=str(folder), env=env, timeout_seconds=SECONDS))
+
+    async def __aenter__(self) -> Bridged:
+        await self.client.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self.client.close()
+
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        process: Any = self.client._transport._process  # type: ignore[union-attr]
+        return int(process.pid)
+
+    def kill(self) -> None:
+        """End the server as nothing else does."""
+        os.kill(self.pid, signal.SIGKILL)
 
 
 def deployment(key: str = "k") -> dict[str, Any]:

@@ -365,7 +365,7 @@ class Engine:
 def misread(method: str, params: Any) -> tuple[int, str] | None:
     """The error of JSON-RPC for what cannot be read; None where all can."""
     if method not in WIRE:
-        return -32601, f"method not found: {method}"
+        return -32601, f"there is no {method}"
     if not isinstance(params, dict):
         return -32602, "cannot read params: expected an object"
     for name, value in params.items():
@@ -397,10 +397,11 @@ class StdioEngine:
         """Play these for the next requests of a method; "initialize" is one, too."""
         script = _read(self.folder, "script.json", {})
         script.setdefault(method, []).extend(plays)
+        _write(self.folder, "released", False)
         _write(self.folder, "script.json", script)
 
     def release(self) -> None:
-        """Have those that wait go on."""
+        """Have those that wait go on, and all that will until the next `on`."""
         _write(self.folder, "released", True)
 
     @property
@@ -441,6 +442,7 @@ class StdioProcess:
     """The stand-in's side: reads a line, plays or answers, and only then reads the next."""
 
     def __init__(self, folder: str) -> None:
+        os.makedirs(folder, exist_ok=True)
         self._folder = folder
         self._engine = Engine(_read(folder, "kept.json", None))
 

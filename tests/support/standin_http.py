@@ -21,7 +21,7 @@ import struct
 from itertools import count, pairwise
 from typing import Any
 
-from support.standin_engine import NO_NODE, Engine, Play, misread
+from support.standin_engine import NO_NODE, SECONDS, Engine, Play, misread
 
 ANY = "*"
 """In the place of a method: each request, whatever it is."""
@@ -101,7 +101,7 @@ class HttpEngine:
         self._released = asyncio.Event()
         self._clock = count()
         self._connections = count()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._open: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
         self._server: asyncio.Server | None = None
 
     @property
@@ -145,14 +145,15 @@ class HttpEngine:
     async def __aexit__(self, *exception: Any) -> None:
         assert self._server is not None
         self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for writer in self._open.values():
+            writer.transport.abort()
+        if self._open:
+            await asyncio.wait(self._open, timeout=SECONDS)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._tasks.add(task)
+        self._open[task] = writer
         connection = Connection(next(self._connections), reader, writer)
         try:
             with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
@@ -160,7 +161,7 @@ class HttpEngine:
                     pass
         finally:
             writer.close()
-            self._tasks.discard(task)
+            del self._open[task]
 
     async def _answer_one(self, connection: Connection) -> bool:
         """Answer one request. Return whether another may follow on its connection."""
@@ -182,7 +183,7 @@ class HttpEngine:
 
     async def _perform(self, play: Play, asked: Asked, connection: Connection) -> bool:
         if self.token and asked.headers.get("authorization") != f"Bearer {self.token}":
-            error = {"code": "INVALID_REQUEST", "message": "missing or invalid token", "retry": False}
+            error = {"code": "INVALID_REQUEST", "message": "not this token", "retry": False}
             await connection.answer(401, json.dumps({"ok": False, "error": error}).encode())
             return True
         kind = play["play"]

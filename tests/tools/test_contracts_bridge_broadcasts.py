@@ -251,7 +251,7 @@ async def test_an_answer_that_does_not_say_what_was_sent_lets_nothing_be_sent_ag
 
 @in_loop
 async def test_a_deployment_that_takes_too_long_is_not_sent_again(tmp_path: Path) -> None:
-    async with HttpEngine() as engine, Bridged(tmp_path, engine.url, engine_seconds="1") as session:
+    async with HttpEngine() as engine, Bridged(tmp_path, engine.url, engine_seconds="2") as session:
         engine.on(DEPLOY, waits())
         assert is_unknown(await session.deploy())
         assert is_unknown(await session.deploy())
@@ -412,6 +412,14 @@ async def test_a_refusal_of_the_engine_frees_the_key(stage: Stage, code: str) ->
     assert len(stage.engine.asked(DEPLOY)) == 2
 
 
+@on_stage
+async def test_an_engine_that_asks_for_a_token_has_done_nothing(stage: Stage) -> None:
+    stage.engine.on(DEPLOY, status(401, "no"))
+    assert (await stage.deploy())["error"]["code"] == "ENGINE_UNAUTHORIZED"
+    assert (await stage.deploy())["data"]["existing"] is False
+    assert len(stage.engine.asked(DEPLOY)) == 2
+
+
 # --- one at a time ----------------------------------------------------------------------------------------
 
 
@@ -523,10 +531,33 @@ async def test_a_deployment_that_has_left_no_code_is_an_error(tmp_path: Path) ->
         assert (error["code"], error["details"]["tx_hash"]) == ("DEPLOY_FAILED", hash_of(1))
 
 
+@in_loop
+async def test_a_node_that_cannot_tell_the_receipt_makes_no_sent_transaction_an_error(tmp_path: Path) -> None:
+    async with (
+        Node() as node,
+        HttpEngine(rpc_url=node.url) as engine,
+        Bridged(tmp_path, engine.url) as session,
+    ):
+        del node.results["eth_getTransactionReceipt"]
+        assert (await session.deploy())["data"]["receipt"] is None
+        assert (await session.data("call", **calling()))["receipt"] is None
+
+
 @on_stage
 async def test_without_a_node_in_reach_the_receipt_is_null(stage: Stage) -> None:
     assert (await stage.deploy())["data"]["receipt"] is None
     assert (await stage.session.data("call", **calling()))["receipt"] is None
+
+
+@pytest.mark.parametrize("number", ["../../../../up", {"/": 1}, None, True])
+@on_stage
+async def test_a_chain_without_a_number_is_not_broadcast_to(stage: Stage, number: Any) -> None:
+    listed = {"chains": [{"id": CHAIN, "name": "", "chain_id": number}], "active_chain_id": CHAIN}
+    stage.engine.always("tachyon_chain_list", answers(listed))
+    for found in (await stage.deploy(), await stage.session.envelope("call", **calling())):
+        assert not found["ok"]
+        assert found["error"]["code"] in ("ENGINE_PROTOCOL", "CHAIN_NOT_FOUND")
+    assert not broadcasts(stage.engine)
 
 
 @in_loop

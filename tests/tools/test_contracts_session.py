@@ -5,25 +5,28 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine, Iterator
-from functools import wraps
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fastrpc.tools.agent._front_matter import split
+from fastrpc.tools.contracts import _errors
+from fastrpc.tools.contracts._embedded.rpc import RpcError
 from support.contracts import needs
+from support.contracts_session import SECONDS, Session, in_loop, processes_in
+from support.standin_node import Node
 from support.waiting import until
-
-from fastrpc import Client
 
 pytestmark = [needs("solc"), needs("anvil")]
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXAMPLE = os.path.join(REPOSITORY, "examples", "contracts_session.py")
-SERVER = [sys.executable, "-m", "fastrpc", "serve", "fastrpc.tools.contracts"]
 COUNTER = """
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.20;
@@ -43,79 +46,13 @@ contract Counter {
     function big() external pure returns (uint256, int256) { return (type(uint256).max, -5); }
 }
 """
-SECONDS = 100
 BIG = "123456789012345678901234567890"
-
-
-class Session:
-    """A client of a server of its own, in a project folder."""
-
-    def __init__(self, folder: Path) -> None:
-        env = {**os.environ, "FASTRPC_STATE_DIR": str(folder / "state")}
-        self.client = Client(SERVER, cwd=str(folder), env=env)
-
-    async def __aenter__(self) -> Session:
-        await self.client.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self.client.__aexit__(*error)
-
-    async def data(self, verb: str, **arguments: Any) -> dict[str, Any]:
-        result = await self.client.call_tool(f"tachyon_{verb}", arguments)
-        assert not result.is_error, result.text
-        envelope = json.loads(result.text)
-        assert envelope == result.structured
-        assert envelope["ok"] is True
-        found: dict[str, Any] = envelope["data"]
-        return found
-
-    async def error(self, verb: str, **arguments: Any) -> dict[str, Any]:
-        result = await self.client.call_tool(f"tachyon_{verb}", arguments)
-        assert result.is_error, result.text
-        envelope = json.loads(result.text)
-        assert (envelope["ok"], envelope["tool"]) == (False, f"tachyon_{verb}")
-        found: dict[str, Any] = envelope["error"]
-        return found
-
-    async def deploy(self, key: str, value: Any = 7, **more: Any) -> dict[str, Any]:
-        return await self.data(
-            "deploy",
-            idempotency_key=key,
-            chain_id="local",
-            contract="Counter",
-            constructor_args=[value],
-            **more,
-        )
-
-
-def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run a test's coroutine in an event loop of its own, within a time."""
-
-    @wraps(test)
-    def run(**given: Any) -> None:
-        asyncio.run(asyncio.wait_for(test(**given), SECONDS))
-
-    return run
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
     assert not processes_in(tmp_path), "a program has outlived its server"
-
-
-def processes_in(folder: Path) -> list[int]:
-    """The processes that were started for a folder: its path is their working directory."""
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                if os.readlink(f"/proc/{entry}/cwd").startswith(str(folder)):
-                    found.append(int(entry))
-            except OSError:
-                continue
-    return found
 
 
 @in_loop
@@ -165,6 +102,68 @@ async def test_what_would_revert_is_told_and_not_sent(folder: Path) -> None:
             "found"
         ] is False
         assert (await session.deploy("k2", 5))["existing"] is False  # the key is still free
+
+
+@in_loop
+async def test_what_cannot_even_be_tried_fails_with_the_reason(folder: Path) -> None:
+    async with Session(folder) as session:
+        await session.data("compile", sources={"src/Counter.sol": COUNTER})
+        to = (await session.deploy("k"))["address"]
+        poor, much = "0x" + "11" * 20, str(10**30)
+        for verb, given, code, said in (
+            ("simulate", {"from": poor, "value": 1}, "SIMULATE_FAILED", "Insufficient funds"),
+            ("simulate", {"block": 4711}, "SIMULATE_FAILED", "BlockOutOfRange"),
+            ("call", {"method": "set", "args": [1], "value": much}, "CALL_FAILED", "Insufficient funds"),
+        ):
+            error = await session.error(verb, to=to, **given)
+            assert (error["code"], error["retry"]) == (code, False)
+            assert said in error["message"]
+        error = await session.error("simulate", to=to, rpc_url="http://127.0.0.1:9/")
+        assert (error["code"], error["retry"]) == ("CHAIN_RPC_FAILED", False)
+        assert "FASTRPC_CONTRACTS_NETWORKS" in error["message"]
+
+
+class RefusingNode(Node):
+    """A node that answers a method with an error, where its result is an RpcError."""
+
+    def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
+        answer = super()._answer(message)
+        if isinstance(answer.get("result"), RpcError):
+            error = answer.pop("result")
+            answer["error"] = {"code": error.code, "message": error.message}
+            if error.data is not None:
+                answer["error"]["data"] = f"0x{error.data.hex()}"
+        return answer
+
+
+@in_loop
+async def test_what_a_node_answers_is_a_result_a_refusal_or_nonsense(folder: Path) -> None:
+    networks = {"FASTRPC_CONTRACTS_NETWORKS": "127.0.0.0/8"}
+    async with RefusingNode() as node, Session(folder, **networks) as session:
+        given = {"to": "0x" + "11" * 20, "rpc_url": node.url}
+        at_once = await asyncio.gather(*(session.data("simulate", **given) for _ in range(5)))
+        assert [each["gas_estimate"] for each in at_once] == [int("0xa7d8", 16)] * 5
+        for answer, code, retry in (
+            (RpcError(-32000, "header not found", None), "SIMULATE_FAILED", False),
+            (RpcError(-32000, "gas required exceeds allowance (0)", None), "SIMULATE_FAILED", False),
+            (RpcError(-32005, "limit exceeded", None), "SIMULATE_FAILED", True),
+            ("0xz", "CHAIN_RPC_FAILED", False),
+            (None, "CHAIN_RPC_FAILED", False),
+            ({}, "CHAIN_RPC_FAILED", False),
+        ):
+            node.results["eth_call"] = answer
+            error = await session.error("simulate", **given)
+            assert (error["code"], error["retry"]) == (code, retry)
+        for reverted in (
+            RpcError(3, "execution reverted", b""),
+            RpcError(-32000, "out of gas", None),
+            RpcError(-32015, "VM execution error.", b"\1"),
+        ):
+            node.results["eth_call"] = reverted
+            assert (await session.data("simulate", **given))["revert"]["reason"] == reverted.message
+    async with Session(folder, **networks) as session:
+        error = await session.error("simulate", **given)
+        assert (error["code"], error["retry"]) == ("CHAIN_RPC_FAILED", True)
 
 
 @in_loop
@@ -319,15 +318,33 @@ async def test_prompts_say_how_to_go_about_it(folder: Path) -> None:
         assert "counter-v1-local" in prompt.messages[0]["content"]["text"]
 
 
+@needs("forge")
+@in_loop
+async def test_the_skill_is_served_and_its_example_and_its_names_are_right(folder: Path) -> None:
+    async with Session(folder) as session:
+        listed = {each["uri"]: each for each in await session.client.list_resources()}
+        text = (await session.client.read_resource("skill://solidity-contracts/SKILL.md")).text
+        keys, body = split(text)
+        shown = listed["skill://solidity-contracts/SKILL.md"]
+        assert (shown["name"], shown["description"]) == (keys["name"], keys["description"])
+        assert shown["mimeType"] == "text/markdown"
+        tools = {tool["name"] for tool in await session.client.list_tools()}
+        assert set(re.findall(r"tachyon_\w+", body)) <= tools
+        codes = {value for value in vars(_errors).values() if isinstance(value, str)}
+        assert set(re.findall(r"`([A-Z]+_[A-Z_]+)`", body)) <= codes
+        (example,) = re.findall(r"```solidity\n(.*?)```", body, re.DOTALL)
+        counter = COUNTER.replace("v == 13", "v > 100").replace("TooMuch(12)", "TooMuch(100)")
+        sources = {"src/Counter.sol": counter, "test/Counter.t.sol": textwrap.dedent(example)}
+        assert (await session.data("test", sources=sources))["passed"] == 3
+
+
 @in_loop
 async def test_a_killed_server_leaves_no_program_and_no_deployment_is_lost(folder: Path) -> None:
     async with Session(folder) as session:
         await session.data("compile", sources={"src/Counter.sol": COUNTER})
         first = await session.deploy("k")
         assert processes_in(folder)
-        process: Any = session.client._transport._process  # type: ignore[union-attr]
-        assert process.pid > 0
-        os.kill(process.pid, signal.SIGKILL)
+        os.kill(session.pid, signal.SIGKILL)
         await until(lambda: not processes_in(folder))
     async with Session(folder) as session:
         assert await session.deploy("k") == {**first, "existing": True}

@@ -250,6 +250,15 @@ class TestNative:
         run(whole())
         assert solc.solc_for_forge() == path
 
+    def test_it_runs_where_no_import_finds_a_file(
+        self, native: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "Secret.sol").write_text("contract Secret {}")
+        monkeypatch.chdir(tmp_path)
+        native("""printf '{"here": "%s"}' "$(ls -A; pwd)" """)
+        answer = run(solc.compile_standard(request(COUNTER)))
+        assert answer == {"here": os.path.join(_programs.install_folder(), "empty")}
+
     def test_an_answer_that_is_no_json_is_an_error(self, native: Callable[[str], str]) -> None:
         native("echo Killed; exit 1")
         with pytest.raises(EngineError, match="no JSON") as caught:

@@ -2,5 +2,5 @@
 
 COMMANDS = {
     "install": ("fetch solc, forge and anvil from npm, checked against a lock file", "_install:main"),
-    "engine": ("serve the engine over HTTP, for other programs", "_engine_server:main"),
+    "engine": ("serve the engine over HTTP, for other programs", "_engine_command:main"),
 }

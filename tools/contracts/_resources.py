@@ -1,7 +1,10 @@
-"""Artifacts as resources, ``contracts://PROJECT/NAME``: what is too large for a tool's result is read
-there."""
+"""Artifacts as resources, ``contracts://PROJECT/NAME``: what is too large for a tool's result is read there.
+And the skill: how an agent works with the nine tools, ``skill://solidity-contracts/SKILL.md``, as SEP-2640
+names one; a client that looks for skills in folders can be given the file itself."""
 
 from __future__ import annotations
+
+import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,6 +13,13 @@ if TYPE_CHECKING:
     from fastrpc import Server
 
 ROOT = "contracts://"
+SKILL = "solidity-contracts"
+SKILL_DESCRIPTION = (
+    "Write, test, deploy and call smart contracts, Solidity or Vyper, with the tachyon tools and a local "
+    "chain. Use when a contract is to be written, reviewed, tested or deployed, or when one of these tools "
+    "has failed."
+)
+SKILL_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "skills", SKILL, "SKILL.md")
 LARGE_CHARACTERS = 20_000
 """A result's artifacts with more than that are named, and read as resources."""
 LARGE_PARTS = ("bytecode", "deployedBytecode", "abi")
@@ -23,6 +33,19 @@ def attach(server: Server) -> None:
         description="ABI, bytecode and compiler of a contract; name: Counter or src/Counter.sol:Counter",
         mime_type="application/json",
     )(artifact)
+    server.resource(
+        f"skill://{SKILL}/SKILL.md",
+        name=SKILL,
+        title="How to work with contracts",
+        description=SKILL_DESCRIPTION,
+        mime_type="text/markdown",
+    )(skill)
+
+
+def skill() -> str:
+    """Return the text of the skill."""
+    with open(SKILL_FILE, encoding="utf-8") as file:
+        return file.read()
 
 
 async def artifact(project: str, name: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from weakref import WeakKeyDictionary
 
 from fastrpc import diagnostics
 from fastrpc.transports.http.app import GRACE_SECONDS, HttpApp
@@ -16,8 +17,9 @@ from fastrpc.transports.http.app import GRACE_SECONDS, HttpApp
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Mapping
 
+    from fastrpc.transports.http.endpoints import Endpoint
     from fastrpc.transports.http.interfaces import Front, Mapped, Receive, Send
 
 
@@ -27,13 +29,16 @@ class Application:
     sees_all = False
     """Whether every request has to pass through `front`, so that none takes the fast path."""
 
-    def __init__(self, make: Callable[[], HttpApp]) -> None:
+    def __init__(self, make: Callable[[], HttpApp], endpoints: Mapping[str, Endpoint] | None = None) -> None:
         self._make = make
+        self._endpoints = endpoints or {}
+        self._fronts: WeakKeyDictionary[HttpApp, Front] = WeakKeyDictionary()
         self._apps: dict[AbstractEventLoop, HttpApp] = {}
         self._last: tuple[AbstractEventLoop | None, HttpApp] = (None, make())
 
     async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
-        await self.here()(scope, receive, send)
+        app = self.here()
+        await (self.front(app) if self._endpoints else app)(scope, receive, send)
 
     def here(self) -> HttpApp:
         """Return the application of the running loop."""
@@ -53,8 +58,16 @@ class Application:
         return app
 
     def front(self, app: Front) -> Front:
-        """Return what serves requests instead of `app`, the application of a loop: by default itself."""
-        return app
+        """Return what serves requests instead of `app`, which is the application of a loop or stands in front
+        of it: the endpoints, if there are any, else itself."""
+        if not self._endpoints:
+            return app
+        from fastrpc.transports.http.endpoints import EndpointFront
+
+        here = self.here()
+        if here not in self._fronts:
+            self._fronts[here] = EndpointFront(app, here, self._endpoints)
+        return self._fronts[here]
 
     @asynccontextmanager
     async def lifespan(self, host: object = None) -> AsyncIterator[None]:
@@ -69,7 +82,7 @@ class Application:
 
     async def aclose(self, grace_seconds: float = GRACE_SECONDS) -> None:
         """Shut down in this loop: calls in flight have `grace_seconds`, streams are ended."""
-        await self.here().stop(grace_seconds)
+        await self.front(self.here()).stop(grace_seconds)
         self._apps.pop(asyncio.get_running_loop(), None)
         self._last = (None, self._make())
 

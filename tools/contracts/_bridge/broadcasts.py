@@ -20,15 +20,18 @@ from .. import _values
 from .._embedded import abi as abi_codec
 from .._embedded import deployments, transactions
 from .._embedded.held_lock import hold
+from .._embedded.rpc import RpcError
 from .._embedded.store import DONE, PLANNED, SENT, Deployment, Store
 from .._errors import (
+    ARTIFACT_NOT_FOUND,
     CALL_FAILED,
+    CHAIN_NOT_FOUND,
+    CHAIN_RPC_FAILED,
     DEPLOY_FAILED,
-    ENGINE_PROTOCOL,
-    ENGINE_TIMEOUT,
     ENGINE_UNAVAILABLE,
     INVALID_REQUEST,
     SIMULATE_FAILED,
+    WALLET_NOT_CONFIGURED,
     WALLET_POLICY_DENIED,
     EngineError,
     invalid,
@@ -49,8 +52,11 @@ if TYPE_CHECKING:
     Wire = dict[str, Any]
 
 TURN_SECONDS = 100.0  # that one waits for others to have broadcast
-LOST = (ENGINE_PROTOCOL, ENGINE_TIMEOUT, ENGINE_UNAVAILABLE)
-"""Codes behind which the engine may have sent the transaction, unless it was `Refused`."""
+NOT_SENT = (ARTIFACT_NOT_FOUND, CHAIN_NOT_FOUND, INVALID_REQUEST, WALLET_NOT_CONFIGURED)
+"""Failures of an engine that has sent nothing."""
+FINAL = (CALL_FAILED, CHAIN_RPC_FAILED, DEPLOY_FAILED, SIMULATE_FAILED, WALLET_POLICY_DENIED)
+"""Failures that are the outcome, where the engine does not say that the same request can succeed later: then
+it has not waited long enough, or does not know."""
 
 logger = logging.getLogger("fastrpc")
 
@@ -143,6 +149,8 @@ class Broadcasts:
         if "rpc_url" in given:
             raise invalid("chain_id", "a chain, for a transaction", "rpc_url, which is for reading alone")
         target = await self._targets.of(given)
+        given = {**given, "chain_id": target.id}  # it may be another one that is active by then
+        wire["chain_id"] = given["chain_id"]
         call = _Call(self, given, abi, entry, data, wire, target, report)
         return await self._to_its_end("call", call.run, call)
 
@@ -252,10 +260,24 @@ class _Sending:
             await transactions.check_cap(node, transaction, gas + gas // 5, cap)
 
     async def receipt(self, tx_hash: str | None) -> dict[str, Any] | None:
-        """The chain's receipt; None where its node cannot be asked. Raises EngineError for one that does not
-        come in time."""
+        """The chain's receipt; None where its node cannot be asked, or does not tell: the transaction is
+        sent, and only the engine's word counts."""
         node = await self.target.node() if tx_hash else None
-        return None if node is None or tx_hash is None else await transactions.receipt_of(node, tx_hash)
+        if node is None or tx_hash is None:
+            return None
+        try:
+            return await transactions.receipt_of(node, tx_hash)
+        except (EngineError, RpcError) as error:
+            logger.warning("the receipt of %s cannot be read: %s", tx_hash, error)
+            return None
+
+    async def has_no_code(self, address: str) -> bool:
+        """Whether the chain's node says that there is no contract at an address."""
+        node = await self.target.node()
+        try:
+            return node is not None and not await transactions.has_code(node, address)
+        except (EngineError, RpcError):
+            return False
 
 
 class _Deployment(_Sending):
@@ -327,8 +349,6 @@ class _Deployment(_Sending):
                 await self.broadcasts.forget(line)
                 raise
             await self.broadcasts.keep(line._replace(state=SENT))
-            if error.code == DEPLOY_FAILED:
-                raise _unknown(error, self.plan) from None
             found = await self._looked_up(line, error)
             return self._answer(found, existing=True)
         existing = data.get("existing") is True
@@ -339,8 +359,7 @@ class _Deployment(_Sending):
         if known.state != DONE:
             unknown = EngineError(ENGINE_UNAVAILABLE, "the answer to an earlier request was lost")
             return await self._looked_up(known, unknown, sends_again=False)
-        node = await self.target.node()
-        if node is not None and not await transactions.has_code(node, known.address):
+        if await self.has_no_code(known.address):
             await self.broadcasts.forget(known)  # the chain is not the one of before
             return None
         return known
@@ -367,9 +386,8 @@ class _Deployment(_Sending):
         """The line with its address and receipt. Raises EngineError for one that has reverted."""
         address, tx_hash = _address(data.get("address")), _text(data.get("tx_hash"))
         receipt = await self.receipt(tx_hash)
-        node = await self.target.node()
         reverted = receipt is not None and not transactions.succeeded(receipt)
-        if reverted or (node is not None and not await transactions.has_code(node, address)):
+        if reverted or await self.has_no_code(address):
             await self.broadcasts.forget(line)
             raise EngineError(
                 DEPLOY_FAILED,
@@ -422,7 +440,7 @@ class _Call(_Sending):
             try:
                 found = await self.broadcasts.ask("call", self.wire)
             except EngineError as error:
-                if _may_be_sent(error) and error.code != CALL_FAILED:
+                if _may_be_sent(error):
                     raise _unknown(error, None) from None
                 raise
             tx_hash = _text(found.get("tx_hash"))
@@ -479,7 +497,7 @@ def _may_be_sent(error: EngineError) -> bool:
         return False
     if isinstance(error, Unreachable):
         return error.was_sent
-    return error.code in LOST or (error.code in (DEPLOY_FAILED, CALL_FAILED) and error.retry)
+    return error.code not in NOT_SENT and (error.retry or error.code not in FINAL)
 
 
 def _unknown(error: EngineError, plan: deployments.Plan | None) -> EngineError:

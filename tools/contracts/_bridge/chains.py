@@ -13,6 +13,7 @@ from fastrpc.client.urls import is_local_host
 from .. import _values
 from .._embedded.rpc import Node, RpcError
 from .._errors import CHAIN_NOT_FOUND, EngineError
+from .answers import protocol_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Targets:
         for chain in listed["chains"]:
             id, number = str(chain.get("id")), str(chain.get("chain_id"))
             if asked in (id, number):
+                _check_number(chain.get("chain_id"))
                 return Target(id, number, await self._node_at(chain.get("rpc_url")))
         raise _values.unknown_chain(str(asked), [str(each.get("id")) for each in listed["chains"]])
 
@@ -79,3 +81,14 @@ class Targets:
         if len(self._nodes) > MOST_NODES:
             await self._nodes.pop(next(iter(self._nodes))).close()
         return node
+
+
+def _check_number(number: Any) -> None:
+    """Raise EngineError for what is no chain's number: it is the ledger's, and names files here."""
+    try:
+        _values.chain_number("chain_id", number)
+        is_one = isinstance(number, int) and number > 0
+    except EngineError:
+        is_one = False
+    if not is_one:
+        raise protocol_error(f"lists a chain whose number is none: {_values.quoted(number)}")

@@ -68,7 +68,10 @@ class BridgedEngine:
             return HttpEngine(address)
         from .stdio_engine import StdioEngine
 
-        command = shlex.split(address.removeprefix(STDIO))
+        try:
+            command = shlex.split(address.removeprefix(STDIO))
+        except ValueError as error:
+            raise EngineError(ENGINE_UNAVAILABLE, f"{_settings.ENGINE.name}: {error}") from None
         if not command:
             raise EngineError(ENGINE_UNAVAILABLE, f"{_settings.ENGINE.name}: no command behind {STDIO}")
         return StdioEngine(command, self._registrations)

@@ -9,6 +9,7 @@ again, since it keeps them in memory.
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 from fastrpc import Client
@@ -46,6 +47,7 @@ class StdioEngine:
         self._command = command
         self._first = _Child(command, registrations)
         self._second: _Child | None = None
+        self._told: asyncio.Future[None] | None = None
         self._registrations = registrations
 
     async def ask(self, verb: str, parameters: dict[str, Any], seconds: float) -> Any:
@@ -64,13 +66,23 @@ class StdioEngine:
             child = self._second
         try:
             async with TimeLimit(seconds):
-                return await child.ask(verb, parameters)
+                found = await child.ask(verb, parameters)
+            if verb == "chain_register" and child is not self._first:
+                self._told = asyncio.ensure_future(self._tell_first(parameters))
+            return found
         except BaseException:
             if verb in STOPPABLE and not child.is_busy:
                 await child.close()  # it would go on with what nobody wants any more
             raise
         finally:
             await self._leave_second()
+
+    async def _tell_first(self, chain: dict[str, Any]) -> None:
+        """Have the first child know the chain, too: it reads this as soon as it is free."""
+        try:
+            await self._first.ask("chain_register", chain)
+        except EngineError:
+            pass  # it has ended: the next one is told of all chains
 
     async def verbs(self) -> set[str]:
         """The names of the tools that the engine lists. Raises EngineError."""
@@ -96,7 +108,7 @@ class _Child:
         self._client = Client(command, start_seconds=START_SECONDS)
         self._name = command[0]
         self._registrations = registrations
-        self._is_open = False
+        self._opening = asyncio.Lock()
         self._slow = 0
         self.in_flight = 0
 
@@ -117,11 +129,14 @@ class _Child:
             self.in_flight -= 1
 
     async def _open(self) -> None:
-        if self._is_open:
-            return
+        async with self._opening:
+            if not self._client.is_connected:
+                await self._start()
+
+    async def _start(self) -> None:
         try:
+            await self._client.close()
             await self._client.connect()
-            self._is_open = True
             for chain in await self._registrations():
                 await self._call("chain_register", chain)
         except FastrpcError as error:
@@ -138,7 +153,6 @@ class _Child:
         try:
             result = await self._client.call_tool(PREFIX + verb, parameters)
         except ConnectionLost as error:
-            self._is_open = False
             raise Unreachable(str(error), was_sent=True) from None
         except RemoteError as error:
             raise Refused.of_parameters(error.code, str(error.message)) from None
@@ -153,5 +167,4 @@ class _Child:
             raise
 
     async def close(self) -> None:
-        self._is_open = False
         await self._client.close()

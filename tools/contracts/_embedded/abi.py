@@ -13,6 +13,7 @@ import re
 from .. import _values
 from .._errors import INVALID_REQUEST, EngineError, invalid
 from .._values import quoted
+from .abi_size import ARRAY, is_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
 
     Entry = dict[str, Any]
 
-_ARRAY = re.compile(r"(.*)\[([0-9]*)\]\Z")
 _INTEGER = re.compile(r"(u?)int([0-9]+)\Z")
 _BYTES = re.compile(r"bytes([0-9]+)\Z")
 _SIGNED = re.compile(r"-?(?:[0-9]{1,78}|0[xX][0-9a-fA-F]{1,64})\Z")
+LONGEST_TEXT = 1_000
+"""Characters of a revert's reason: its bytes are there, too."""
 ERROR_STRING, PANIC = "08c379a0", "4e487b71"
 PANICS = {
     0x01: "an assertion failed",
@@ -125,15 +127,21 @@ def encode_inputs(parameter: str, shown: str, inputs: list[Entry], arguments: li
     if not inputs:
         return b""
     from eth_abi.abi import encode
+    from eth_abi.exceptions import ABITypeError, EncodingError, ParseError, PredicateMappingError
 
-    return bytes(encode([type_of(each) for each in inputs], values))
+    types = [type_of(each) for each in inputs]
+    try:
+        return bytes(encode(types, values))
+    except (ABITypeError, EncodingError, ParseError, PredicateMappingError, RecursionError):
+        shown = ", ".join(types)[:LONGEST_TEXT]
+        raise EngineError(INVALID_REQUEST, f"{parameter}: types that cannot be encoded: {shown}") from None
 
 
 def converted(path: str, parameter: Entry, value: Any) -> Any:
     """A JSON value as what eth-abi takes for this type. Raises EngineError with the path of what does not
     fit."""
     kind = str(parameter["type"])
-    if array := _ARRAY.match(kind):
+    if array := ARRAY.match(kind):
         return _array(path, {**parameter, "type": array[1]}, array[2], value)
     if kind == "tuple":
         return _tuple(path, parameter.get("components", []), value)
@@ -221,19 +229,24 @@ def decode_outputs(outputs: list[Entry], data: bytes) -> Any:
 
 
 def decoded(parameters: list[Entry], data: bytes) -> tuple[Any, ...] | None:
+    """The values; None where the bytes are none of these, or stand for more than they could hold."""
     from eth_abi.abi import decode
-    from eth_abi.exceptions import DecodingError
+    from eth_abi.exceptions import ABITypeError, DecodingError, ParseError, PredicateMappingError
 
+    if not is_plain(parameters, data):
+        return None
     try:
         return tuple(decode([type_of(each) for each in parameters], data))
-    except (DecodingError, OverflowError, UnicodeDecodeError):
+    except (DecodingError, OverflowError, UnicodeDecodeError, RecursionError):
+        return None
+    except (ABITypeError, ParseError, PredicateMappingError):  # types that are none
         return None
 
 
 def to_json(parameter: Entry, value: Any) -> Any:
     """A decoded value as JSON: integers as decimal texts, bytes as 0x texts, tuples with names as objects."""
     kind = str(parameter["type"])
-    if array := _ARRAY.match(kind):
+    if array := ARRAY.match(kind):
         return [to_json({**parameter, "type": array[1]}, each) for each in value]
     if kind == "tuple":
         members = parameter.get("components", [])
@@ -261,7 +274,7 @@ def decode_revert(data: bytes, abi: list[Entry]) -> dict[str, Any]:
     found: dict[str, Any] = {"data": "0x" + data.hex()}
     selector = data[:4].hex()
     if selector == ERROR_STRING and (values := decoded([{"type": "string"}], data[4:])):
-        return {**found, "error": "Error", "reason": values[0]}
+        return {**found, "error": "Error", "reason": values[0][:LONGEST_TEXT]}
     if selector == PANIC and (values := decoded([{"type": "uint256"}], data[4:])):
         reason = PANICS.get(values[0], "an unknown reason")
         return {**found, "error": "Panic", "code": hex(values[0]), "reason": f"Panic: {reason}"}
@@ -272,7 +285,7 @@ def decode_revert(data: bytes, abi: list[Entry]) -> dict[str, Any]:
                 arguments = named(entry.get("inputs", []), values)
                 shown = ", ".join(f"{name}={value}" for name, value in arguments.items())
                 reason = f"{entry['name']}({shown})"
-                return {**found, "error": entry["name"], "args": arguments, "reason": reason}
+                return {**found, "error": entry["name"], "args": arguments, "reason": reason[:LONGEST_TEXT]}
     return found
 
 

@@ -53,6 +53,7 @@ async def compile_sources(
 ) -> Found:
     """Return the artifacts and the diagnostics. `optimize`: for how many runs; 0: not at all. Raises
     EngineError."""
+    source_files.check_size("sources", sources)
     of_vyper = {path: text for path, text in sources.items() if path.endswith(vyper.SUFFIXES)}
     of_solidity = {path: text for path, text in sources.items() if path.endswith(".sol")}
     for path in sources:

@@ -1,7 +1,8 @@
 """Runs a compiler once: its input in, its output back, bounded in time, memory and size.
 
-It runs below the reaper, with an environment that holds nothing of the server's, in no folder of anybody's.
-Costs the start of the program, and its output in memory. What the output means is left to the caller.
+It runs below the reaper, with an environment that holds nothing of the server's, in a folder that is empty: a
+native solc reads what is imported from its working directory, whatever its input says. Costs the start of the
+program, and its output in memory. What the output means is left to the caller.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import os
 
 from fastrpc import processes
 
-from .._errors import ENGINE_TIMEOUT, ENGINE_UNAVAILABLE, EngineError
+from .. import _programs
+from .._errors import ENGINE_TIMEOUT, ENGINE_UNAVAILABLE, INTERNAL_ERROR, EngineError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ async def output_of(
     try:
         process = await processes.start(
             [*SHELL, *command],
-            cwd="/",
+            cwd=_empty_folder(),
             env=clean_environment(),
             stdin=stdin,
             timeout_ms=max(1, int(timeout_seconds * 1000)),
@@ -72,6 +74,17 @@ async def output_of(
     if len(written) > MOST_BYTES:
         raise EngineError(failure, f"{name} wrote more than {MOST_BYTES} bytes")
     return bytes(written)
+
+
+def _empty_folder() -> str:
+    """A folder with nothing in it, which is kept."""
+    folder = os.path.join(_programs.install_folder(), "empty")
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError as error:
+        reason = f"{error.filename}: {error.strerror}"
+        raise EngineError(INTERNAL_ERROR, f"the folder of programs cannot be used: {reason}") from None
+    return folder
 
 
 def parsed(output: bytes, name: str, failure: str) -> dict[str, Any]:

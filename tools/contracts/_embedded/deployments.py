@@ -130,7 +130,7 @@ async def _tried(node: Node, plan: Plan, transaction: Transaction) -> int:
             f"the constructor of {plan.artifact['name']} reverts: {reason}",
             details={"revert": trial.revert},
         )
-    gas = trial.gas + trial.gas // 5
+    gas = transactions.with_margin(trial.gas)
     await transactions.check_cap(node, transaction, gas, plan.cap)
     return gas
 
@@ -171,9 +171,9 @@ async def _settled(
     if await transactions.has_code(node, line.address):
         if line.state == DONE:
             return line
-        if line.tx_hash:
+        if line.tx_hash and await node.request("eth_getTransactionReceipt", line.tx_hash) is not None:
             return await _finished(node, store, line, abi)
-        line = line._replace(state=DONE)
+        line = line._replace(state=DONE)  # without a receipt, which the chain may have forgotten
         await asyncio.to_thread(store.put_deployment, line)
         return line
     if line.nonce == NO_NONCE or await transactions.nonce_of(node, line.sender) <= line.nonce:

@@ -17,6 +17,7 @@ from .._errors import (
     CALL_FAILED,
     CHAIN_RPC_FAILED,
     DEPLOY_FAILED,
+    ENGINE_TIMEOUT,
     INVALID_REQUEST,
     SIMULATE_FAILED,
     WALLET_NOT_CONFIGURED,
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
 
 DEFAULT_PROJECT = "default"
 MOST_NODES = 16
-BROADCAST_SECONDS = 100.0  # that one waits for others to have broadcast
+TRACE_SECONDS, MOST_TRACE = 8.0, 1024 * 1024
+BROADCAST_SECONDS = 45.0  # that one waits for others to have broadcast, less than a call may take
 REFUSED = {"simulate": SIMULATE_FAILED, "deploy": DEPLOY_FAILED, "call": CALL_FAILED}
 """How a verb fails where the chain's node refuses it."""
 LOCAL_FEATURES = ["read", "simulate", "trace", "deploy", "call"]
@@ -174,8 +176,10 @@ class EmbeddedEngine:
         """The node at a URL; those used last keep their connections."""
         node = self._nodes.pop(url, None) or Node(url, is_local=False)
         self._nodes[url] = node
-        if len(self._nodes) > MOST_NODES:
-            await self._nodes.pop(next(iter(self._nodes))).close()
+        for old, each in list(self._nodes.items())[:-MOST_NODES]:
+            if each.is_idle:
+                del self._nodes[old]
+                await each.close()
         return node
 
     async def _place(self, given: dict[str, Any]) -> tuple[Node, str, bool]:
@@ -189,7 +193,7 @@ class EmbeddedEngine:
     def _broadcasting(self, chain: str) -> AbstractAsyncContextManager[None]:
         """One broadcast at a time on a chain, of all servers of the project: parallel ones race for the
         nonce."""
-        late = EngineError(CHAIN_RPC_FAILED, "another server is broadcasting on this chain", retry=True)
+        late = EngineError(ENGINE_TIMEOUT, "others are broadcasting on this chain", retry=True)
         path = os.path.join(self._folder, f"broadcast-{chain}.lock")
         return hold(path, time.monotonic() + BROADCAST_SECONDS, late)
 
@@ -242,7 +246,7 @@ class EmbeddedEngine:
         block = given.get("block", "latest")
         report("simulating")
         trial = await transactions.try_out(node, transaction, block, abi, refused=SIMULATE_FAILED)
-        trace = await _traced(node, transaction, block) if given.get("trace") else None
+        trace = await self._traced(node, transaction, block) if given.get("trace") else None
         entry = abi_codec.entry_of(data, abi)
         decoded = None
         if entry is not None and trial.revert is None:
@@ -257,6 +261,23 @@ class EmbeddedEngine:
             "trace": trace,
             "decoded": decoded,
         }
+
+    async def _traced(self, node: Node, transaction: Transaction, block: str) -> Any:
+        """The tree of calls, by geth's callTracer; a text that says why where there is none. anvil takes
+        minutes for 100,000 calls, and answers nobody meanwhile: then it is started anew."""
+        try:
+            return await node.request(
+                "debug_traceCall",
+                transaction.fields(),
+                block,
+                {"tracer": "callTracer"},
+                seconds=TRACE_SECONDS,
+                most_bytes=MOST_TRACE,
+            )
+        except (RpcError, EngineError) as error:
+            if isinstance(error, EngineError) and error.retry:
+                await self._local.end(node)
+            return f"there is no trace: {error.message}"
 
     async def _call(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
         node, chain, is_local = await self._place(given)
@@ -357,7 +378,7 @@ async def _broadcast(
     trial = await transactions.try_out(node, transaction, "latest", abi, refused=CALL_FAILED)
     if trial.revert is not None:
         raise _reverted("the call would revert; nothing was sent", trial.revert)
-    gas = trial.gas + trial.gas // 5
+    gas = transactions.with_margin(trial.gas)
     await transactions.check_cap(node, transaction, gas, cap)
     nonce = await transactions.nonce_of(node, transaction.sender)
     tx_hash = await transactions.send(node, transaction, gas, nonce)
@@ -375,11 +396,3 @@ async def _broadcast(
 def _reverted(what: str, revert: dict[str, Any]) -> EngineError:
     reason = revert.get("reason") or "without a reason"
     return EngineError(CALL_FAILED, f"{what}: {reason}", details={"revert": revert})
-
-
-async def _traced(node: Node, transaction: Transaction, block: str) -> Any:
-    """The tree of calls, by geth's callTracer; a text that says why where the node has none."""
-    try:
-        return await node.request("debug_traceCall", transaction.fields(), block, {"tracer": "callTracer"})
-    except RpcError as error:
-        return f"this node has no trace: {error.message}"

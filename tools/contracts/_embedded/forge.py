@@ -38,6 +38,7 @@ from .._errors import (
 from .._values import quoted
 from . import solc, source_files, vyper
 from .compiler import FORGE_STD
+from .compiler_process import clean_environment
 from .diagnostics import SolcReader, errors_in, failure_of, of_vyper
 from .held_lock import hold
 
@@ -50,7 +51,7 @@ TIMEOUT_SECONDS = 290.0  # a little less than a call may take
 GRACE_SECONDS = 0.3  # between SIGTERM and SIGKILL, when a run is cancelled
 MOST_OUTPUT = 64 * 1024 * 1024  # traces of failures are in there
 MOST_SHOWN = 5  # failures in an error's text; all of them are in its details
-MOST_LOGS = 100  # lines that one test has printed
+MOST_LOGS = 100  # lines that one test has printed, each of at most LONGEST_TEXT characters
 EXPECTED_SOLIDITY = (
     "a test in Solidity, since forge runs no other: a contract whose functions begin with test, and which "
     'makes the Vyper contract by vm.deployCode("src/Counter.vy")'
@@ -253,6 +254,9 @@ class _Run:
             text = text.replace(path, instead)
         return text
 
+    def _brief(self, text: str) -> str:
+        return self._shown(text[: 2 * LONGEST_TEXT])[:LONGEST_TEXT]
+
     def _last_lines(self, output: bytes) -> str:
         """What forge said last, on standard error or else on standard output."""
         with open(self._errors, "rb") as file:
@@ -286,20 +290,20 @@ class _Run:
         case = {
             "name": name.partition("(")[0],
             "status": _STATUS[facts["status"]],
-            "reason": None if reason is None else self._shown(reason),
+            "reason": None if reason is None else self._brief(reason),
             "gas": costs.get("gas", costs.get("mean_gas")),
             "duration": _seconds(facts["duration"]),
         }
         if kind != "Unit":
             case["runs"] = costs.get("runs")
         if facts["counterexample"] is not None:
-            case["counterexample"] = _counterexample(facts["counterexample"])
+            case["counterexample"] = [self._brief(each) for each in _calls(facts["counterexample"])]
         if logs := facts["decoded_logs"]:
-            case["logs"] = [self._shown(line) for line in logs[:MOST_LOGS]]
+            case["logs"] = [self._brief(line) for line in logs[:MOST_LOGS]]
         return case
 
 
-def _counterexample(example: dict[str, Any]) -> list[str]:
+def _calls(example: dict[str, Any]) -> list[str]:
     """The inputs of a fuzz test, or the calls before an invariant broke."""
     if "Single" in example:
         return [example["Single"].get("args") or ""]
@@ -385,7 +389,7 @@ async def _sandbox() -> list[str]:
     if _no_network is None:
         command = ["unshare", "--map-root-user", "--net", "--"]
         try:
-            probe = await processes.run([*command, "true"], timeout_ms=5_000)
+            probe = await processes.run([*command, "true"], env=clean_environment(), timeout_ms=5_000)
             _no_network = command if probe.exit_code == 0 else []
         except processes.ProgramError:
             _no_network = []

@@ -5,7 +5,8 @@ into ``anvil.port``; the others use that one, and take over when it has ended. a
 ends with its server, however that ends. Its state is written after each transaction, before the answer is
 given (`save`), in the place of the former file: what was answered is still there after a kill -9. Its ten
 accounts are unlocked, so no key is handled here; the keys that anvil prints are read past, and kept nowhere.
-A start costs 0.1 s.
+It keeps the transactions and states of its last 64 blocks, in memory: more would make the state ever larger,
+and be files that nobody removes. A start costs 0.1 s.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from .. import _programs
 from .._errors import CHAIN_RPC_FAILED, EngineError
 from . import held_lock
 from .rpc import Node, RpcError
+from .transactions import MOST_GAS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 ID, NUMBER = "local", 31337
 START_SECONDS = 15.0
+BLOCKS = 64
+LEFTOVER_SECONDS = 60.0  # for so long somebody may still be writing it
 LISTENING = b"Listening on 127.0.0.1:"
 PAUSE_SECONDS = 0.02
 
@@ -60,8 +64,7 @@ class LocalChain:
             deadline = time.monotonic() + START_SECONDS
             while time.monotonic() < deadline:
                 if self._take_lock():
-                    self._node = await self._start()
-                    return self._node
+                    return await self._start()
                 node = self._node_of_others()
                 if node is not None and await self._answers(node):
                     self._node = node
@@ -76,16 +79,32 @@ class LocalChain:
         node = self._node
         if node is None:
             return
-        packed = await node.request("anvil_dumpState")
-        await asyncio.to_thread(
-            replace_file, self._state, zlib.decompress(bytes.fromhex(packed[2:]), wbits=31)
-        )
+        packed = await node.data("anvil_dumpState")
+        await asyncio.to_thread(self._write, packed)
+
+    def _write(self, packed: bytes) -> None:
+        replace_file(self._state, zlib.decompress(packed, wbits=31))
+
+    async def end(self, node: Node) -> None:
+        """End this chain, if it is still the one that runs and this server's own: the next use starts it."""
+        async with self._starting:
+            if node is self._node and self._process is not None:
+                await self._forget()
 
     # --- the process ----------------------------------------------------------------------------------
 
     async def _start(self) -> Node:
+        try:
+            self._node = await self._started()
+        except BaseException:  # others may have more luck
+            await self._forget()
+            raise
+        return self._node
+
+    async def _started(self) -> Node:
         command = [_programs.find("anvil"), "--host", "127.0.0.1", "--port", "0", "--chain-id", str(NUMBER)]
-        command += ["--no-cors", "--no-request-size-limit"]
+        command += ["--no-cors", "--no-request-size-limit", "--gas-limit", str(MOST_GAS)]
+        command += ["--transaction-block-keeper", str(BLOCKS), "--prune-history", str(BLOCKS)]
         if os.path.exists(self._state):
             command += ["--load-state", self._state]
         port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -113,8 +132,7 @@ class LocalChain:
         finally:
             ending.cancel()
         if not port.done():
-            await self._forget()
-            raise self._cannot_start("it ended or did not listen; is its state file damaged?")
+            raise self._cannot_start(f"it ended or did not listen; is {self._state} damaged?")
         return port.result()
 
     def _cannot_start(self, reason: str) -> EngineError:
@@ -142,7 +160,16 @@ class LocalChain:
         self._lock = descriptor
         if os.path.exists(self._port_file):  # of one that has ended: its port may be another's by now
             os.unlink(self._port_file)
+        self._clear()
         return True
+
+    def _clear(self) -> None:
+        """Remove what servers that were killed have begun to write (`replace_file`)."""
+        with os.scandir(self._folder) as entries:
+            begun = [each for each in entries if each.name.startswith(("anvil.json.", "anvil.port."))]
+        for each in begun:
+            if time.time() - each.stat().st_mtime > LEFTOVER_SECONDS:
+                os.unlink(each.path)
 
     def _node_of_others(self) -> Node | None:
         try:

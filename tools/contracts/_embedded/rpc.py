@@ -9,6 +9,7 @@ networks of FASTRPC_CONTRACTS_NETWORKS alone. Redirects are not followed. Import
 
 from __future__ import annotations
 
+import asyncio
 import json
 from itertools import count
 
@@ -46,7 +47,7 @@ class RpcError(Exception):
 
 
 class Node:
-    """The node at a URL. `is_local`: it is our own child."""
+    """The node at a URL. `is_local`: it is our own child. Its connections are made anew after `close`."""
 
     def __init__(self, url: str, *, is_local: bool) -> None:
         self.url = url
@@ -54,16 +55,33 @@ class Node:
         self._numbers = count(1)
         self._client: httpx.AsyncClient | None = None
         self._proxy: EgressProxy | None = None
+        self._connecting = asyncio.Lock()
+        self._running = 0
 
-    async def request(self, method: str, *params: Any) -> Any:
+    async def request(
+        self, method: str, *params: Any, seconds: float = TIMEOUT_SECONDS, most_bytes: int = MOST_BYTES
+    ) -> Any:
         """Return the result. Raises RpcError and EngineError(CHAIN_RPC_FAILED)."""
+        self._running += 1
+        try:
+            return await self._ask(method, params, seconds, most_bytes)
+        finally:
+            self._running -= 1
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being asked."""
+        return self._running == 0
+
+    async def _ask(self, method: str, params: tuple[Any, ...], seconds: float, most_bytes: int) -> Any:
         import httpx
 
         client = self._client or await self._connect()
         body = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method, "params": params}
         try:
-            async with client.stream("POST", self.url, json=body) as response:
-                content = await self._content(response)
+            timeout = httpx.Timeout(seconds, connect=CONNECT_SECONDS)
+            async with client.stream("POST", self.url, json=body, timeout=timeout) as response:
+                content = await self._content(response, most_bytes)
         except httpx.TimeoutException:
             raise self._failed("did not answer in time", retry=True) from None
         except httpx.InvalidURL:
@@ -99,27 +117,28 @@ class Node:
             await proxy.close()
 
     async def _connect(self) -> httpx.AsyncClient:
+        """The client, with its proxy: one for all that ask at once."""
         import httpx
 
-        if not self._is_local and self._proxy is None:
-            from fastrpc.egress_proxy import EgressProxy
+        async with self._connecting:
+            if self._client is not None:
+                return self._client
+            if not self._is_local and self._proxy is None:
+                from fastrpc.egress_proxy import EgressProxy
 
-            networks = [each for each in _settings.NETWORKS.read() if each != "public"]
-            allowed = ["0.0.0.0/0", "::/0"] if networks == ["all"] else networks
-            self._proxy = await EgressProxy(allow=allowed).start()
-        self._client = httpx.AsyncClient(
-            proxy=None if self._proxy is None else self._proxy.url_with_password,
-            timeout=httpx.Timeout(TIMEOUT_SECONDS, connect=CONNECT_SECONDS),
-            trust_env=False,
-        )
-        return self._client
+                networks = [each for each in _settings.NETWORKS.read() if each != "public"]
+                allowed = ["0.0.0.0/0", "::/0"] if networks == ["all"] else networks
+                self._proxy = await EgressProxy(allow=allowed).start()
+            proxy = None if self._proxy is None else self._proxy.url_with_password
+            self._client = httpx.AsyncClient(proxy=proxy, trust_env=False)
+            return self._client
 
-    async def _content(self, response: httpx.Response) -> bytes:
+    async def _content(self, response: httpx.Response, most_bytes: int) -> bytes:
         content = bytearray()
         async for chunk in response.aiter_bytes():
             content += chunk
-            if len(content) > MOST_BYTES:
-                raise self._failed(f"answered more than {MOST_BYTES} bytes")
+            if len(content) > most_bytes:
+                raise self._failed(f"answered more than {most_bytes} bytes")
         return bytes(content)
 
     def _result(self, status: int, content: bytes) -> Any:

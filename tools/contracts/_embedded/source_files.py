@@ -13,7 +13,7 @@ import posixpath
 import re
 
 from .._errors import INVALID_REQUEST, EngineError, invalid
-from .._requests import MOST_BYTES, MOST_FILES
+from .._requests import MOST_FILES
 from .._values import quoted
 
 TYPE_CHECKING = False
@@ -24,6 +24,9 @@ CONFIG, REMAPPINGS, LIBRARIES = "foundry.toml", "remappings.txt", "lib"
 FOLDERS = ("src", "contracts", "test", "script")
 SUFFIXES = (".sol", ".vy", ".vyi")
 LONGEST_PATH = 400
+MOST_BYTES = 16 * 1024 * 1024
+"""Of all sources together. solc takes more than a second for a megabyte; the server holds them up to ten
+times on their way there, where they are written out as JSON."""
 
 # What a source may set for its own tests. Anything else could undo ours: forge takes fs_permissions from
 # there, too.
@@ -50,7 +53,7 @@ def gathered(
         if not isinstance(text, str):
             raise invalid(where, "the file's text", quoted(text))
         files[path] = text
-    _check_size("sources" if project_root is None else "project_root", files)
+    check_size("sources" if project_root is None else "project_root", files)
     for path, text in files.items():
         where = f'sources["{path}"]'
         if any(posixpath.join(*path.split("/")[:end]) in files for end in range(1, path.count("/") + 1)):
@@ -130,7 +133,8 @@ def _check_path(where: str, path: str, project_config: bool) -> None:
         )
 
 
-def _check_size(where: str, files: dict[str, str]) -> None:
+def check_size(where: str, files: dict[str, str]) -> None:
+    """Raise EngineError for no files, too many, or too large ones."""
     if not files:
         raise invalid(where, f"at least one source (in a project: below {', '.join(FOLDERS)})", "none")
     if len(files) > MOST_FILES:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ZERO = "0x" + "0" * 40
 """The sender of what is only tried, where there is no other."""
-RECEIPT_SECONDS = 60.0
+RECEIPT_SECONDS = 45.0  # less than a call may take
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.005, 0.5
 HALTS = re.compile(
     r"evm error|vm (execution )?error|out of ?gas|invalid (fe)?opcode|invalid jump|stack (under|over)flow"
@@ -36,6 +36,12 @@ HALTS = re.compile(
     re.IGNORECASE,
 )
 """What nodes say of code that has stopped without a revert. To who has sent it, that is the same."""
+
+
+MOST_GAS = 30_000_000
+"""Of a block of the local chain."""
+MOST_LOGS = 500
+"""Events of a receipt that are shown."""
 
 
 class Transaction(NamedTuple):
@@ -106,6 +112,11 @@ def refusal(error: RpcError) -> str:
     return f"the chain's node refuses this: {error.message}"
 
 
+def with_margin(gas: int) -> int:
+    """The gas that is sent along: what was estimated, and a fifth, if a block has that much."""
+    return max(gas, min(gas + gas // 5, MOST_GAS))
+
+
 async def check_cap(node: Node, transaction: Transaction, gas: int, cap: int | None) -> None:
     """Refuse a transaction that may cost more than the cap: its value and its gas at today's price."""
     if cap is None:
@@ -120,8 +131,8 @@ async def check_cap(node: Node, transaction: Transaction, gas: int, cap: int | N
 
 
 async def send(node: Node, transaction: Transaction, gas: int, nonce: int) -> str:
-    """Send a transaction and return its hash. Raises RpcError where the node refuses it, and EngineError where
-    it may have been sent."""
+    """Send a transaction and return its hash. Raises RpcError where the node refuses it, and EngineError
+    where it may have been sent."""
     fields = {**transaction.fields(), "gas": hex(gas), "nonce": hex(nonce)}
     found: str = await node.request("eth_sendTransaction", fields)
     return found
@@ -150,12 +161,14 @@ def succeeded(receipt: dict[str, Any]) -> bool:
 
 def short_receipt(receipt: dict[str, Any], abi: list[dict[str, Any]]) -> dict[str, Any]:
     """What a caller wants to know of a receipt."""
-    return {
+    logs = receipt.get("logs") or []
+    short = {
         "status": "success" if succeeded(receipt) else "reverted",
         "block_number": int(receipt["blockNumber"], 16),
         "gas_used": int(receipt["gasUsed"], 16),
-        "logs": abi_codec.decode_logs(receipt.get("logs") or [], abi),
+        "logs": abi_codec.decode_logs(logs[:MOST_LOGS], abi),
     }
+    return {**short, "logs_left_out": len(logs) - MOST_LOGS} if len(logs) > MOST_LOGS else short
 
 
 async def nonce_of(node: Node, account: str) -> int:

@@ -1,17 +1,21 @@
-"""What an engine is asked and answers: one JSON-RPC 2.0 request a body, tachyon's envelope as the result.
+"""The engine for others: tachyon's wire as an endpoint, ``POST /rpc``, of a server over HTTP.
 
-A request that cannot be read is a JSON-RPC error; whatever the engine says, failures too, is a result:
-``{"ok": true, "data": …}`` or ``{"ok": false, "error": {code, message, retry, details}}``. Integers keep
-every digit. Bytes in, bytes out: HTTP, and who may ask, is left to `connection` and `access`.
+One JSON-RPC 2.0 request a body, the envelope as its result: ``{"ok": true, "data": …}`` or ``{"ok": false,
+"error": {code, message, retry, details}}``; a request that cannot be read is a JSON-RPC error. Integers keep
+every digit. What changes something goes on to its end when its client has gone. HTTP, and who may ask, is
+left to the server.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 
-from .. import _engines, _programs, _requests
-from .._errors import (
+from fastrpc.transports.http.endpoints import Endpoint
+
+from . import _engines, _programs, _requests
+from ._errors import (
     ASSERTION_FAILED,
     ENGINE_TIMEOUT,
     ENGINE_UNAVAILABLE,
@@ -20,9 +24,9 @@ from .._errors import (
     EngineError,
     invalid,
 )
-from .._time_limit import TimeLimit
-from .._values import quoted, unknown_chain
-from .._verbs import PREFIX, VERBS
+from ._time_limit import TimeLimit
+from ._values import quoted, unknown_chain
+from ._verbs import PREFIX, VERBS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +37,8 @@ HEALTH, CHAIN_USE = "health", "chain_use"
 """What the wire has besides the nine verbs."""
 SECONDS = {**{verb: facts.seconds for verb, facts in VERBS.items()}, HEALTH: 15, CHAIN_USE: 15}
 VERSION_SECONDS = 5.0
+
+_SURROGATE = re.compile(rb"\\u[dD]")
 
 
 class Request:
@@ -47,13 +53,29 @@ class Request:
         self.goes_on = verb in VERBS and VERBS[verb].effect == "write"
 
 
-class Wire:
+class EngineEndpoint(Endpoint):
     """Answers requests with the engine of the running loop."""
 
     def __init__(self) -> None:
         self._forge = ""
+        self._going: set[asyncio.Task[bytes]] = set()
 
-    async def answer(self, request: Request) -> bytes:
+    async def answer(self, body: bytes) -> bytes:
+        request = read(body)
+        if isinstance(request, bytes):
+            return request
+        if not request.goes_on:
+            return await self._served(request)
+        task = asyncio.ensure_future(self._served(request))
+        self._going.add(task)
+        task.add_done_callback(self._going.discard)
+        return await asyncio.shield(task)
+
+    def refusal(self, message: str) -> bytes:
+        shown = {"code": INVALID_REQUEST, "message": message, "retry": False}
+        return encoded({"ok": False, "data": None, "error": shown})
+
+    async def _served(self, request: Request) -> bytes:
         """Do what a request says, in its time, and return the body of the answer. Raises nothing: if it is
         cancelled, because the engine ends, it says that."""
         verb, seconds = request.verb, SECONDS[request.verb]
@@ -85,12 +107,14 @@ class Wire:
         return await _engines.current().request(verb, _requests.read(verb, params), _unheard)
 
     async def _health(self, params: dict[str, Any]) -> dict[str, Any]:
-        from ... import _project
+        from fastrpc import __version__
+
+        from .. import _project
 
         _only((), params)
         listed = await self._data("chain_list", {})
         return {
-            **identity(),
+            "version": __version__,
             "chains": [each["id"] for each in listed["chains"]],
             "project_root": _project.key(),
             "forge": await self._forge_version(),
@@ -137,13 +161,6 @@ def _only(known: tuple[str, ...], params: dict[str, Any]) -> None:
             raise EngineError(INVALID_REQUEST, f"{quoted(name)[1:-1]}: no such parameter{there}")
 
 
-def identity() -> dict[str, Any]:
-    """What anybody may know of this engine."""
-    from fastrpc import __version__
-
-    return {"engine": "fastrpc", "version": __version__}
-
-
 # --- requests ---------------------------------------------------------------------------------------------
 
 
@@ -151,6 +168,8 @@ def read(body: bytes) -> Request | bytes:
     """Read a request; bytes are the answer to what is none (JSON-RPC 2.0, 4 and 5.1)."""
     try:
         message = json.loads(body.decode(), parse_constant=_no_number)
+        if _SURROGATE.search(body):  # half of a pair alone is JSON, but no text that a program can be given
+            json.dumps(message, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         return _error(None, PARSE_ERROR, f"this is no JSON: {reason}")
@@ -189,12 +208,6 @@ def failure(error: EngineError) -> dict[str, Any]:
     if error.code == ASSERTION_FAILED and error.details is not None:
         return {"ok": False, "data": error.details, "error": shown}
     return {"ok": False, "error": shown}
-
-
-def refusal(message: str) -> bytes:
-    """The body of an HTTP request that is refused: an envelope without JSON-RPC."""
-    shown = {"code": INVALID_REQUEST, "message": message, "retry": False}
-    return encoded({"ok": False, "data": None, "error": shown})
 
 
 def encoded(message: dict[str, Any]) -> bytes:

@@ -1,0 +1,108 @@
+"""Endpoints beside MCP: paths at which a server answers POSTs of JSON by other rules, behind the same guard.
+
+`Server.http_endpoints` holds them by path. Host, Origin and token are checked as for MCP, bodies are bounded
+alike, and the server's end waits for what is being answered. Every other path is the application's. A server
+without endpoints has nothing of this in its way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastrpc.transports.base import drained
+from fastrpc.transports.http.guard import Refused
+from fastrpc.transports.http.request import Request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fastrpc.errors import ProtocolError
+    from fastrpc.transports.http.app import HttpApp
+    from fastrpc.transports.http.interfaces import Front, Mapped, Receive, Send
+    from fastrpc.transports.http.request import Headers
+
+
+LAST_SECONDS = 1.0
+"""Seconds in which what was cancelled must end."""
+
+
+class Endpoint:
+    """What answers the POSTs at a path."""
+
+    async def answer(self, body: bytes) -> bytes:
+        """Return the JSON of the response, which has status 200. Cancelled when the client has gone, and when
+        the server ends before it is done."""
+        raise NotImplementedError
+
+    def refusal(self, message: str) -> bytes:
+        """Return the JSON of a response that refuses a request: of a wrong token, say."""
+        raise NotImplementedError
+
+
+class EndpointFront:
+    """The application of a server that has endpoints: `app`, and what stands in front of it, `front`."""
+
+    def __init__(self, front: Front, app: HttpApp, endpoints: Mapping[str, Endpoint]) -> None:
+        self._front = front
+        self._app = app
+        self._endpoints = endpoints
+        self._answering: set[asyncio.Task[bytes]] = set()
+
+    async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
+        endpoint = self._endpoints.get(scope["path"]) if scope["type"] == "http" else None
+        if endpoint is None:
+            await self._front(scope, receive, send)
+        else:
+            await _EndpointRequest(endpoint, scope, receive, send).serve(self._serve)
+
+    async def _serve(self, request: Request) -> None:
+        assert isinstance(request, _EndpointRequest)
+        guard = self._app.guard
+        request.origin = guard.check_place(request.headers)
+        await guard.authenticate(request.headers)
+        self._app.check_open()
+        if request.method != "POST":
+            raise Refused(405, f"{request.method:.40}: not served here", headers=[(b"allow", b"POST")])
+        request.check_form()
+        body = await request.body(self._app.max_body)
+        task = asyncio.ensure_future(request.endpoint.answer(body))
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+        request.watch(task.cancel)
+        try:
+            content = await task
+        except asyncio.CancelledError:
+            if not task.cancelled():
+                raise
+            if request.gone:
+                return  # there is nobody to answer
+            raise Refused(503, "The server has ended before this was done") from None
+        if not request.gone:
+            await request.answer(200, content)
+
+    async def stop(self, grace_seconds: float | None) -> None:
+        """Refuse new requests, wait for those that are being answered, and cancel the rest."""
+        self._app.stopping = True
+        await drained(self._all_answered(), grace_seconds)
+        for task in self._answering:
+            task.cancel()
+        await drained(self._all_answered(), LAST_SECONDS)
+        await self._front.stop(grace_seconds)
+
+    async def _all_answered(self) -> None:
+        while self._answering:
+            await asyncio.wait(set(self._answering))
+
+
+class _EndpointRequest(Request):
+    """A request at an endpoint, whose refusals have the endpoint's form."""
+
+    def __init__(self, endpoint: Endpoint, scope: Mapped, receive: Receive, send: Send) -> None:
+        super().__init__(scope, receive, send)
+        self.endpoint = endpoint
+
+    async def refuse(
+        self, status: int, error: ProtocolError, id: bytes = b"null", headers: Headers | None = None
+    ) -> None:
+        await self.answer(status, self.endpoint.refusal(error.message), headers)
