@@ -11,7 +11,7 @@ import asyncio
 
 from fastrpc.transports.base import drained
 from fastrpc.transports.http.guard import Refused
-from fastrpc.transports.http.request import Request
+from fastrpc.transports.http.request import Request, root_and_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class EndpointFront:
         self._answering: set[asyncio.Task[bytes]] = set()
 
     async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
-        endpoint = self._endpoints.get(scope["path"]) if scope["type"] == "http" else None
+        is_request = scope["type"] == "http"
+        endpoint = self._endpoints.get(root_and_path(scope)[1]) if is_request else None
         if endpoint is None:
             await self._front(scope, receive, send)
         else:

@@ -47,15 +47,19 @@ class Stalled(Exception):
     """The client has not read the response for too long."""
 
 
+def root_and_path(scope: Mapped) -> tuple[str, str]:
+    """Return where the application is mounted, and the path below that."""
+    root, path = scope.get("root_path", "").rstrip("/"), scope["path"]
+    return root, path[len(root) :] if root and path.startswith(f"{root}/") else path
+
+
 class Request:
     """One HTTP request and its response."""
 
     def __init__(self, scope: Mapped, receive: Receive, send: Send) -> None:
         self.scope = scope
         self.method: str = scope["method"]
-        path: str = scope["path"]
-        self.root: str = scope.get("root_path", "").rstrip("/")
-        self.path = path[len(self.root) :] if self.root and path.startswith(self.root + "/") else path
+        self.root, self.path = root_and_path(scope)
         self.query: bytes = scope.get("query_string", b"")
         self.headers = headers_of(scope)
         self.client: Client = scope.get("client")
