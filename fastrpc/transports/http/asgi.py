@@ -82,7 +82,8 @@ class Application:
 
     async def aclose(self, grace_seconds: float = GRACE_SECONDS) -> None:
         """Shut down in this loop: calls in flight have `grace_seconds`, streams are ended."""
-        await self.front(self.here()).stop(grace_seconds)
+        here = self.here()
+        await self._fronts.get(here, here).stop(grace_seconds)
         self._apps.pop(asyncio.get_running_loop(), None)
         self._last = (None, self._make())
 
