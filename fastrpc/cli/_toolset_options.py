@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fastrpc.settings import Setting
 
 SWITCH_KINDS = ("flag", "guard", "permission")
-"""The kinds of settings whose option takes no value."""
+"""The kinds of settings that are switches: their option takes no value and sets them to true."""
 
 
 def export_toolset_options(arguments: list[str], command: str) -> list[str]:

@@ -165,8 +165,8 @@ def check_contract(
 
 
 def check_companion(report: Report, toolset: str) -> None:
-    """Make the checks of the toolset's own module ``_selftest``: what ``findings()`` returns, whether each
-    holds and what was found."""
+    """Run the checks of the toolset's module ``_selftest``, if it has one: its ``findings()`` returns pairs
+    of a bool, whether the check holds, and a text."""
     companion = load_companion(toolset, "_selftest")
     for holds, text in [] if companion is None else companion.findings():
         report.check(holds, "toolset", text, text)

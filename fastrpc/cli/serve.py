@@ -130,7 +130,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _is_own(argument: str) -> bool:
-    """Whether an argument is none, or one of this command's own options; else a toolset may have it."""
+    """Whether an argument is a target or one of this command's own options; any other may be a toolset's."""
     return not argument.startswith("--") or argument.partition("=")[0] in ("--", *OPTIONS)
 
 

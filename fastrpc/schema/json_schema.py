@@ -124,7 +124,7 @@ class _RawSignature(Signature):
     __slots__ = ("validator",)
 
     validator: Validator | None
-    """None where any object will do."""
+    """None for `ANY_OBJECT`, which every call's arguments satisfy."""
     binds_whole = True
 
     @property

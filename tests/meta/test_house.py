@@ -70,6 +70,7 @@ LAYERS = {
     "fastrpc.quotas": 1,
     "fastrpc.redaction": 1,
     "fastrpc.regular_files": 1,
+    "fastrpc.time_limit": 1,
     "fastrpc.settings": 1,
     "fastrpc.tool_style": 0,
     "fastrpc.settings_files": 1,
@@ -416,6 +417,7 @@ def test_tools_use_public_names_only() -> None:
         "redaction",
         "regular_files",
         "settings",
+        "time_limit",
         "transports.http.endpoints",
         "typing_forms",
     )

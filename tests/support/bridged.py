@@ -24,13 +24,23 @@ from functools import wraps
 from typing import Any
 
 from fastrpc import Client
-from support.standin_engine import CHAIN
+from support.standin_engine import CHAIN, COUNTER_SOURCE
 from support.standin_http import HttpEngine
 
 SERVER = [sys.executable, "-m", "fastrpc", "serve", "fastrpc.tools.contracts"]
 PREFIX = "FASTRPC_CONTRACTS_"
 SECONDS = 60
 ADDRESS = "0x" + "11" * 20
+TOKEN = "token-0123456789-abcdef"
+SOURCES = {"src/Counter.sol": COUNTER_SOURCE}
+READS: dict[str, dict[str, Any]] = {
+    "chain_list": {},
+    "artifact_get": {"name": "Counter"},
+    "registry_lookup": {"idempotency_key": "k", "chain_id": CHAIN},
+    "simulate": {"to": ADDRESS, "chain_id": CHAIN},
+    "call": {"to": ADDRESS, "chain_id": CHAIN, "data": "0x3fa4f245", "simulate_only": True},
+}
+"""Calls that only read, and their arguments."""
 
 
 def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:

@@ -8,7 +8,8 @@ node of its chain (`support.standin_node`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,17 @@ def is_unknown(envelope: dict[str, Any]) -> bool:
         return False
     error = envelope["error"]
     return not error["retry"] and all(word in error["message"] for word in UNKNOWN)
+
+
+@asynccontextmanager
+async def with_node(folder: Path) -> AsyncIterator[tuple[Node, Bridged]]:
+    """The node of the stand-in's chain, and a session with a server that is bridged to the stand-in."""
+    async with (
+        Node() as node,
+        HttpEngine(rpc_url=node.url) as engine,
+        Bridged(folder, engine.url) as session,
+    ):
+        yield node, session
 
 
 @pytest.fixture(scope="module")
@@ -495,11 +507,7 @@ RECEIPT = {"status": "success", "block_number": 16, "gas_used": 42_968, "logs": 
 @in_loop
 async def test_a_receipt_is_fetched_from_a_node_of_this_machine(tmp_path: Path) -> None:
     late = iter([None, None])  # it is in no block yet
-    async with (
-        Node() as node,
-        HttpEngine(rpc_url=node.url) as engine,
-        Bridged(tmp_path, engine.url) as session,
-    ):
+    async with with_node(tmp_path) as (node, session):
         node.results["eth_getTransactionReceipt"] = lambda tx_hash: next(late, receipt(tx_hash))
         assert (await session.deploy())["data"]["receipt"] == RECEIPT
         assert (await session.data("call", **calling()))["receipt"] == RECEIPT
@@ -507,11 +515,7 @@ async def test_a_receipt_is_fetched_from_a_node_of_this_machine(tmp_path: Path) 
 
 @in_loop
 async def test_a_transaction_that_has_reverted_is_an_error_whatever_the_engine_says(tmp_path: Path) -> None:
-    async with (
-        Node() as node,
-        HttpEngine(rpc_url=node.url) as engine,
-        Bridged(tmp_path, engine.url) as session,
-    ):
+    async with with_node(tmp_path) as (node, session):
         node.results["eth_getTransactionReceipt"] = lambda tx_hash: receipt(tx_hash, status="0x0")
         error = (await session.deploy())["error"]
         assert (error["code"], error["details"]["tx_hash"]) == ("DEPLOY_FAILED", hash_of(1))
@@ -521,11 +525,7 @@ async def test_a_transaction_that_has_reverted_is_an_error_whatever_the_engine_s
 
 @in_loop
 async def test_a_deployment_that_has_left_no_code_is_an_error(tmp_path: Path) -> None:
-    async with (
-        Node() as node,
-        HttpEngine(rpc_url=node.url) as engine,
-        Bridged(tmp_path, engine.url) as session,
-    ):
+    async with with_node(tmp_path) as (node, session):
         node.results["eth_getCode"] = "0x"
         error = (await session.deploy())["error"]
         assert (error["code"], error["details"]["tx_hash"]) == ("DEPLOY_FAILED", hash_of(1))
@@ -533,11 +533,7 @@ async def test_a_deployment_that_has_left_no_code_is_an_error(tmp_path: Path) ->
 
 @in_loop
 async def test_a_node_that_cannot_tell_the_receipt_makes_no_sent_transaction_an_error(tmp_path: Path) -> None:
-    async with (
-        Node() as node,
-        HttpEngine(rpc_url=node.url) as engine,
-        Bridged(tmp_path, engine.url) as session,
-    ):
+    async with with_node(tmp_path) as (node, session):
         del node.results["eth_getTransactionReceipt"]
         assert (await session.deploy())["data"]["receipt"] is None
         assert (await session.data("call", **calling()))["receipt"] is None

@@ -14,7 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.bridged import ADDRESS, SERVER, Bridged, Stage, deployment, environment, in_loop, on_stage
+from support.bridged import (
+    ADDRESS,
+    READS,
+    SERVER,
+    SOURCES,
+    TOKEN,
+    Bridged,
+    Stage,
+    deployment,
+    environment,
+    in_loop,
+    on_stage,
+)
 from support.ports import free_port
 from support.standin_engine import (
     CHAIN,
@@ -36,15 +48,6 @@ from support.standin_http import ANY, HttpEngine, endless, hangs_up, raw, sends,
 from support.stdio import serve
 from support.waiting import until
 
-SOURCES = {"src/Counter.sol": COUNTER_SOURCE}
-TOKEN = "token-0123456789-abcdef"
-READS: dict[str, dict[str, Any]] = {
-    "chain_list": {},
-    "artifact_get": {"name": "Counter"},
-    "registry_lookup": {"idempotency_key": "k", "chain_id": CHAIN},
-    "simulate": {"to": ADDRESS, "chain_id": CHAIN},
-    "call": {"to": ADDRESS, "chain_id": CHAIN, "data": "0x3fa4f245", "simulate_only": True},
-}
 OTHERS: dict[str, dict[str, Any]] = {
     "compile": {"sources": SOURCES},
     "test": {"sources": SOURCES},

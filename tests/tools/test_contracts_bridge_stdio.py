@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.bridged import ADDRESS, Bridged, deployment, in_loop
+from support.bridged import ADDRESS, READS, SOURCES, TOKEN, Bridged, deployment, in_loop
 from support.child_processes import gone, is_alive
 from support.standin_engine import (
     CHAIN,
@@ -35,15 +35,6 @@ from support.standin_engine import (
 )
 from support.waiting import until
 
-SOURCES = {"src/Counter.sol": COUNTER_SOURCE}
-TOKEN = "token-0123456789-abcdef"
-READS: dict[str, dict[str, Any]] = {
-    "chain_list": {},
-    "artifact_get": {"name": "Counter"},
-    "registry_lookup": {"idempotency_key": "k", "chain_id": CHAIN},
-    "simulate": {"to": ADDRESS, "chain_id": CHAIN},
-    "call": {"to": ADDRESS, "chain_id": CHAIN, "data": "0x3fa4f245", "simulate_only": True},
-}
 FAULTS = [drops(), loses(), cuts()]
 MINE = {"id": "mine", "rpc_url": "http://127.0.0.1:1", "chain_id": 99}
 

@@ -12,19 +12,18 @@ import asyncio
 import json
 import re
 
+from fastrpc.errors import InvalidParams, InvalidRequest, MethodNotFound, ParseError
+from fastrpc.time_limit import TimeLimit
 from fastrpc.transports.http.endpoints import Endpoint
 
-from . import _engines, _programs, _requests
+from . import _engines, _failures, _programs, _requests, _strict_json
 from ._errors import (
     ASSERTION_FAILED,
-    ENGINE_TIMEOUT,
     ENGINE_UNAVAILABLE,
-    INTERNAL_ERROR,
     INVALID_REQUEST,
     EngineError,
     invalid,
 )
-from ._time_limit import TimeLimit
 from ._values import quoted, unknown_chain
 from ._verbs import PREFIX, VERBS
 
@@ -32,7 +31,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-PARSE_ERROR, NO_REQUEST, NO_METHOD, NO_PARAMS = -32700, -32600, -32601, -32602
+    from fastrpc.errors import ProtocolError
+
 HEALTH, CHAIN_USE = "health", "chain_use"
 """What the wire has besides the nine verbs."""
 SECONDS = {**{verb: facts.seconds for verb, facts in VERBS.items()}, HEALTH: 15, CHAIN_USE: 15}
@@ -72,8 +72,8 @@ class EngineEndpoint(Endpoint):
         return await asyncio.shield(task)
 
     def refusal(self, message: str) -> bytes:
-        shown = {"code": INVALID_REQUEST, "message": message, "retry": False}
-        return encoded({"ok": False, "data": None, "error": shown})
+        error = EngineError(INVALID_REQUEST, message)
+        return encoded({"ok": False, "data": None, "error": _failures.shown(error)})
 
     async def _served(self, request: Request) -> bytes:
         """Do what a request says, in its time, and return the body of the answer. Raises nothing: if it is
@@ -82,19 +82,11 @@ class EngineEndpoint(Endpoint):
         try:
             async with TimeLimit(seconds):
                 data = await self._data(verb, request.params)
-        except EngineError as error:
-            envelope = failure(error)
-        except TimeoutError:
-            envelope = failure(EngineError(ENGINE_TIMEOUT, f"not done after {seconds} s, and ended"))
         except asyncio.CancelledError:
             text = "the engine has ended before this was done"
             envelope = failure(EngineError(ENGINE_UNAVAILABLE, text, retry=not request.goes_on))
         except Exception as error:
-            import logging
-
-            logging.getLogger("fastrpc").exception("%s%s has failed", PREFIX, verb)
-            text = f"{type(error).__name__}, see the engine's log"
-            envelope = failure(EngineError(INTERNAL_ERROR, text))
+            envelope = failure(_failures.engine_error_of(error, verb, seconds, "the engine's log"))
         else:
             envelope = {"ok": True, "data": data}
         return encoded({"jsonrpc": "2.0", "id": request.id, "result": envelope})
@@ -111,7 +103,7 @@ class EngineEndpoint(Endpoint):
 
         from .. import _project
 
-        _only((), params)
+        _requests.check_names(params, [])
         listed = await self._data("chain_list", {})
         return {
             "version": __version__,
@@ -135,7 +127,7 @@ class EngineEndpoint(Endpoint):
 
     async def _chain_use(self, params: dict[str, Any]) -> dict[str, Any]:
         """The chains, if the one that is asked for is the active one, which never changes here."""
-        _only(("chain_id",), params)
+        _requests.check_names(params, ["chain_id"])
         if params.get("chain_id") is None:
             raise invalid("chain_id", "chain, which is required", "nothing")
         asked = _requests.READERS["chain"]("chain_id", params["chain_id"])
@@ -154,47 +146,36 @@ def _unheard(phase: str) -> None:
     """The wire has no progress."""
 
 
-def _only(known: tuple[str, ...], params: dict[str, Any]) -> None:
-    for name in params:
-        if name not in known:
-            there = f"; there are {', '.join(known) or 'none'}"
-            raise EngineError(INVALID_REQUEST, f"{quoted(name)[1:-1]}: no such parameter{there}")
-
-
 # --- requests ---------------------------------------------------------------------------------------------
 
 
 def read(body: bytes) -> Request | bytes:
     """Read a request; bytes are the answer to what is none (JSON-RPC 2.0, 4 and 5.1)."""
     try:
-        message = json.loads(body.decode(), parse_constant=_no_number)
+        message = _strict_json.decode(body.decode())
         if _SURROGATE.search(body):  # half of a pair alone is JSON, but no text that a program can be given
             json.dumps(message, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        return _error(None, PARSE_ERROR, f"this is no JSON: {reason}")
+        return _error(None, ParseError, f"this is no JSON: {reason}")
     if isinstance(message, list):
-        return _error(None, NO_REQUEST, "a batch is not served here: one request a body")
+        return _error(None, InvalidRequest, "a batch is not served here: one request a body")
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-        return _error(None, NO_REQUEST, 'expected an object with "jsonrpc": "2.0"')
+        return _error(None, InvalidRequest, 'expected an object with "jsonrpc": "2.0"')
     id, method, params = message.get("id"), message.get("method"), message.get("params")
     if "id" not in message or isinstance(id, bool | list | dict):
-        return _error(None, NO_REQUEST, "id: expected a number, a text or null")
+        return _error(None, InvalidRequest, "id: expected a number, a text or null")
     if not isinstance(method, str):
-        return _error(id, NO_REQUEST, "method: expected a text")
+        return _error(id, InvalidRequest, "method: expected a text")
     verb = method.removeprefix(PREFIX)
     if verb not in SECONDS or not method.startswith(PREFIX):
         from fastrpc.errors import suggestion
 
         hint = suggestion(method, [PREFIX + each for each in SECONDS])
-        return _error(id, NO_METHOD, f"no method {quoted(method)}{hint}")
+        return _error(id, MethodNotFound, f"no method {quoted(method)}{hint}")
     if params is not None and not isinstance(params, dict):
-        return _error(id, NO_PARAMS, f"params: expected an object, got {quoted(params)}")
+        return _error(id, InvalidParams, f"params: expected an object, got {quoted(params)}")
     return Request(id, verb, params or {})
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
 
 
 # --- answers ----------------------------------------------------------------------------------------------
@@ -202,17 +183,15 @@ def _no_number(name: str) -> Any:
 
 def failure(error: EngineError) -> dict[str, Any]:
     """The envelope of a failure. Tests that failed are its data, as tachyon has it, besides its details."""
-    shown: dict[str, Any] = {"code": error.code, "message": error.message, "retry": error.retry}
-    if error.details is not None:
-        shown["details"] = error.details
+    envelope: dict[str, Any] = {"ok": False, "error": _failures.shown(error)}
     if error.code == ASSERTION_FAILED and error.details is not None:
-        return {"ok": False, "data": error.details, "error": shown}
-    return {"ok": False, "error": shown}
+        envelope["data"] = error.details
+    return envelope
 
 
 def encoded(message: dict[str, Any]) -> bytes:
     return json.dumps(message, separators=(",", ":")).encode()
 
 
-def _error(id: Any, code: int, message: str) -> bytes:
-    return encoded({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
+def _error(id: Any, kind: type[ProtocolError], message: str) -> bytes:
+    return encoded({"jsonrpc": "2.0", "id": id, "error": {"code": kind.code, "message": message}})

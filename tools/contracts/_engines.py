@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Engine(Protocol):
-        """Does the verbs."""
+        """What runs the verbs."""
 
         grace_seconds: float
-        """What a call may take beyond its verb's limit."""
+        """Seconds that a call may take beyond its verb's limit."""
 
         async def request(
             self, verb: str, parameters: dict[str, Any], report: Callable[[str], None]
         ) -> dict[str, Any]:
-            """Do what a verb says and return its data. `report` is told the phases. Raises EngineError."""
+            """Run a verb and return its data; call `report` with the name of each phase. Raises
+            EngineError."""
 
 
 def current() -> Engine:

@@ -32,9 +32,7 @@ _PATH = re.compile(r"[A-Za-z0-9_@+. -]+(/[A-Za-z0-9_@+. -]+)*\.(sol|vy|toml|txt|
 def read(verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The verb's parameters. Raises EngineError."""
     parameters = VERBS[verb].parameters
-    for name in arguments:
-        if name not in parameters:
-            raise _unknown(name, list(parameters))
+    check_names(arguments, list(parameters))
     given = {name: value for name, value in arguments.items() if value is not None}
     for name, (kind, required, _) in parameters.items():
         if required and name not in given:
@@ -44,11 +42,14 @@ def read(verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _unknown(name: str, known: list[str]) -> EngineError:
-    from fastrpc.errors import suggestion
+def check_names(arguments: dict[str, Any], known: list[str]) -> None:
+    """Raise EngineError for the first argument that is not known, with the nearest that is."""
+    for name in arguments:
+        if name not in known:
+            from fastrpc.errors import suggestion
 
-    hint = suggestion(name, known) or f"; there are {', '.join(known) or 'none'}"
-    return EngineError(INVALID_REQUEST, f"{quoted(name)[1:-1]}: no such parameter{hint}")
+            hint = suggestion(name, known) or f"; there are {', '.join(known) or 'none'}"
+            raise EngineError(INVALID_REQUEST, f"{quoted(name)[1:-1]}: no such parameter{hint}")
 
 
 def _check_together(verb: str, found: dict[str, Any]) -> None:

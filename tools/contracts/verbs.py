@@ -55,30 +55,22 @@ def _tool_of(verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
 
 
 async def _outcome(verb: str, ctx: Context, arguments: dict[str, Any]) -> Any:
-    from . import _requests
-    from ._errors import ENGINE_TIMEOUT, INTERNAL_ERROR, EngineError
+    from . import _failures, _requests
 
     try:
-        parameters = _requests.read(verb, arguments)
-        data = await _done(verb, ctx, parameters)
-    except EngineError as error:
-        return _failure(verb, error)
-    except TimeoutError:
-        text = f"not done after {VERBS[verb].seconds} s, and ended"
-        return _failure(verb, EngineError(ENGINE_TIMEOUT, text))
+        data = await _done(verb, ctx, _requests.read(verb, arguments))
     except Exception as error:
-        import logging
-
-        logging.getLogger("fastrpc").exception("%s%s has failed", PREFIX, verb)
-        return _failure(verb, EngineError(INTERNAL_ERROR, f"{type(error).__name__}, see the server's log"))
+        seconds = VERBS[verb].seconds
+        return _failure(verb, _failures.engine_error_of(error, verb, seconds, "the server's log"))
     return {"ok": True, "data": data}
 
 
 async def _done(verb: str, ctx: Context, parameters: dict[str, Any]) -> dict[str, Any]:
     import asyncio
 
+    from fastrpc.time_limit import TimeLimit
+
     from . import _engines, _resources
-    from ._time_limit import TimeLimit
 
     phases = [verb.replace("_", " ")]
     reports = asyncio.ensure_future(_report(ctx, phases)) if ctx.wants_progress else None
@@ -107,10 +99,9 @@ async def _report(ctx: Context, phases: list[str]) -> None:
 def _failure(verb: str, error: EngineError) -> ToolResult:
     import json
 
-    shown: dict[str, Any] = {"code": error.code, "message": error.message, "retry": error.retry}
-    if error.details is not None:
-        shown["details"] = error.details
-    envelope = {"ok": False, "tool": PREFIX + verb, "error": shown}
+    from ._failures import shown
+
+    envelope = {"ok": False, "tool": PREFIX + verb, "error": shown(error)}
     return ToolResult(json.dumps(envelope, ensure_ascii=False), is_error=True)
 
 

@@ -86,7 +86,7 @@ class Answer:
         return body
 
     async def content(self, limit: int) -> bytes:
-        """Read the body, whatever it is. `limit`: in bytes. Raises InvalidAnswer for a longer one,
+        """Read a body of any content type. `limit`: in bytes. Raises InvalidAnswer for a longer body,
         ConnectionLost for an incomplete one."""
         body = bytearray()
         async for piece in self._pieces():
@@ -166,7 +166,8 @@ class Answer:
 
 
 class Wire:
-    """The connections to one server. `follows_redirects`: within its own origin; else they are answers."""
+    """The connections to one server. `follows_redirects`: within its own origin; if false, `send` yields
+    redirects like any other response."""
 
     def __init__(self, remote: Remote, *, follows_redirects: bool = True) -> None:
         self.remote = remote

@@ -58,8 +58,8 @@ class Application:
         return app
 
     def front(self, app: Front) -> Front:
-        """Return what serves requests instead of `app`, which is the application of a loop or stands in front
-        of it: the endpoints, if there are any, else itself."""
+        """Return the application that receives requests: with endpoints an `EndpointFront` before `app`, else
+        `app` itself. `app` is the application of this loop, or one in front of it."""
         if not self._endpoints:
             return app
         from fastrpc.transports.http.endpoints import EndpointFront

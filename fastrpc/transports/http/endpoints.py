@@ -1,8 +1,8 @@
 """Endpoints beside MCP: paths at which a server answers POSTs of JSON by other rules, behind the same guard.
 
-`Server.http_endpoints` holds them by path. Host, Origin and token are checked as for MCP, bodies are bounded
-alike, and the server's end waits for what is being answered. Every other path is the application's. A server
-without endpoints has nothing of this in its way.
+`Server.http_endpoints` holds them by path. Host, Origin, token and the length of a body are checked as for
+MCP. When the server ends, it waits for their requests in flight. Requests to other paths go to the
+application. A server without endpoints does not import this.
 """
 
 from __future__ import annotations
@@ -24,24 +24,27 @@ if TYPE_CHECKING:
 
 
 LAST_SECONDS = 1.0
-"""Seconds in which what was cancelled must end."""
+"""Seconds that cancelled requests may take to end."""
 
 
 class Endpoint:
-    """What answers the POSTs at a path."""
+    """The handler of POST requests at a path."""
 
     async def answer(self, body: bytes) -> bytes:
-        """Return the JSON of the response, which has status 200. Cancelled when the client has gone, and when
-        the server ends before it is done."""
+        """Return the JSON body of the response, which has status 200. It is cancelled when the client
+        disconnects, and when the server ends first."""
         raise NotImplementedError
 
     def refusal(self, message: str) -> bytes:
-        """Return the JSON of a response that refuses a request: of a wrong token, say."""
+        """Return the JSON body of a response that refuses a request, for example for a wrong token."""
         raise NotImplementedError
 
 
 class EndpointFront:
-    """The application of a server that has endpoints: `app`, and what stands in front of it, `front`."""
+    """An ASGI application that serves the endpoints, and passes every other request to `front`.
+
+    `app` is the server's `HttpApp`, whose guard and limits hold for the endpoints too.
+    """
 
     def __init__(self, front: Front, app: HttpApp, endpoints: Mapping[str, Endpoint]) -> None:
         self._front = front
@@ -77,7 +80,7 @@ class EndpointFront:
             if not task.cancelled():
                 raise
             if request.gone:
-                return  # there is nobody to answer
+                return  # the client has disconnected
             raise Refused(503, "The server has ended before this was done") from None
         if not request.gone:
             await request.answer(200, content)
@@ -97,7 +100,7 @@ class EndpointFront:
 
 
 class _EndpointRequest(Request):
-    """A request at an endpoint, whose refusals have the endpoint's form."""
+    """A request to an endpoint, which writes the body of a refusal."""
 
     def __init__(self, endpoint: Endpoint, scope: Mapped, receive: Receive, send: Send) -> None:
         super().__init__(scope, receive, send)

@@ -11,6 +11,7 @@ import asyncio
 from fastrpc import diagnostics
 from fastrpc._core.encoder import dumps
 from fastrpc.errors import FAILURES, InternalError, ProtocolError
+from fastrpc.time_limit import TimeLimit
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.guard import Refused, cors_headers, headers_of
 
@@ -204,25 +205,14 @@ class Request:
 
     async def more(self, data: bytes, *, last: bool = False) -> None:
         """Send a part of a stream. Raises Stalled if the client does not read it."""
-        task = asyncio.current_task()
-        stalled = []
-
-        def give_up() -> None:
-            stalled.append(True)
-            if task is not None:
-                task.cancel()
-
-        timer = asyncio.get_running_loop().call_later(STALL_SECONDS, give_up)
+        limit = TimeLimit(STALL_SECONDS)
         try:
-            await self._send({"type": "http.response.body", "body": data, "more_body": not last})
-        except asyncio.CancelledError:
-            if not stalled:
+            async with limit:
+                await self._send({"type": "http.response.body", "body": data, "more_body": not last})
+        except TimeoutError:
+            if not limit.is_over:
                 raise
-            if task is not None and hasattr(task, "uncancel"):  # from Python 3.11 on
-                task.uncancel()
             raise Stalled from None
-        finally:
-            timer.cancel()
 
 
 def error_line(error: ProtocolError, id: bytes = b"null") -> bytes:

@@ -1,7 +1,7 @@
-"""What an engine answers: checks it, down to the members that the verb promises, and reads failures.
+"""Validates the answers of an engine, including the members that a verb's data must have.
 
-An engine is another program, perhaps of another version: whatever it sends becomes data or an EngineError,
-ENGINE_PROTOCOL where it is not what the wire says. Pure.
+An engine is another program, perhaps of another version: each answer becomes data or an EngineError,
+ENGINE_PROTOCOL if it does not follow the wire. No I/O.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 
+from .. import _strict_json
 from .._errors import (
     ARTIFACT_NOT_FOUND,
     ASSERTION_FAILED,
@@ -38,15 +39,14 @@ MEMBERS: dict[str, dict[str, type]] = {
     "artifact_get": {"artifact": dict},
     "registry_lookup": {"found": bool},
 }
-"""What must be in the data of a verb. A list may also be null: an empty one of Go's."""
-
+"""The members that the data of a verb must have. A list may also be null, as Go writes an empty one."""
 
 FINAL = (SOLC_FAILED, FORGE_FAILED, ASSERTION_FAILED, INVALID_REQUEST, ARTIFACT_NOT_FOUND, CHAIN_NOT_FOUND)
-"""Failures of the request itself, which repeating cannot help, though tachyon says so of some."""
-
+"""Failures of the request itself: `retry` is false here, though tachyon sets it for some of them."""
 
 OF_SOURCES = (SOLC_FAILED, FORGE_FAILED, ASSERTION_FAILED, TEST_FAILED)
-"""Failures whose text may name a page of a manual; URLs in others are those of nodes, and may hold keys."""
+"""Failures whose message may contain a URL of a manual, which is shown. In the messages of other failures
+URLs are those of nodes and may contain keys: they are masked."""
 
 _URL = re.compile(r"https?://[^\s\"'<>\\]+")
 _URL_WITH_USER = re.compile(r"https?://[^\s\"'<>/\\]*@[^\s\"'<>\\]+")
@@ -55,22 +55,15 @@ _URL_WITH_USER = re.compile(r"https?://[^\s\"'<>/\\]*@[^\s\"'<>\\]+")
 def parsed(text: bytes | str) -> Any:
     """The JSON value. Raises EngineError(ENGINE_PROTOCOL)."""
     try:
-        return _decode(text if isinstance(text, str) else text.decode())
+        return _strict_json.decode(text if isinstance(text, str) else text.decode())
     except (ValueError, RecursionError):
-        raise protocol_error("sent what is no JSON") from None
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
-
-
-_decode = json.JSONDecoder(parse_constant=_no_number).decode
+        raise protocol_error("sent invalid JSON") from None
 
 
 def result_of(answer: Any, id: int) -> Any:
     """The result in a JSON-RPC response. Raises EngineError."""
     if not isinstance(answer, dict) or answer.get("jsonrpc") != "2.0":
-        raise protocol_error("sent what is no JSON-RPC")
+        raise protocol_error("sent an invalid JSON-RPC response")
     error = answer.get("error")
     if error is not None:
         if not isinstance(error, dict) or not isinstance(error.get("message"), str):
@@ -96,12 +89,13 @@ def data_of(verb: str, envelope: Any) -> dict[str, Any]:
         if not isinstance(data.get(name), kind):
             raise protocol_error(f"sent data without {name}")
         if kind is list and not all(isinstance(each, dict) for each in data[name]):
-            raise protocol_error(f"sent {name} that are no objects")
+            raise protocol_error(f"sent {name} whose entries are not objects")
     return data
 
 
 def _failure(error: Any, data: Any) -> EngineError:
-    """The engine's own failure. What it has found out all the same, such as test results, are its details."""
+    """Return the EngineError for a failure that the engine reports; the data beside it, such as test results,
+    becomes its details."""
     if not isinstance(error, dict) or not isinstance(error.get("code"), str) or not error["code"]:
         return protocol_error("sent a failure without a code")
     details = error.get("details")
@@ -125,7 +119,7 @@ def _masked(url: re.Match[str]) -> str:
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether a member says nothing: Go's zero values are in the data of a failure, too."""
+    """Whether a member is one of Go's zero values, which the data of a failure also contains."""
     return all(map(_is_empty, value.values())) if isinstance(value, dict) else not value
 
 

@@ -1,11 +1,11 @@
-"""Transactions by an engine: sent once, by a ledger that is written before, and looked at behind.
+"""Sends transactions through an engine, each once: the ledger is written before, the receipt read afterwards.
 
-What can be known before is looked at first: arguments, libraries, the same call simulated, the cap. The
-engine's wire has no receipts: where the chain's node can be reached from here, its receipt says whether a
-transaction has succeeded, whatever the engine has answered. A lost answer is looked up once; what cannot be
-found out is said, and nothing is sent again, except a deployment by CREATE2, which cannot happen twice. One
-transaction at a time is sent on a chain, by all servers of the project. One that was sent goes on when its
-caller gives up: the ledger learns its outcome.
+Before a transaction is sent, its arguments, libraries and cap are checked and the same call is simulated. The
+engine's wire has no receipts: if the chain's node can be reached from here, its receipt decides whether the
+transaction has succeeded, whatever the engine returns. If an answer is lost, the engine's registry is asked
+once; if it does not have the key, the outcome is unknown and nothing is sent again, except a deployment by
+CREATE2, which cannot happen twice. All servers of a project together send one transaction at a time on a
+chain. If the caller is cancelled after the transaction was sent, it goes on, and the ledger gets its outcome.
 """
 
 from __future__ import annotations
@@ -13,13 +13,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
-import time
 
 from .. import _values
 from .._embedded import abi as abi_codec
 from .._embedded import deployments, transactions
-from .._embedded.held_lock import hold
 from .._embedded.rpc import RpcError
 from .._embedded.store import DONE, PLANNED, SENT, Deployment, Store
 from .._errors import (
@@ -51,12 +48,13 @@ if TYPE_CHECKING:
 
     Wire = dict[str, Any]
 
-TURN_SECONDS = 100.0  # that one waits for others to have broadcast
 NOT_SENT = (ARTIFACT_NOT_FOUND, CHAIN_NOT_FOUND, INVALID_REQUEST, WALLET_NOT_CONFIGURED)
 """Failures of an engine that has sent nothing."""
 FINAL = (CALL_FAILED, CHAIN_RPC_FAILED, DEPLOY_FAILED, SIMULATE_FAILED, WALLET_POLICY_DENIED)
-"""Failures that are the outcome, where the engine does not say that the same request can succeed later: then
-it has not waited long enough, or does not know."""
+"""Failures after which nothing was sent, or the transaction has failed. If the engine sets `retry`, it may
+have sent the transaction and not waited long enough for its receipt."""
+
+EARLIER_ANSWER_LOST = "the answer to an earlier request was lost"
 
 logger = logging.getLogger("fastrpc")
 
@@ -78,7 +76,7 @@ class Broadcasts:
         """Deploy, or return what the key has deployed before. Raises EngineError."""
         target = await self._targets.of(given)
         artifact, known_as = await self._engine.artifact(given["contract"], given.get("project_id"))
-        plan = _plan(given, artifact, target.number)
+        plan = deployments.plan_of(given, artifact, target.number)
         wire = {**to_wire("deploy", given), **known_as}
         if plan.create2 is not None:
             wire["create2"] = {"salt": "0x" + plan.create2[0].hex(), "deployer": plan.create2[1]}
@@ -86,15 +84,14 @@ class Broadcasts:
         return await self._to_its_end("deploy", deployment.run, deployment)
 
     def turn(self, target: Target) -> AbstractAsyncContextManager[None]:
-        """One transaction at a time on a chain: parallel ones race for the nonce."""
-        late = EngineError(ENGINE_UNAVAILABLE, "others are broadcasting on this chain", retry=True)
-        path = os.path.join(self._folder, f"broadcast-{target.number}.lock")
-        return hold(path, time.monotonic() + TURN_SECONDS, late)
+        """The lock of the target's chain: one transaction at a time."""
+        return transactions.turn(self._folder, target.number, ENGINE_UNAVAILABLE)
 
     async def _to_its_end(
         self, verb: str, run: Callable[[], Coroutine[Any, Any, dict[str, Any]]], sending: _Sending
     ) -> dict[str, Any]:
-        """Run a transaction. Who gives it up before it was sent stops it; later it goes on without them."""
+        """Run a transaction. If the caller is cancelled before it was sent, it is cancelled too; later it
+        goes on, and the ledger gets its outcome."""
         task = asyncio.ensure_future(run())
         self._going.add(task)
         task.add_done_callback(self._ended)
@@ -110,10 +107,10 @@ class Broadcasts:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._going.discard(task)
         if not task.cancelled():
-            task.exception()  # nobody may wait for it any more
+            task.exception()  # retrieved, or asyncio would log it if the caller was cancelled
 
     async def remembered(self, given: dict[str, Any]) -> dict[str, Any] | None:
-        """What the ledger knows of a key that the engine does not know (any more)."""
+        """Return the ledger's entry for a key that the engine's registry does not have (any more)."""
         if not await self._knows(given["idempotency_key"]):
             return None
         target = await self._targets.of(given)
@@ -129,8 +126,8 @@ class Broadcasts:
         }
 
     async def _knows(self, key_or_address: str) -> bool:
-        """Whether this was deployed through this bridge: without a look into the file for each lookup. What
-        another server has deployed since is not seen."""
+        """Whether this key or address is in the ledger, by a set in memory, which is read once: deployments
+        that another server has made since are not in it."""
         if self._deployed is None:
             self._deployed = await asyncio.to_thread(self._store.deployed)
         return key_or_address in self._deployed
@@ -155,8 +152,8 @@ class Broadcasts:
         return await self._to_its_end("call", call.run, call)
 
     async def _abi_for(self, given: dict[str, Any]) -> tuple[Any, dict[str, str]]:
-        """The ABI that was given, that of the contract that was named, or of what was deployed there; and
-        what the engine has to be told to find it, too."""
+        """Return the ABI in the parameters, else that of the named contract, else that of the contract at the
+        address; and the parameters by which the engine finds it."""
         if "abi" in given:
             return given["abi"], {}
         if "contract" in given:
@@ -187,8 +184,8 @@ class Broadcasts:
     async def explained(
         self, error: EngineError, given: dict[str, Any], abi: list[dict[str, Any]] | None = None
     ) -> EngineError:
-        """The failure of a simulation, with the revert decoded where the chain's node can be asked: the
-        engine passes on a text alone."""
+        """Return the error of a failed simulation with the revert decoded, if the chain's node can be asked:
+        engines pass on a text only."""
         if error.code != SIMULATE_FAILED or "rpc_url" in given:
             return error
         node = await (await self._targets.of(given)).node()
@@ -260,8 +257,8 @@ class _Sending:
             await transactions.check_cap(node, transaction, gas + gas // 5, cap)
 
     async def receipt(self, tx_hash: str | None) -> dict[str, Any] | None:
-        """The chain's receipt; None where its node cannot be asked, or does not tell: the transaction is
-        sent, and only the engine's word counts."""
+        """Return the receipt from the chain's node; None if the node cannot be asked or returns an error. The
+        transaction was sent, so that is no failure of it."""
         node = await self.target.node() if tx_hash else None
         if node is None or tx_hash is None:
             return None
@@ -342,6 +339,8 @@ class _Deployment(_Sending):
         await self.check_cap(0, gas, self.plan.cap)
 
     async def _send(self, line: Deployment) -> dict[str, Any]:
+        """Have the engine deploy. If its answer is lost, ask its registry once; a creation by CREATE2, which
+        cannot happen twice, is then sent again."""
         try:
             data = await self.broadcasts.ask("deploy", self.wire)
         except EngineError as error:
@@ -349,38 +348,41 @@ class _Deployment(_Sending):
                 await self.broadcasts.forget(line)
                 raise
             await self.broadcasts.keep(line._replace(state=SENT))
-            found = await self._looked_up(line, error)
+            found = await self._registered(line)
+            if found is None:
+                self._check_repeatable(error)
+                found = await self._finished(line, await self.broadcasts.ask("deploy", self.wire))
             return self._answer(found, existing=True)
         existing = data.get("existing") is True
         return self._answer(await self._finished(line, data), existing=existing)
 
     async def _settled(self, known: Deployment) -> Deployment | None:
-        """What has become of a deployment that was begun before; None: it is to be sent."""
+        """Return the outcome of a deployment that was begun before; None if it has to be sent. Raises
+        EngineError if its outcome is unknown."""
         if known.state != DONE:
-            unknown = EngineError(ENGINE_UNAVAILABLE, "the answer to an earlier request was lost")
-            return await self._looked_up(known, unknown, sends_again=False)
+            found = await self._registered(known)
+            if found is None:
+                self._check_repeatable(EngineError(ENGINE_UNAVAILABLE, EARLIER_ANSWER_LOST))
+            return found
         if await self.has_no_code(known.address):
             await self.broadcasts.forget(known)  # the chain is not the one of before
             return None
         return known
 
-    async def _looked_up(
-        self, line: Deployment, error: EngineError, *, sends_again: bool = True
-    ) -> Deployment | None:
-        """The deployment whose answer was lost, by one look into the engine's registry. Raises EngineError
-        where that does not know it: its outcome is unknown."""
+    def _check_repeatable(self, error: EngineError) -> None:
+        """Raise EngineError unless the deployment may be sent again: only CREATE2 cannot deploy twice."""
+        if self.plan.create2 is None:
+            raise _unknown(error, self.plan) from None
+
+    async def _registered(self, line: Deployment) -> Deployment | None:
+        """Ask the engine's registry once for the key. Return the deployment; None if it has none, or does not
+        answer."""
         lookup = {"idempotency_key": self.plan.key, "chain_id": self.wire["chain_id"]}
         try:
             data = await self.broadcasts.ask("registry_lookup", lookup)
         except EngineError:
-            data = {"found": False}
-        if data["found"]:
-            return await self._finished(line, data)
-        if self.plan.create2 is None:
-            raise _unknown(error, self.plan)
-        if not sends_again:
             return None
-        return await self._finished(line, await self.broadcasts.ask("deploy", self.wire))
+        return await self._finished(line, data) if data["found"] else None
 
     async def _finished(self, line: Deployment, data: dict[str, Any]) -> Deployment:
         """The line with its address and receipt. Raises EngineError for one that has reverted."""
@@ -406,8 +408,7 @@ class _Deployment(_Sending):
         await self.broadcasts.keep(line)
         return line
 
-    def _answer(self, line: Deployment | None, *, existing: bool) -> dict[str, Any]:
-        assert line is not None
+    def _answer(self, line: Deployment, *, existing: bool) -> dict[str, Any]:
         return {**deployments.answer(line, existing=existing), "chain_id": self.target.id}
 
 
@@ -479,18 +480,6 @@ class _Call(_Sending):
         return found.get("result")
 
 
-def _plan(given: dict[str, Any], artifact: dict[str, Any], chain: str) -> deployments.Plan:
-    create2 = given.get("create2")
-    return deployments.Plan(
-        chain,
-        given["idempotency_key"],
-        artifact,
-        deployments.code_of(artifact, given.get("constructor_args", [])),
-        None if create2 is None else deployments.create2_of(create2),
-        given.get("spend_cap_wei"),
-    )
-
-
 def _may_be_sent(error: EngineError) -> bool:
     """Whether the engine may have sent the transaction, or may still send it."""
     if isinstance(error, Refused):
@@ -501,7 +490,7 @@ def _may_be_sent(error: EngineError) -> bool:
 
 
 def _unknown(error: EngineError, plan: deployments.Plan | None) -> EngineError:
-    """What is said of a transaction whose outcome nobody knows."""
+    """Return the error for a transaction that the engine may or may not have sent."""
     key = "" if plan is None else f" The key {_values.quoted(plan.key)} sends nothing more."
     return EngineError(
         error.code,
@@ -537,7 +526,7 @@ def _called(result: Any, entry: dict[str, Any] | None, **more: Any) -> dict[str,
 def _receipt(
     receipt: dict[str, Any] | None, data: dict[str, Any], abi: list[dict[str, Any]]
 ) -> dict[str, Any] | None:
-    """What a caller wants to know of a receipt: the chain's, else the engine's own."""
+    """Return the short form of the node's receipt, else the receipt in the engine's data, else None."""
     if receipt is not None:
         return transactions.short_receipt(receipt, abi)
     found = data.get("receipt")
@@ -548,7 +537,7 @@ def _address(value: Any) -> str:
     try:
         return _values.address("address", value)
     except EngineError:
-        raise answers.protocol_error(f"sent an address that is none: {_values.quoted(value)}") from None
+        raise answers.protocol_error(f"sent an invalid address: {_values.quoted(value)}") from None
 
 
 def _text(value: Any) -> str | None:

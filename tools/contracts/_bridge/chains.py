@@ -1,7 +1,7 @@
-"""The chains of an engine, and their nodes: what a transaction has left there is looked at from here, too.
+"""The chains of an engine and their nodes, which are asked for receipts and code after a transaction.
 
-A node on this machine is asked only where the engine runs on this machine, any other through the checking
-proxy. One that cannot be asked, or is of another chain, is none: then only the engine's word counts.
+A node on this machine is asked only if the engine runs on this machine, any other through the checking proxy.
+If it cannot be asked, or is of another chain, transactions are judged by the engine's answer alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from fastrpc.client.urls import is_local_host
 
 from .. import _values
-from .._embedded.rpc import Node, RpcError
+from .._embedded.rpc import Node, Nodes, RpcError
 from .._errors import CHAIN_NOT_FOUND, EngineError
 from .answers import protocol_error
 
@@ -19,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
-
-MOST_NODES = 16
 
 
 class Target:
@@ -37,8 +35,8 @@ class Target:
         if self._node is not None and not self._is_checked:
             self._is_checked = True
             try:
-                found = int(await self._node.request("eth_chainId"), 16)
-            except (EngineError, RpcError, ValueError, TypeError):
+                found = await self._node.number("eth_chainId")
+            except (EngineError, RpcError):
                 found = -1
             if str(found) != self.number:
                 self._node = None
@@ -51,7 +49,7 @@ class Targets:
     def __init__(self, chains: Callable[[], Awaitable[dict[str, Any]]], *, is_local: bool) -> None:
         self._chains = chains
         self._is_local = is_local
-        self._nodes: dict[str, Node] = {}
+        self._nodes = Nodes()
 
     async def of(self, given: dict[str, Any]) -> Target:
         """The chain that a request names, or the active one. Raises EngineError(CHAIN_NOT_FOUND)."""
@@ -67,28 +65,23 @@ class Targets:
         raise _values.unknown_chain(str(asked), [str(each.get("id")) for each in listed["chains"]])
 
     async def _node_at(self, url: Any) -> Node | None:
+        """Return the node at a URL of the engine's list; None if it cannot be asked from here."""
         if not isinstance(url, str):
             return None
         try:
             _values.rpc_url("rpc_url", url)
         except EngineError:
             return None
-        node = self._nodes.pop(url, None)
-        if node is None:
-            is_here = is_local_host(urlsplit(url).hostname or "")
-            node = Node(url, is_local=is_here and self._is_local)
-        self._nodes[url] = node
-        if len(self._nodes) > MOST_NODES:
-            await self._nodes.pop(next(iter(self._nodes))).close()
-        return node
+        is_here = is_local_host(urlsplit(url).hostname or "")
+        return await self._nodes.at(url, is_local=is_here and self._is_local)
 
 
 def _check_number(number: Any) -> None:
-    """Raise EngineError for what is no chain's number: it is the ledger's, and names files here."""
+    """Raise EngineError for an invalid chain number: the ledger and the names of lock files use it."""
     try:
         _values.chain_number("chain_id", number)
         is_one = isinstance(number, int) and number > 0
     except EngineError:
         is_one = False
     if not is_one:
-        raise protocol_error(f"lists a chain whose number is none: {_values.quoted(number)}")
+        raise protocol_error(f"lists a chain with an invalid chain_id: {_values.quoted(number)}")

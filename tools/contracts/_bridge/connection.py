@@ -1,12 +1,14 @@
-"""How an engine is asked, whatever the way: what both ways promise, and the breaker in front of them.
+"""The interface of the transports to an engine (`http_engine`, `stdio_engine`), their errors, the breaker.
 
-A way (`http_engine`, `stdio_engine`) sends one request and returns the envelope. Where the engine cannot be
-reached it raises `Unreachable`, of which `was_sent` tells whether the engine may have begun.
+A transport sends one request and returns the envelope. If the engine cannot be reached it raises
+`Unreachable`; its `was_sent` tells whether the engine may have received the request.
 """
 
 from __future__ import annotations
 
 import time
+
+from fastrpc.errors import InvalidParams
 
 from .._errors import ENGINE_PROTOCOL, ENGINE_UNAVAILABLE, INVALID_REQUEST, EngineError
 
@@ -14,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
-    class Way(Protocol):
-        """One engine, by one way."""
+    class Transport(Protocol):
+        """The connections to one engine."""
 
         is_local: bool
         """Whether it runs on this machine."""
@@ -27,11 +29,10 @@ if TYPE_CHECKING:
             """The names of the tools that the engine has. Raises EngineError."""
 
         async def close(self) -> None:
-            """Close what is open."""
+            """Close the connections."""
 
 
 LONGEST_MESSAGE = 20_000  # characters; of a compiler's output some pages
-INVALID_PARAMS = -32602
 MOST_FAILURES = 5
 OPEN_SECONDS = 5.0
 
@@ -45,21 +46,21 @@ class Unreachable(EngineError):
 
 
 class Refused(EngineError):
-    """The engine, or what stands in its place, has refused the request: nothing was done."""
+    """The engine, or a server at its address, has refused the request and done nothing."""
 
     @classmethod
     def of_parameters(cls, code: Any, message: str) -> Refused:
-        """A JSON-RPC error: of parameters that the engine cannot read, else of an engine that is none."""
+        """Return the error for a JSON-RPC error: INVALID_REQUEST for -32602, else ENGINE_PROTOCOL."""
         message = message[:LONGEST_MESSAGE]
-        if code == INVALID_PARAMS:
+        if code == InvalidParams.code:
             return cls(INVALID_REQUEST, f"the engine cannot read the parameters: {message}")
         return cls(ENGINE_PROTOCOL, f"the engine refused the request: {message}")
 
 
 class Breaker:
-    """Answers in the place of an engine that has failed `MOST_FAILURES` times in a row, for `OPEN_SECONDS`.
+    """Refuses requests for `OPEN_SECONDS` after `MOST_FAILURES` transport failures in a row.
 
-    Then one request is let through; the next follow when it has succeeded.
+    Then it lets one request through, and all others after that one has succeeded.
     """
 
     def __init__(self) -> None:

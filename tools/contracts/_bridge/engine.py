@@ -1,9 +1,9 @@
 """The bridge: the nine verbs by an engine at a URL, or one that a command starts (`--engine`).
 
-Requests that read are repeated twice after a transport failure, all others never: whatever the engine has
-begun, it does once. Transactions go through `broadcasts`. A breaker answers in the place of an engine that
-has failed five times in a row. What an engine is sent is read by `_requests` first; nothing that a caller
-uploads configures it. Costs some 0.1 ms besides the engine's own answer.
+After a transport failure requests that only read are repeated twice, all others never, so that the engine
+does everything once. Transactions go through `broadcasts`. After five failures in a row a breaker refuses
+requests for some seconds. `_requests` validates parameters before they are sent; sources cannot configure the
+engine. Costs some 0.1 ms besides the engine's own answer.
 """
 
 from __future__ import annotations
@@ -31,37 +31,34 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .connection import Way
+    from .connection import Transport
 
     Report = Callable[[str], None]
 
 STDIO = "stdio:"
 REPEAT_PAUSES = (0.1, 0.4)
 """Seconds before a request that reads is repeated."""
-READS = ("chain_list", "artifact_get", "registry_lookup", "simulate")
-CONFIGURATION = ("foundry.toml", "remappings.txt", ".env")
-"""Files of a project folder that configure forge, and can have it run programs."""
 
 logger = logging.getLogger("fastrpc")
 
 
 class BridgedEngine:
-    """The engine at `address`, a URL or ``stdio:COMMAND``. What the bridge has to remember of it is below
-    `folder`. Raises EngineError for an address that cannot be used."""
+    """The engine at `address`, a URL or ``stdio:COMMAND``. Its ledger, locks and registered chains are kept
+    below `folder`. Raises EngineError for an address that cannot be used."""
 
     grace_seconds = 20.0
-    """What a call may take beyond the verb's limit: to find out what has become of a lost transaction."""
+    """Seconds that a call may take beyond the verb's limit, to look up a transaction with a lost answer."""
 
     def __init__(self, address: str, folder: str) -> None:
         place = os.path.join(folder, "engines", hashlib.sha256(address.encode()).hexdigest()[:16])
         _private_folder.make(place)
         self._store = Store(place)
-        self._way = self._way_to(address)
+        self._transport = self._transport_to(address)
         self._breaker = Breaker()
         self._projects: dict[str, str] | None = None
-        self._broadcasts = Broadcasts(self, self._store, place, is_local=self._way.is_local)
+        self._broadcasts = Broadcasts(self, self._store, place, is_local=self._transport.is_local)
 
-    def _way_to(self, address: str) -> Way:
+    def _transport_to(self, address: str) -> Transport:
         if not address.startswith(STDIO):
             from .http_engine import HttpEngine
 
@@ -77,19 +74,19 @@ class BridgedEngine:
         return StdioEngine(command, self._registrations)
 
     async def request(self, verb: str, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
-        """Do what a verb says and return its data. `report` is told the phases. Raises EngineError."""
+        """Run a verb and return its data; call `report` with the name of each phase. Raises EngineError."""
         found: dict[str, Any] = await getattr(self, f"_{verb}")(parameters, report)
         return found
 
     async def ask(self, verb: str, wire: dict[str, Any], *, reads: bool = False) -> dict[str, Any]:
-        """Have the engine do a verb; return its data. Raises EngineError, and Unreachable for an engine that
-        cannot be reached: where it `reads`, after the third try."""
+        """Send a verb to the engine and return the data of its answer. Raises EngineError; Unreachable if the
+        engine cannot be reached, for a request that only `reads` after the third try."""
         seconds = min(VERBS[verb].seconds, _settings.ENGINE_SECONDS.read())
         pauses = iter(REPEAT_PAUSES if reads else ())
         while True:
             self._breaker.check()
             try:
-                envelope = await self._way.ask(verb, wire, seconds)
+                envelope = await self._transport.ask(verb, wire, seconds)
                 self._breaker.succeeded()
                 return answers.data_of(verb, envelope)
             except TimeoutError:
@@ -104,10 +101,10 @@ class BridgedEngine:
 
     async def verbs(self) -> set[str]:
         """The names of the tools that the engine has. Raises EngineError."""
-        return await self._way.verbs()
+        return await self._transport.verbs()
 
     async def close(self) -> None:
-        await self._way.close()
+        await self._transport.close()
 
     # --- sources --------------------------------------------------------------------------------------
 
@@ -135,7 +132,7 @@ class BridgedEngine:
         return {"passed": 0, "failed": 0, "skipped": skipped, **data}
 
     async def _do(self, verb: str, given: dict[str, Any]) -> dict[str, Any]:
-        """Have the engine work, once. Of a request that is given up, the engine may not take notice."""
+        """Send a verb once. If the call is cancelled, the request is closed; the engine may go on."""
         try:
             return await self.ask(verb, to_wire(verb, given))
         except asyncio.CancelledError:
@@ -150,19 +147,12 @@ class BridgedEngine:
         return {"chains": [_masked(each) for each in data["chains"]], "active_chain_id": active}
 
     async def chains(self) -> dict[str, Any]:
-        """What the engine says of its chains, unmasked. Raises EngineError."""
+        """Return the data of chain_list, with the URLs unmasked. Raises EngineError."""
         return await self.ask("chain_list", {}, reads=True)
 
     async def _chain_register(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
         profile = await self.ask("chain_register", to_wire("chain_register", given))
-        chain = Chain(
-            given["id"],
-            given.get("name", ""),
-            given["rpc_url"],
-            given["chain_id"],
-            given.get("preset", ""),
-            given.get("explorer", ""),
-        )
+        chain = Chain.of(given, name="")
         await asyncio.to_thread(self._store.put_chain, chain)
         return _masked(profile)
 
@@ -212,15 +202,9 @@ class BridgedEngine:
             data = await self.ask("simulate", to_wire("simulate", given), reads=True)
         except EngineError as error:
             raise await self._broadcasts.explained(error, given) from None
+        returned, calldata = _values.bytes_of(data.get("result")), _values.bytes_of(given.get("data"))
         abi = await self._broadcasts.abi_at(given)
-        result = data.get("result")
-        decoded = None
-        entry = abi_codec.entry_of(_values.bytes_of(given.get("data")), abi)
-        if entry is not None and isinstance(result, str) and (returned := _values.bytes_of(result)):
-            decoded = {
-                "method": abi_codec.signature_of(entry),
-                "result": abi_codec.decode_outputs(entry.get("outputs", []), returned),
-            }
+        decoded = abi_codec.decode_answer(calldata, abi, returned) if returned else None
         members = ("result", "gas_estimate", "revert", "trace")
         return {**{name: data.get(name) for name in members}, "decoded": decoded}
 
@@ -234,14 +218,14 @@ class BridgedEngine:
 
 
 async def _check_sources(given: dict[str, Any]) -> None:
-    """Refuse what would configure the engine, or lead out of its folder. Raises EngineError."""
+    """Raise EngineError for sources that configure the engine or have a path out of its folder."""
     from .._embedded import source_files
 
     allowed: bool = _settings.PROJECT_CONFIG.read()
     if "sources" in given:
         await asyncio.to_thread(source_files.gathered, given["sources"], None, allowed)
-    elif not allowed:
-        for name in CONFIGURATION:
+    elif not allowed:  # these configure forge, and can have it run programs
+        for name in (source_files.CONFIG, source_files.REMAPPINGS, ".env"):
             if os.path.lexists(os.path.join(given["project_root"], name)):
                 raise invalid(
                     "project_root", "a folder that does not configure the engine (or --project-config)", name
@@ -257,11 +241,11 @@ def _artifact_of(artifact: dict[str, Any]) -> dict[str, Any]:
     try:
         found["abi"] = _values.abi("abi", [] if abi is None else abi)
     except EngineError as error:
-        raise answers.protocol_error(f"sent an artifact with an ABI that is none: {error.message}") from None
+        raise answers.protocol_error(f"sent an artifact with an invalid ABI: {error.message}") from None
     for part in ("bytecode", "deployedBytecode"):
         code = found.get(part) or "0x"
         if not isinstance(code, str):
-            raise answers.protocol_error(f"sent an artifact whose {part} is no text")
+            raise answers.protocol_error(f"sent an artifact whose {part} is not a string")
         found[part] = code if code.startswith("0x") else f"0x{code}"
     return found
 

@@ -17,11 +17,11 @@ from fastrpc.client.http.address import Remote
 from fastrpc.client.http.connection import BrokenConnection
 from fastrpc.client.http.wire import Unreachable as NoConnection
 from fastrpc.client.http.wire import Wire, header_lines
-from fastrpc.errors import ConnectionLost, InvalidAnswer
+from fastrpc.errors import ConnectionLost, InvalidAnswer, MethodNotFound
+from fastrpc.time_limit import TimeLimit
 
 from .. import _settings
 from .._errors import ENGINE_PROTOCOL, ENGINE_UNAUTHORIZED, ENGINE_UNAVAILABLE, EngineError
-from .._time_limit import TimeLimit
 from .._verbs import PREFIX, VERBS
 from . import answers
 from .connection import Refused, Unreachable
@@ -37,7 +37,6 @@ HEADERS = {"content-type": "application/json", "accept": "application/json"}
 HEADER_LINES = header_lines(HEADERS)
 MOST_BYTES = 32 * 1024 * 1024
 LARGE_BYTES = 256 * 1024  # that are parsed on a worker thread
-METHOD_NOT_FOUND = -32601
 BUSY = (429, 502, 503, 504)
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -64,13 +63,13 @@ class HttpEngine:
         return answers.result_of(await self._answer(id, PREFIX + verb, parameters, seconds), id)
 
     async def verbs(self) -> set[str]:
-        """The names of the tools that the engine has: of ours, those that it does not call unknown. Raises
+        """Return the names of our tools for which the engine does not return "method not found". Raises
         EngineError."""
         found = set()
         for verb in VERBS:
             answer = await self._answer(next(self._numbers), PREFIX + verb, 0, VERBS["chain_list"].seconds)
             error = answer.get("error") if isinstance(answer, dict) else None
-            if not isinstance(error, dict) or error.get("code") != METHOD_NOT_FOUND:
+            if not isinstance(error, dict) or error.get("code") != MethodNotFound.code:
                 found.add(PREFIX + verb)
         return found
 
@@ -135,7 +134,7 @@ class HttpEngine:
 
 
 def _token_source() -> Any:
-    """The token, or a function that reads it; None where there is none."""
+    """Return the token, or a function that reads it from its file; None if neither is configured."""
     path = _settings.TOKEN_FILE.read()
     if path:
         return TokenFile(path).read
@@ -143,7 +142,7 @@ def _token_source() -> Any:
 
 
 class TokenFile:
-    """A file whose first line is a token; read again when it has changed."""
+    """Reads the token from the first line of a file, again whenever the file has changed."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -13,13 +13,13 @@ import asyncio
 import json
 
 from fastrpc import Client
-from fastrpc.errors import ConnectionLost, FastrpcError, InvalidAnswer, RemoteError
+from fastrpc.errors import ConnectionLost, FastrpcError, InvalidAnswer, InvalidParams, RemoteError
+from fastrpc.time_limit import TimeLimit
 
 from .._errors import INVALID_REQUEST, EngineError
-from .._time_limit import TimeLimit
 from .._verbs import PREFIX
 from . import answers
-from .connection import INVALID_PARAMS, Refused, Unreachable
+from .connection import Refused, Unreachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,17 +72,17 @@ class StdioEngine:
             return found
         except BaseException:
             if verb in STOPPABLE and not child.is_busy:
-                await child.close()  # it would go on with what nobody wants any more
+                await child.close()  # else it would go on compiling, and later requests would wait
             raise
         finally:
             await self._leave_second()
 
     async def _tell_first(self, chain: dict[str, Any]) -> None:
-        """Have the first child know the chain, too: it reads this as soon as it is free."""
+        """Register a chain with the first child as well, which reads the request as soon as it is free."""
         try:
             await self._first.ask("chain_register", chain)
         except EngineError:
-            pass  # it has ended: the next one is told of all chains
+            pass  # it has ended; the next child gets all registered chains
 
     async def verbs(self) -> set[str]:
         """The names of the tools that the engine lists. Raises EngineError."""
@@ -94,7 +94,7 @@ class StdioEngine:
             await self._second.close()
 
     async def _leave_second(self) -> None:
-        """End the second child, whose state is old, when the first is free."""
+        """End the second child when the first is free: its state is that of its start."""
         second = self._second
         if second is not None and not self._first.is_busy and not second.in_flight:
             self._second = None
@@ -106,7 +106,6 @@ class _Child:
 
     def __init__(self, command: list[str], registrations: Registrations) -> None:
         self._client = Client(command, start_seconds=START_SECONDS)
-        self._name = command[0]
         self._registrations = registrations
         self._opening = asyncio.Lock()
         self._slow = 0
@@ -163,7 +162,7 @@ class _Child:
             return answers.parsed(text)
         except EngineError:
             if result.is_error:
-                raise Refused.of_parameters(INVALID_PARAMS, text) from None
+                raise Refused.of_parameters(InvalidParams.code, text) from None
             raise
 
     async def close(self) -> None:

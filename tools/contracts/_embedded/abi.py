@@ -228,6 +228,14 @@ def decode_outputs(outputs: list[Entry], data: bytes) -> Any:
     return shown[0] if len(shown) == 1 else shown
 
 
+def decode_answer(calldata: bytes, abi: list[Entry], returned: bytes) -> dict[str, Any] | None:
+    """The method that was called, and what it returns; None where the ABI does not have it."""
+    entry = entry_of(calldata, abi)
+    if entry is None:
+        return None
+    return {"method": signature_of(entry), "result": decode_outputs(entry.get("outputs", []), returned)}
+
+
 def decoded(parameters: list[Entry], data: bytes) -> tuple[Any, ...] | None:
     """The values; None where the bytes are none of these, or stand for more than they could hold."""
     from eth_abi.abi import decode

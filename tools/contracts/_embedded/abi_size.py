@@ -37,7 +37,7 @@ def is_plain(parameters: list[Entry], data: bytes) -> bool:
 
 
 class _Count:
-    """What may still come, in words: each counts once as a value or length, and once as the way to it."""
+    """Counts down the words that values may still use: each once as a value or length, once as an offset."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -34,7 +34,7 @@ SHELL = (
 
 
 def clean_environment() -> dict[str, str]:
-    """What a compiler sees of ours."""
+    """Return the environment of a compiler: PATH and LANG only, nothing of the server's."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
 
 

@@ -68,7 +68,21 @@ def code_of(artifact: dict[str, Any], arguments: list[Any]) -> bytes:
     return bytes.fromhex(bytecode[2:]) + abi_codec.encode_constructor(name, artifact["abi"], arguments)
 
 
-def create2_of(given: dict[str, Any]) -> tuple[bytes, str]:
+def plan_of(given: dict[str, Any], artifact: dict[str, Any], chain: str) -> Plan:
+    """Return the plan for the parameters of a deployment; `chain` is the chain's number. Raises EngineError
+    for a contract that cannot be created."""
+    create2 = given.get("create2")
+    return Plan(
+        chain,
+        given["idempotency_key"],
+        artifact,
+        code_of(artifact, given.get("constructor_args", [])),
+        None if create2 is None else _create2_of(create2),
+        given.get("spend_cap_wei"),
+    )
+
+
+def _create2_of(given: dict[str, Any]) -> tuple[bytes, str]:
     """Salt and deployer of the parameter."""
     return bytes.fromhex(given["salt"][2:]), given.get("deployer", CREATE2_DEPLOYER)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 
 from .. import _settings, _values
 from .._errors import (
@@ -25,22 +24,19 @@ from .._errors import (
 )
 from . import abi as abi_codec
 from . import compiler, deployments, transactions
-from .held_lock import hold
 from .local_chain import ID, NUMBER, LocalChain
-from .rpc import Node, RpcError
+from .rpc import Node, Nodes, RpcError
 from .store import DONE, Chain, Store
 from .transactions import Transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractAsyncContextManager
     from typing import Any
 
     Report = Callable[[str], None]
 
 DEFAULT_PROJECT = "default"
-MOST_NODES = 16
 TRACE_SECONDS, MOST_TRACE = 8.0, 1024 * 1024
 BROADCAST_SECONDS = 45.0  # that one waits for others to have broadcast, less than a call may take
 REFUSED = {"simulate": SIMULATE_FAILED, "deploy": DEPLOY_FAILED, "call": CALL_FAILED}
@@ -58,10 +54,10 @@ class EmbeddedEngine:
         self._folder = folder
         self._store = Store(folder)
         self._local = LocalChain(folder)
-        self._nodes: dict[str, Node] = {}
+        self._nodes = Nodes()
 
     async def request(self, verb: str, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
-        """Do what a verb says and return its data. `report` is told the phases. Raises EngineError."""
+        """Run a verb and return its data; call `report` with the name of each phase. Raises EngineError."""
         try:
             found: dict[str, Any] = await getattr(self, f"_{verb}")(parameters, report)
         except RpcError as error:
@@ -124,14 +120,7 @@ class EmbeddedEngine:
             raise EngineError(
                 INVALID_REQUEST, f"id: {ID} ({NUMBER}) is the local chain; choose another id and number"
             )
-        chain = Chain(
-            given["id"],
-            given.get("name", given["id"]),
-            given["rpc_url"],
-            given["chain_id"],
-            given.get("preset", ""),
-            given.get("explorer", ""),
-        )
+        chain = Chain.of(given, name=given["id"])
         await asyncio.to_thread(self._store.put_chain, chain)
         return self._shown(chain)
 
@@ -163,7 +152,7 @@ class EmbeddedEngine:
     async def _node(self, chain: Chain) -> Node:
         if chain.id == ID:
             return await self._local.node()
-        node = await self._node_at(chain.rpc_url)
+        node = await self._nodes.at(chain.rpc_url, is_local=False)
         number = await node.number("eth_chainId")
         if number != chain.chain_id:
             raise EngineError(
@@ -172,30 +161,13 @@ class EmbeddedEngine:
             )
         return node
 
-    async def _node_at(self, url: str) -> Node:
-        """The node at a URL; those used last keep their connections."""
-        node = self._nodes.pop(url, None) or Node(url, is_local=False)
-        self._nodes[url] = node
-        for old, each in list(self._nodes.items())[:-MOST_NODES]:
-            if each.is_idle:
-                del self._nodes[old]
-                await each.close()
-        return node
-
     async def _place(self, given: dict[str, Any]) -> tuple[Node, str, bool]:
         """The node that is asked, its chain's number ("" for a bare URL), and whether it is the local
         chain."""
         if "rpc_url" in given:
-            return await self._node_at(given["rpc_url"]), "", False
+            return await self._nodes.at(given["rpc_url"], is_local=False), "", False
         chain = await self._chain(given.get("chain_id", ID))
         return await self._node(chain), str(chain.chain_id), chain.id == ID
-
-    def _broadcasting(self, chain: str) -> AbstractAsyncContextManager[None]:
-        """One broadcast at a time on a chain, of all servers of the project: parallel ones race for the
-        nonce."""
-        late = EngineError(ENGINE_TIMEOUT, "others are broadcasting on this chain", retry=True)
-        path = os.path.join(self._folder, f"broadcast-{chain}.lock")
-        return hold(path, time.monotonic() + BROADCAST_SECONDS, late)
 
     async def _registry_lookup(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
         chain = await self._chain(given["chain_id"])
@@ -215,21 +187,12 @@ class EmbeddedEngine:
     async def _deploy(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
         chain = await self._chain(given["chain_id"])
         artifact = await asyncio.to_thread(self._store.artifact, given["contract"], given.get("project_id"))
-        code = deployments.code_of(artifact, given.get("constructor_args", []))
+        number = str(chain.chain_id)
+        plan = deployments.plan_of(given, artifact, number)
         if chain.id != ID:
             raise _no_wallet(chain.id)
         node = await self._node(chain)
-        number = str(chain.chain_id)
-        create2 = given.get("create2")
-        plan = deployments.Plan(
-            number,
-            given["idempotency_key"],
-            artifact,
-            code,
-            None if create2 is None else deployments.create2_of(create2),
-            given.get("spend_cap_wei"),
-        )
-        async with self._broadcasting(number):
+        async with transactions.turn(self._folder, number, ENGINE_TIMEOUT):
             report("deploying")
             sender = await transactions.sender_of(node, given.get("from"))
             found = await deployments.deploy(node, self._store, plan, sender)
@@ -247,13 +210,7 @@ class EmbeddedEngine:
         report("simulating")
         trial = await transactions.try_out(node, transaction, block, abi, refused=SIMULATE_FAILED)
         trace = await self._traced(node, transaction, block) if given.get("trace") else None
-        entry = abi_codec.entry_of(data, abi)
-        decoded = None
-        if entry is not None and trial.revert is None:
-            decoded = {
-                "method": abi_codec.signature_of(entry),
-                "result": abi_codec.decode_outputs(entry.get("outputs", []), trial.result),
-            }
+        decoded = None if trial.revert else abi_codec.decode_answer(data, abi, trial.result)
         return {
             "result": None if trial.revert else "0x" + trial.result.hex(),
             "gas_estimate": None if trial.revert else trial.gas,
@@ -294,7 +251,7 @@ class EmbeddedEngine:
             return await _read(
                 node, Transaction(sender, given["to"], data, given.get("value", 0)), entry, abi
             )
-        async with self._broadcasting(chain):
+        async with transactions.turn(self._folder, chain, ENGINE_TIMEOUT):
             report("calling")
             sender = await transactions.sender_of(node, given.get("from"))
             transaction = Transaction(sender, given["to"], data, given.get("value", 0))

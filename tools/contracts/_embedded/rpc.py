@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from fastrpc.egress_proxy import EgressProxy
 
 MOST_BYTES = 32 * 1024 * 1024
+MOST_NODES = 16
 TIMEOUT_SECONDS = 20.0
 CONNECT_SECONDS = 5.0
-
 
 TOO_MANY = (-32005, 429)
 """Codes of a node that has been asked too often (EIP-1474), and of those that take HTTP's."""
@@ -156,7 +156,7 @@ class Node:
         return answer["result"]
 
     def _unreached(self, reason: str) -> EngineError:
-        """It was not reached; `reason` counts where the proxy knows none."""
+        """Return the error for a node that was not reached; `reason`: if the proxy has recorded none."""
         from fastrpc.egress_proxy import NOT_A_WEB_PORT, NOT_PUBLIC
 
         refused = next(iter(self._proxy.refusals.values()), "") if self._proxy is not None else ""
@@ -167,6 +167,24 @@ class Node:
     def _failed(self, reason: str, *, retry: bool = False) -> EngineError:
         name = "the local chain" if self._is_local else masked_url(self.url)
         return EngineError(CHAIN_RPC_FAILED, f"{name} {reason}", retry=retry)
+
+
+class Nodes:
+    """The nodes that were asked last, by URL; they keep their connections. Others are closed once nothing is
+    being asked of them."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+
+    async def at(self, url: str, *, is_local: bool) -> Node:
+        """Return the node at a URL."""
+        node = self._nodes.pop(url, None) or Node(url, is_local=is_local)
+        self._nodes[url] = node
+        for old, each in list(self._nodes.items())[:-MOST_NODES]:
+            if each.is_idle:
+                del self._nodes[old]
+                await each.close()
+        return node
 
 
 def _number(code: Any) -> int:

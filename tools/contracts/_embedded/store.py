@@ -60,6 +60,14 @@ class Chain(NamedTuple):
     preset: str = ""
     explorer: str = ""
 
+    @classmethod
+    def of(cls, given: dict[str, Any], *, name: str) -> Chain:
+        """The chain of the parameters of chain_register; `name`: if they have none."""
+        preset, explorer = given.get("preset", ""), given.get("explorer", "")
+        return cls(
+            given["id"], given.get("name", name), given["rpc_url"], given["chain_id"], preset, explorer
+        )
+
 
 class Deployment(NamedTuple):
     """A line of the ledger. `state`: planned, before anything is sent; sent; done, with a receipt."""

@@ -8,6 +8,7 @@ accounts send; no key is handled here. Who may broadcast, and once, is left to `
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
 from typing import NamedTuple
@@ -20,14 +21,17 @@ from .._errors import (
 )
 from .._values import checksummed
 from . import abi as abi_codec
+from .held_lock import hold
 from .rpc import Node, RpcError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
     from typing import Any
 
 ZERO = "0x" + "0" * 40
-"""The sender of what is only tried, where there is no other."""
+"""The sender of a transaction that is only simulated, if no other is known."""
+TURN_SECONDS = 100.0
 RECEIPT_SECONDS = 45.0  # less than a call may take
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.005, 0.5
 HALTS = re.compile(
@@ -35,7 +39,7 @@ HALTS = re.compile(
     r"|max code size exceeded",
     re.IGNORECASE,
 )
-"""What nodes say of code that has stopped without a revert. To who has sent it, that is the same."""
+"""The messages of nodes for code that stopped without a revert, which is a failed transaction as well."""
 
 
 MOST_GAS = 30_000_000
@@ -63,6 +67,14 @@ class Trial(NamedTuple):
     result: bytes = b""
     gas: int = 0
     revert: dict[str, Any] | None = None
+
+
+def turn(folder: str, chain: str, late: str) -> AbstractAsyncContextManager[None]:
+    """The lock of a chain, by its number: all servers that share `folder` send one transaction at a time on
+    it, since parallel ones race for the nonce. Raises EngineError(`late`) if others hold it for too long."""
+    error = EngineError(late, "others are broadcasting on this chain", retry=True)
+    path = os.path.join(folder, f"broadcast-{chain}.lock")
+    return hold(path, time.monotonic() + TURN_SECONDS, error)
 
 
 async def sender_of(node: Node, asked: str | None) -> str:

@@ -70,7 +70,7 @@ async def compile_sources(
 
 
 def _of_module(said: dict[str, Any]) -> dict[str, Any]:
-    """What was said of a file alone; that it cannot be a contract is no error."""
+    """Return a diagnostic of a file that was compiled alone; "not a contract by itself" becomes an info."""
     if said["type"] != NOT_BY_ITSELF:
         return said
     return {**said, "severity": "info", "message": f"not a contract by itself: {said['message']}"}

@@ -1,0 +1,20 @@
+"""JSON as RFC 8259 has it: Python's parser also takes NaN and infinities, which are no numbers there.
+
+Integers keep every digit, which orjson's do not.
+"""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+decode = json.JSONDecoder(parse_constant=_refuse).decode
+"""Return the value of a text. Raises ValueError, and RecursionError for one that is nested too deeply."""
