@@ -62,10 +62,17 @@ class Engine:
 
     def ask(self, tool: str, arguments: dict[str, Any]) -> None:
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": tool, "params": arguments}).encode()
-        head = "POST /rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-        self._socket.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
-        if not self._socket.recv(65_536).startswith(b"HTTP/1.1 200"):
-            raise SystemExit("the engine refuses the request")
+        request = "POST /rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        self._socket.sendall(f"{request}content-length: {len(body)}\r\n\r\n".encode() + body)
+        answer = b""
+        while b"\r\n\r\n" not in answer:
+            answer += self._socket.recv(65_536)
+        head, _, content = answer.partition(b"\r\n\r\n")
+        length = re.search(rb"(?i)\r\ncontent-length: *([0-9]+)", head)
+        if not head.startswith(b"HTTP/1.1 200") or length is None:
+            raise SystemExit(f"the engine refuses the request: {answer.decode()}")
+        while len(content) < int(length[1]):
+            content += self._socket.recv(65_536)
 
     def close(self) -> None:
         self._socket.close()

@@ -57,7 +57,7 @@ SWAPPED = "swapped"  # a published server, by `fastrpc swap --run`; of the peer 
 MANY_TOOLS = (10, 100, 1000)
 # What servers/shapes.py serves: echo written in these ways; returning, raising and with something around it;
 # plain, but called wrongly or beside other things.
-SHAPES: tuple[str, ...] = ("context", "progress", "coroutine", "waiting", "thread")
+SHAPES: tuple[str, ...] = ("context", "progress", "keywords", "coroutine", "waiting", "thread")
 SHAPES += ("dict", "model", "texts", "tool-error", "value-error", "hook", "guard", "observe")
 SHAPES += ("misfit", "unknown", "ping", "resource", "prompt")
 # What SDKs serve of these. Left out is what is written otherwise in each of them (hooks, guards) and what the

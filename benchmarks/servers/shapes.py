@@ -46,6 +46,13 @@ def app_of(shape: str) -> Server:
             """Return the text."""
             await asyncio.sleep(0)
             return text
+    elif shape == "keywords":
+        schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+
+        @app.tool(input_schema={"type": "object"}, json_schema_extra=schema)
+        def echo(**arguments: str) -> str:
+            """Return the text."""
+            return arguments["text"]
     elif shape == "thread":
 
         @app.tool(run="thread")

@@ -15,6 +15,7 @@ cdef class CallInfo:
     cdef list values           # the bound values, without the Context, otherwise
 
     cdef int keep(self) except -1
+    cdef list vector_values(self)
     cpdef object invoke(self)
     cdef object value_at(self, Py_ssize_t at)
     cdef bint are_bound(self) except -1

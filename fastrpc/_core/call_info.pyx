@@ -51,6 +51,8 @@ cdef class CallInfo:
         if self.given is None:
             if self.vector == NULL:
                 self.given = self.plan.tool.signature.named(self.values)
+            elif self.plan.binds_whole:  # a value may stand for more arguments than one
+                self.given = self.plan.tool.signature.named(self.vector_values())
             else:
                 self.given = {self.plan.names[at]: self.value_at(at) for at in range(self.plan.count)}
         return self.given
@@ -67,11 +69,14 @@ cdef class CallInfo:
 
     cdef int keep(self) except -1:
         """Hold the bound values, which the connection holds only until the function has returned."""
-        cdef Py_ssize_t at
         if self.vector != NULL:
-            self.values = [self.value_at(at) for at in range(self.plan.count)]
+            self.values = self.vector_values()
             self.vector = NULL
         return 0
+
+    cdef list vector_values(self):
+        cdef Py_ssize_t at
+        return [self.value_at(at) for at in range(self.plan.count)]
 
     cdef object value_at(self, Py_ssize_t at):
         """Return the value of a parameter, in the vector: the Context stands among them."""

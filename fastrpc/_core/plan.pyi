@@ -5,6 +5,7 @@ from typing import Any
 
 from fastrpc._core.recorder import Recorder
 
+PARAMETER_LIMIT: int
 REQUIRED: object
 """Stands for the default of a parameter that has none."""
 

@@ -50,6 +50,7 @@ cdef dict KINDS = {
     "checked": c"?",  # what no value has: its converter looks at each
 }
 
+PARAMETER_LIMIT = MOST_PARAMETERS
 REQUIRED = object()              # stands for the default of a parameter that has none
 MISFIT = object()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fastrpc import diagnostics
 from fastrpc._core.connection import CallsInFlight
-from fastrpc._core.plan import REQUIRED, Plan
+from fastrpc._core.plan import PARAMETER_LIMIT, REQUIRED, Plan
 from fastrpc.engine.request import CALLED_BY
 from fastrpc.engine.results import (
     Results,
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from fastrpc.engine.request import Request
     from fastrpc.engine.thread_pool import ThreadPool
     from fastrpc.quotas import Quotas
-    from fastrpc.schema import Signature
+
+    VectorForm = tuple[Callable[..., Any], list[tuple[str, str, Any, bool]] | None, int]
 
 scope: Callable[[Any, Any], Any] | None = None
 """Makes the outermost of what is around a handler, for those who want to know which call runs: it is handed
@@ -369,21 +370,23 @@ class Runtime:
             kind = "resource" if handler.kind in ("template", "provider") else handler.kind
             around = self._around(handler, CALLED_BY.get(kind, "") if is_called else "")
             is_async = handler.is_async or (around is not None and around.is_async)
-            parameters = None
-            if self._is_ready(handler) and handler.max_running is None:
-                parameters = parameters_of(handler.signature)
-                if any(kind != "str" for _, kind, _, _ in parameters or ()):
-                    parameters = None
+            function, parameters, context_at = vector_form_of(handler)
+            if (
+                not self._is_ready(handler)
+                or handler.max_running is not None
+                or any(kind != "str" for _, kind, _, _ in parameters or ())
+            ):
+                parameters = None
             plan = Plan(
                 handler,
                 handler.name,
-                handler.function,
+                function,
                 parameters and [(name, kind, default, False) for name, kind, default, _ in parameters],
                 inline=handler.run == "inline" and not is_async,
                 adaptive=handler.run == "auto" and handler.timeout_seconds is None and not is_async,
                 is_async=is_async,
                 stepped=is_async and parameters is not None,
-                context_at=handler.signature.context_index,
+                context_at=context_at,
                 context_kind=context_kind_of(handler, guard is not None or around is not None),
                 kind=kind,
                 target=handler.key,
@@ -612,9 +615,9 @@ def plan_of(
     """
     signature, style = tool.signature, tool.style
     is_async = tool.is_async or (around is not None and around.is_async)
-    parameters = None
-    if direct and (not is_async or tool.max_running is None):
-        parameters = parameters_of(signature)
+    function, parameters, context_at = vector_form_of(tool)
+    if not direct or (is_async and tool.max_running is not None):
+        parameters = None
     # A time limit cannot be kept, nor a bound on running calls be needed, on the loop's own thread.
     adaptive = tool.run == "auto" and tool.timeout_seconds is None and not is_async
     is_bounded = tool.timeout_seconds is not None or tool.max_running is not None
@@ -622,14 +625,14 @@ def plan_of(
     return Plan(
         tool,
         tool.name,
-        tool.function,
+        function,
         parameters,
         inline=tool.run == "inline" and not is_async,
         adaptive=adaptive,
         is_async=is_async,
         binds_whole=signature.binds_whole,
         stepped=is_async and parameters is not None,
-        context_at=signature.context_index,
+        context_at=context_at,
         context_kind=context_kind_of(tool, guard is not None or around is not None),
         form=form_of(signature) if keeps_plain_values(signature) and not divides_values(tool) else -1,
         refusal_prefix=style.refusal_prefix(tool.name),
@@ -647,14 +650,26 @@ def plan_of(
     )
 
 
-def parameters_of(signature: Signature) -> list[tuple[str, str, Any, bool]] | None:
-    """Return a signature's parameters as the compiled binder takes them; None where it cannot serve them."""
-    if not signature.vectorizable or (signature.context_parameter and signature.context_index < 0):
-        return None
-    return [
+def vector_form_of(handler: Handler) -> VectorForm:
+    """Return how compiled code calls a handler's function with values in a vector: the function, its
+    parameters as the compiled binder takes them, and the place of its Context, or -1.
+
+    One that takes keywords is called by `Signature.positional`. The parameters are None where compiled code
+    cannot serve it.
+    """
+    signature = handler.signature
+    parameters: list[tuple[str, str, Any, bool]] = [
         (each.name, each.kind, REQUIRED if each.required else each.default, each.nullable)
         for each in signature.parameters
     ]
+    takes_context = signature.context_parameter is not None
+    if signature.vectorizable and (not takes_context or signature.context_index >= 0):
+        return handler.function, parameters, signature.context_index
+    if signature.takes_others:  # as one value, behind the others
+        parameters.append(("", "json", None, False))
+    if not signature.has_vector_form or len(parameters) > PARAMETER_LIMIT:
+        return handler.function, None, signature.context_index
+    return signature.positional(handler.function), parameters, 0 if takes_context else -1
 
 
 def context_kind_of(handler: Handler, needed: bool) -> type | None:

@@ -141,6 +141,8 @@ class _RawSignature(Signature):
         if self.validator is not None and not self.validator.accepts(arguments):
             arguments = self._converted(arguments)
             self.validator.check(arguments)
+        if not self.parameters and self.takes_others:
+            return [arguments]
         values = []
         for parameter in self.parameters:
             if parameter.name in arguments:

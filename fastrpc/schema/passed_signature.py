@@ -16,6 +16,8 @@ class PassedSignature(Signature):
 
     __slots__ = ()
 
+    has_vector_form = False
+
     def __init__(self, parameters: list[Parameter], input_schema: dict[str, Any]) -> None:
         self.parameters = tuple(parameters)
         self.input_schema = input_schema

@@ -91,6 +91,8 @@ class Signature:
 
     binds_whole = False
     """Whether arguments are validated together: none may be bound without the others."""
+    has_vector_form = True
+    """Whether `positional` may stand for a function that is not `vectorizable`."""
 
     def __init__(self, facts: FunctionFacts, parameters: list[Parameter], input_schema: Schema) -> None:
         self.parameters = tuple(parameters)
@@ -150,6 +152,14 @@ class Signature:
         if self.takes_others:
             keywords.update(values[-1])
         return function(*positional, **keywords)
+
+    def positional(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that calls `function` as `call` does; it takes positional arguments alone: the
+        context, if there is one, and behind it the values of `bind`."""
+        call = self.call
+        if self.context_parameter is None:
+            return lambda *values: call(function, list(values))
+        return lambda context, *values: call(function, list(values), context)
 
     def named(self, values: list[Any]) -> dict[str, Any]:
         """Return the values of `bind` as a new dict by parameter name."""

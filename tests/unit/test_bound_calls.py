@@ -136,3 +136,49 @@ def test_a_call_that_is_handed_over_is_proved_quick_by_its_record_and_runs_inlin
     assert handed_on == 0
     assert "MainThread" in threads
     assert len(threads) > 1
+
+
+def with_keywords(app: Server) -> list[tuple[dict[str, Any], str]]:
+    @app.tool(run="inline")
+    def work(count: int, /, name: str = "x", *, unit: str, ctx: Context) -> str:
+        return f"{count} {name} {unit} {ctx.request_id}"
+
+    return [
+        ({"unit": "m", "count": 1}, "1 x m 0"),
+        ({"unit": "m", "count": "2"}, "2 x m 1"),
+        ({"count": 3, "name": "y"}, "unit: required, missing"),
+    ]
+
+
+def with_others(app: Server) -> list[tuple[dict[str, Any], str]]:
+    schema = {"type": "object", "properties": {"first": {"type": "integer"}}, "required": ["first"]}
+
+    @app.tool(input_schema=schema)
+    async def work(ctx: Context, first: int, **others: Any) -> str:
+        return f"{ctx.request_id} {first} {others}"
+
+    return [
+        ({"first": 1}, "0 1 {}"),
+        ({"b": None, "first": "2", "": [1]}, "1 2 {'b': None, '': [1]}"),
+        ({"b": 1}, "first: required, missing"),
+    ]
+
+
+@VERSIONS
+@pytest.mark.parametrize("guarded", [False, True])
+@pytest.mark.parametrize("declare", [with_keywords, with_others])
+def test_a_function_that_takes_keywords_is_called_without_the_dispatcher(
+    version: str, guarded: bool, declare: Callable[[Server], list[tuple[dict[str, Any], str]]]
+) -> None:
+    app = Server("keywords")
+    expected = declare(app)
+    seen: list[dict[str, Any]] = []
+    if guarded:
+        app.guard(lambda call: seen.append(call.arguments))
+    results, handed_on = conversation(app, version, [arguments for arguments, _ in expected])
+    assert [text_of(result) for result in results] == [text for _, text in expected]
+    assert handed_on == 0
+    if guarded:
+        assert [sorted(each) for each in seen[:2]] == (
+            [["count", "name", "unit"]] * 2 if declare is with_keywords else [["first"], ["", "b", "first"]]
+        )

@@ -64,6 +64,7 @@ class ListedTool(Tool):
     def describe(self) -> Signature:
         signature = ParamsSignature(self._input_schema or {})
         signature.check = self.checks.input_problem
+        signature.vectorizable = True
         return signature
 
     def descriptor(self, version: str) -> dict[str, Any]:
@@ -292,12 +293,6 @@ class LowLevelRuntime(Runtime):
     def has_logging(self) -> bool:
         """Whether clients may set a level, without a handler for it: for messages of such tools."""
         return self.has_tools
-
-    def _plan_of(self, tool: Tool) -> Plan:
-        if isinstance(tool, ListedTool):
-            # Guards and hooks see the arguments by name, which compiled code does not take apart.
-            tool.signature.vectorizable = not (self.guards or self.hooks)
-        return super()._plan_of(tool)
 
     def replace_tools(self, gone: list[str], new: list[ListedTool]) -> None:
         """Register other tools. No client is notified: one of them has asked for the list."""

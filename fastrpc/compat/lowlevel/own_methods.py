@@ -58,6 +58,7 @@ class ParamsSignature(Signature):
     check: Callable[[dict[str, Any]], str | None] | None
     """Returns what is wrong with the arguments."""
     binds_whole = True
+    has_vector_form = False
 
     def __init__(self, input_schema: dict[str, Any]) -> None:
         self.parameters = (Parameter("arguments", ANY, {}),)
