@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     OnError = TypeVar("OnError", bound=Callable[[CallInfo, Exception], object])
     CallerClass = TypeVar("CallerClass", bound=Hashable)
     Shows = Callable[[CallerClass, ListItem], bool]
+    Classify = Callable[[str], CallerClass]
 
 
 class Server:
@@ -309,28 +310,32 @@ class Server:
     if TYPE_CHECKING:
 
         @overload
-        def filter_lists(self, shows: Shows[str]) -> None: ...
+        def filter_lists(self, shows: Shows[str], *, enforced: bool = False) -> None: ...
         @overload
-        def filter_lists(self, shows: Shows[CallerClass], classify: Callable[[str], CallerClass]) -> None: ...
+        def filter_lists(
+            self, shows: Shows[CallerClass], classify: Classify[CallerClass], *, enforced: bool = False
+        ) -> None: ...
 
-    def filter_lists(self, shows: Shows[Any], classify: Callable[[str], Any] | None = None) -> None:
+    def filter_lists(self, shows: Any, classify: Any = None, *, enforced: bool = False) -> None:
         """Show in lists what the caller's class may see: `classify(principal)` returns the class, by default
         the principal itself; `shows(caller_class, item)` says whether it sees a `ListItem`, True or False.
 
-        What a class sees is kept until `lists_changed`. What is hidden can be called: to refuse is a guard's
-        part. All filters, those of mounted servers too, must show an entry; if one raises, the list is
-        answered with error -32603. Raises DefinitionError for what is no function.
+        What a class sees is kept until `lists_changed`. A hidden tool or prompt can be called, unless the
+        filter is `enforced`: then it does not exist for the caller. To refuse calls is a guard's part. All
+        filters, those of mounted servers too, must show an entry; if one raises, the list is answered with
+        error -32603. Raises DefinitionError for what is no function.
         """
         from fastrpc.engine.list_filter import ListFilter
 
-        self.list_filters.append(ListFilter(shows, classify))
+        self.list_filters.append(ListFilter(shows, classify, enforced))
         self._plan_anew()
         self.lists_changed()
 
-    def lists_changed(self) -> None:
-        """Ask the filters anew, and tell clients that lists have changed; from whatever thread."""
+    def lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
+        """Ask the filters anew, and tell clients that lists have changed, or only those whose principal it
+        `concerns`; from whatever thread."""
         for runtime in self._runtimes():
-            runtime.lists_changed()
+            runtime.lists_changed(concerns)
 
     def observe(self, function: Observer) -> Observer:
         """Pass a record of each finished call of a tool, a resource or a prompt to a function:
@@ -663,14 +668,8 @@ class Server:
     @property
     def info(self) -> dict[str, Any]:
         """The server's `serverInfo` (MCP: Implementation)."""
-        info = {
-            "name": self.name,
-            "version": self.version,
-            "title": self.title,
-            "description": self.description,
-            "websiteUrl": self.website_url,
-            "icons": self.icons,
-        }
+        info = {name: getattr(self, name) for name in ("name", "version", "title", "description")}
+        info |= {"websiteUrl": self.website_url, "icons": self.icons}
         return {name: value for name, value in info.items() if value is not None}
 
     @property

@@ -99,6 +99,8 @@ class Dispatcher(OutboundMessages):
 
     @principal.setter
     def principal(self, principal: str) -> None:
+        if principal != self.connection.principal and self.runtime.enforces_filters:
+            self.connection.take_plans({})
         self.connection.principal = principal
 
     # --- what the connection calls ------------------------------------------------------------------
@@ -224,8 +226,7 @@ class Dispatcher(OutboundMessages):
 
     def quiet(self) -> bool:
         """The client has paused: get ready, and say whether the loop will be needed."""
-        if self.connection.plans is not self.runtime.plans:
-            self.connection.take_plans(self.runtime.plans)
+        self._take_plans()
         return self.runtime.needs_loop()
 
     def assume(self, version: str) -> None:
@@ -247,8 +248,13 @@ class Dispatcher(OutboundMessages):
         connection.structured = self.session.version in STRUCTURED
         connection.resources.clear()  # what is kept is of one version
         connection.prompts.clear()
-        if connection.plans is not self.runtime.plans:
-            connection.take_plans(self.runtime.plans)
+        self._take_plans()
+
+    def _take_plans(self) -> None:
+        """Have the connection call the tools that exist for its principal, or for all that share it."""
+        plans = self.runtime.plans_for(None if self.connection.shared else self.principal)
+        if self.connection.plans is not plans:
+            self.connection.take_plans(plans)
 
     # --- messages -------------------------------------------------------------------------------------
 
@@ -442,10 +448,8 @@ class Dispatcher(OutboundMessages):
 
     def plan_of_tool(self, name: str) -> Plan:
         """Return the plan of a tool. Raises InvalidParams for an unknown one."""
-        plans = self.runtime.plans
-        if self.connection.plans is not plans:
-            self.connection.take_plans(plans)
-        plan = plans.get(name)
+        self._take_plans()
+        plan = self.connection.plans.get(name)
         if plan is None:
             hint = self.runtime.hint_for(self.principal, self.runtime.registries.tools, name)
             error = UnknownName(f"Unknown tool: {excerpt(name)}{hint}")

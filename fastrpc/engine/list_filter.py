@@ -2,7 +2,8 @@
 
 A filter puts each principal into a class, and says for each class and entry whether the list shows it. The
 class of a principal is looked up for each list. What a class sees, and the first page of each of its lists,
-is made once and kept, for the `MOST_CLASSES` classes and within the `MOST_BYTES` that were used last.
+is made once and kept, for the `MOST_CLASSES` classes and within the `MOST_BYTES` that were used last. What an
+enforced filter hides does not exist for its caller: a call of it is one of an unknown name.
 
 Whatever a filter raises, its request is answered with an error: no list is ever shown unfiltered. Calls are
 left to guards (`fastrpc.engine.guards`). Imported by the first list of a server that has a filter.
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
     from typing import Any
 
+    from fastrpc._core.plan import Plan
     from fastrpc.definitions.registry import Registry
     from fastrpc.engine.interfaces import Runtime
     from fastrpc.options import Effect, ItemKind
@@ -63,17 +65,24 @@ class ListItem:
 class ListFilter:
     """One filter: what the class that `classify` gives a principal sees, as `shows` says.
 
-    Without `classify` each principal is a class of its own. Raises DefinitionError for what is no function.
+    Without `classify` each principal is a class of its own. `is_enforced`: what it hides cannot be called.
+    Raises DefinitionError for what is no function.
     """
 
-    __slots__ = ("_classify", "_shows")
+    __slots__ = ("_classify", "_shows", "is_enforced")
 
-    def __init__(self, shows: Callable[[Any, ListItem], bool], classify: Callable[[str], Any] | None) -> None:
+    def __init__(
+        self,
+        shows: Callable[[Any, ListItem], bool],
+        classify: Callable[[str], Any] | None,
+        is_enforced: bool = False,
+    ) -> None:
         for name, function in (("shows", shows), ("classify", classify)):
             if not callable(function) and (name == "shows" or function is not None):
                 raise DefinitionError(f"filter_lists: {name}: expected a function, got {function!r:.60}")
         self._shows = shows
         self._classify = classify
+        self.is_enforced = is_enforced
 
     def class_of(self, principal: str) -> Hashable:
         """Return the class of a principal. Raises InternalError if `classify` fails or returns no class."""
@@ -161,7 +170,7 @@ class CallerLists:
 class CallerView:
     """What one class of callers sees. With filters of several servers, a class is one for each of them."""
 
-    __slots__ = ("_entries", "_lists", "_rules", "dropped", "pages", "size")
+    __slots__ = ("_entries", "_lists", "_plans", "_plans_of", "_rules", "dropped", "pages", "size")
 
     def __init__(self, lists: CallerLists, rules: Iterable[tuple[Any, ListFilter, Hashable]]) -> None:
         self._lists = lists
@@ -169,6 +178,8 @@ class CallerView:
         for server, each, caller_class in rules:
             self._rules.setdefault(server, []).append((each, caller_class))
         self._entries: dict[str, list[Any]] = {}
+        self._plans: dict[str, Plan] = {}
+        self._plans_of: dict[str, Plan] | None = None
         self.pages: dict[str, bytes] = {}
         """First pages that are ready, by result member and version."""
         self.size = 0
@@ -185,6 +196,20 @@ class CallerView:
             self._lists.keep(self, REFERENCE_BYTES * len(found))
         return found
 
+    def plans(self, plans: dict[str, Plan]) -> dict[str, Plan]:
+        """Return those of a server's plans whose tools exist for the class, the same dict each time. Raises
+        InternalError if a filter fails."""
+        if self._plans_of is not plans:
+            self._plans = {name: plan for name, plan in plans.items() if self.has("tool", plan.tool)}
+            self._plans_of = plans
+            self._lists.keep(self, REFERENCE_BYTES * len(self._plans))
+        return self._plans
+
+    def has(self, kind: ItemKind, entry: Any) -> bool:
+        """Whether an entry exists for the class: no enforced filter hides it. Raises InternalError if a
+        filter fails."""
+        return self._shows(kind, entry, entry.origin, enforced=True)
+
     def listed(self, entries: list[Any], origin: Iterable[tuple[Any, str]]) -> list[Any]:
         """Return the resources that the class sees, of those that a provider has listed, which comes from the
         servers of `origin`. Nothing is kept. Raises InternalError if a filter fails."""
@@ -200,14 +225,19 @@ class CallerView:
         self.pages[name] = page
         self._lists.keep(self, len(page))
 
-    def _shows(self, kind: ItemKind, entry: Any, origin: Iterable[tuple[Any, str]]) -> bool:
-        """Ask the filters of each server through which the entry came, by the name that it has there."""
+    def _shows(
+        self, kind: ItemKind, entry: Any, origin: Iterable[tuple[Any, str]], enforced: bool = False
+    ) -> bool:
+        """Ask the filters, or only those that are enforced, of each server through which the entry came, by
+        the name that it has there."""
         uri: str | None = None
         if kind != "tool" and kind != "prompt":
             uri = entry.uri_template if kind == "resource_template" else entry.uri
         effect = entry.effect if kind == "tool" else None
         for server, name in ((self._lists.runtime.server, entry.name), *origin):
             for each, caller_class in self._rules.get(server, ()):
-                if not each.allows(caller_class, ListItem(kind, name, uri, effect)):
+                if (each.is_enforced or not enforced) and not each.allows(
+                    caller_class, ListItem(kind, name, uri, effect)
+                ):
                     return False
         return True

@@ -96,6 +96,17 @@ class OutboundMessages:
             for request in list(self.listening.values()):
                 self.runtime.features.end_stream(self, request)
 
+    def forget_plans(self, before: Callable[[], object] = lambda: None) -> None:
+        """Have the dispatcher asked for the plan of the next call; from whatever thread. What the
+        connection's own thread makes at this moment is forgotten too, behind `before`."""
+
+        def again() -> None:
+            before()
+            self.connection.take_plans({})
+
+        self.connection.take_plans({})
+        self.post(again)
+
     def list_changed(self, kind: str) -> None:
         """Tell the client, if it may know, that a list is another now; from whatever thread."""
         if self.listening or self.session.state != NEW:

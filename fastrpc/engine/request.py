@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.message import Message
+    from fastrpc._core.plan import Plan
     from fastrpc.engine.batches import Batch
     from fastrpc.engine.interfaces import Call, Dispatcher
     from fastrpc.engine.ports import OutboundChannel
@@ -22,6 +23,8 @@ ENDED = "ended"
 
 RECORDED = {"tools/call": "tool", "resources/read": "resource", "prompts/get": "prompt"}
 """The methods that call what users wrote, and what they call."""
+NO_PLANS: dict[str, Plan] = {}
+"""Those of a principal for whom there are no tools."""
 CALLED_BY = {kind: method for method, kind in RECORDED.items()}
 
 

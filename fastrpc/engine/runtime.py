@@ -10,7 +10,7 @@ from __future__ import annotations
 from fastrpc import diagnostics
 from fastrpc._core.connection import CallsInFlight
 from fastrpc._core.plan import PARAMETER_LIMIT, REQUIRED, Plan
-from fastrpc.engine.request import CALLED_BY
+from fastrpc.engine.request import CALLED_BY, NO_PLANS
 from fastrpc.engine.results import (
     Results,
     divides_values,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from fastrpc.engine.ports import Features, RequestWrapper, ResultEncoder
     from fastrpc.engine.request import Request
     from fastrpc.engine.thread_pool import ThreadPool
+    from fastrpc.options import ItemKind
     from fastrpc.quotas import Quotas
 
     VectorForm = tuple[Callable[..., Any], list[tuple[str, str, Any, bool]] | None, int]
@@ -147,12 +148,7 @@ class Runtime:
             self._handler_plans.clear()
 
     def _forget_for(self, dispatcher: Dispatcher, kind: str) -> None:
-        def again() -> None:
-            self._forget(kind)
-            dispatcher.connection.take_plans({})
-
-        dispatcher.connection.take_plans({})
-        dispatcher.post(again)
+        dispatcher.forget_plans(lambda: self._forget(kind))
 
     def take_wrappers(self, wrappers: Sequence[RequestWrapper | None]) -> None:
         """Take this server's wrapper and those of the servers that are mounted in it; None: it has none."""
@@ -479,12 +475,33 @@ class Runtime:
         """Return what a principal sees in lists; None: everything. Raises InternalError if a filter fails."""
         if not self.is_filtered:
             return None
-        lists = self._caller_lists
-        if lists is None:
+        if self._caller_lists is None:
             from fastrpc.engine.list_filter import CallerLists
 
-            lists = self._caller_lists = CallerLists(self)
-        return lists.view(principal)
+            self._caller_lists = CallerLists(self)
+        return self._caller_lists.view(principal)
+
+    @property
+    def enforces_filters(self) -> bool:
+        """Whether what exists depends on who calls."""
+        own = any(each.is_enforced for each in self.server.list_filters)
+        return own or any(each.runtime.enforces_filters for each in self.mounts)
+
+    def plans_for(self, principal: str | None) -> dict[str, Plan]:
+        """Return the call plans of the tools that exist for a principal, or, if it is None, for all; none if
+        a filter fails, of which the log tells."""
+        if not self.enforces_filters:
+            return self.plans
+        try:
+            view = None if principal is None else self.view_of(principal)
+            return NO_PLANS if view is None else view.plans(self.plans)
+        except InternalError:
+            return NO_PLANS
+
+    def has_for(self, principal: str, kind: ItemKind, entry: Any) -> bool:
+        """Whether an entry exists for a principal. Raises InternalError if a filter fails."""
+        view = self.view_of(principal) if self.enforces_filters else None
+        return view is None or view.has(kind, entry)
 
     def entries_for(self, principal: str, registry: Registry[Any]) -> list[Any]:
         """Return the entries that a principal sees. Raises InternalError if a filter fails."""
@@ -498,13 +515,15 @@ class Runtime:
         except InternalError:  # the log tells of the filter
             return ""
 
-    def lists_changed(self) -> None:
-        """Filters show something else now: forget what they have shown, and tell clients; from whatever
-        thread."""
+    def lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
+        """Filters show something else: forget what they have shown, tell clients; from whatever thread."""
         self._caller_lists = None
         for dispatcher in list(self.dispatchers):
-            for kind in ("tool", "resource", "prompt"):
-                dispatcher.list_changed(kind)
+            if self.enforces_filters:
+                dispatcher.forget_plans()
+            if concerns is None or concerns(dispatcher.principal):
+                for kind in ("tool", "resource", "prompt"):
+                    dispatcher.list_changed(kind)
 
     def list_page(
         self, member: str, registry: Registry[Any], version: str, cursor: str | None, principal: str

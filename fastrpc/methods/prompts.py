@@ -56,7 +56,7 @@ def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
     arguments = texts_member(params, "arguments", "arguments")
     prompts = dispatcher.runtime.registries.prompts
     prompt = prompts.get(name)
-    if prompt is None:
+    if prompt is None or not dispatcher.runtime.has_for(dispatcher.principal, "prompt", prompt):
         hint = dispatcher.runtime.hint_for(dispatcher.principal, prompts, name)
         raise UnknownName(f"Unknown prompt: {excerpt(name)}{hint}")
     try:

@@ -245,7 +245,7 @@ def _call_tool(
     """Call a tool that compiled code has not called: of the first calls, or one that is not listed."""
     runtime = dispatcher.runtime
     name = request.params.get("name")
-    plans = runtime.plans
+    plans = runtime.plans_for(dispatcher.principal)
     if dispatcher.connection.plans is not plans:
         dispatcher.connection.take_plans(plans)
     if request.params.get("arguments") is None:
