@@ -81,6 +81,7 @@ extensions = [
     module("plan"),
     module("call_info"),
     module("recorder"),
+    module("rate_limiter"),
     module("connection"),
     module("http_body"),
     module("access_buffer"),
