@@ -1,37 +1,51 @@
-"""Rate limits: the generic cell rate algorithm, one state for all processes that were forked later."""
+"""Rate limits: no stretch of time as long as the window has more requests, over all processes."""
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 
 import pytest
 
 from fastrpc._core.rate_limiter import RateTable
 
 HOUR_NS = 3_600_000_000_000
+MS_NS = 1_000_000
 
 
-def test_a_burst_is_allowed_at_once_and_the_next_request_says_how_long_it_has_to_wait() -> None:
+def test_as_many_as_there_may_be_are_allowed_at_once_and_the_next_request_says_how_long_it_has_to_wait() -> None:
     limit = RateTable().limit("ada", HOUR_NS, 3)
     assert [limit.take() for _ in range(3)] == [0, 0, 0]
-    wait = limit.take()
-    assert 0.9 * HOUR_NS < wait <= HOUR_NS
-    assert limit.take() <= wait
+    assert 0.99 * HOUR_NS < limit.take() <= 1.06 * HOUR_NS
 
 
 def test_what_is_refused_takes_nothing_and_what_is_given_back_can_be_taken_again() -> None:
-    limit = RateTable().limit("ada", HOUR_NS, 1)
-    assert limit.take() == 0
-    waits = [limit.take() for _ in range(10)]
-    assert all(0 < wait <= HOUR_NS for wait in waits)
+    limit = RateTable().limit("ada", HOUR_NS, 2)
+    assert (limit.take(), limit.take()) == (0, 0)
+    assert all(limit.take() > 0 for _ in range(10))
     limit.give_back()
     assert limit.take() == 0
+    assert limit.take() > 0
 
 
-def test_time_that_passes_allows_requests_again() -> None:
-    limit = RateTable().limit("ada", 1, 1)
-    assert all(limit.take() == 0 for _ in range(1000))
+def test_no_stretch_as_long_as_the_window_has_more_requests_than_allowed() -> None:
+    window_ns, allowed = 40 * MS_NS, 8
+    limit, taken = RateTable().limit("ada", window_ns, allowed), []
+    while len(taken) < 10 * allowed:
+        before = time.monotonic_ns()
+        if limit.take() == 0:
+            taken.append((before, time.monotonic_ns()))
+    for first, last in zip(taken, taken[allowed:], strict=False):
+        assert last[1] - first[0] >= window_ns
+
+
+def test_a_request_that_waits_as_long_as_it_was_told_to_is_allowed() -> None:
+    limit = RateTable().limit("ada", 20 * MS_NS, 2)
+    for _ in range(10):
+        while wait := limit.take():
+            time.sleep(wait / 1e9)
+            assert limit.take() == 0
 
 
 def test_a_key_has_one_limit_whoever_asks_for_it_and_keys_have_limits_of_their_own() -> None:
@@ -55,7 +69,7 @@ def test_processes_that_were_forked_later_share_the_limit() -> None:
     for child in children:
         os.waitpid(child, 0)
     os.close(writing)
-    assert sum(map(int, os.read(reading, 1000).split())) == 1000
+    assert 1000 <= sum(map(int, os.read(reading, 1000).split())) <= 1003
     os.close(reading)
 
 
@@ -78,12 +92,15 @@ def test_a_table_that_is_full_of_limits_in_use_allows_no_further_key() -> None:
     table = RateTable(64)
     taken = [table.limit(f"caller {number}", HOUR_NS, 1).take() for number in range(2000)]
     assert 32 <= taken.count(0) <= 64
-    assert all(wait == HOUR_NS for wait in taken if wait)
+    assert all(wait == HOUR_NS // 20 for wait in taken if wait)
 
 
-def test_a_limit_whose_time_has_passed_makes_room_for_others() -> None:
+def test_a_limit_whose_window_has_passed_makes_room_for_others() -> None:
     table = RateTable(64)
-    assert all(table.limit(f"caller {number}", 1, 1).take() == 0 for number in range(10_000))
+    for number in range(500):
+        limit = table.limit(f"caller {number}", 1000, 1)
+        while limit.take():
+            pass
 
 
 @pytest.mark.parametrize("cells", [0, 63, 65, 100])
@@ -92,7 +109,7 @@ def test_the_number_of_cells_is_a_power_of_two(cells: int) -> None:
         RateTable(cells)
 
 
-@pytest.mark.parametrize(("interval", "burst"), [(0, 1), (1, 0), (-1, 1), (HOUR_NS, 1 << 61)])
-def test_a_rate_that_is_none_is_refused(interval: int, burst: int) -> None:
+@pytest.mark.parametrize(("window", "count"), [(999, 1), (HOUR_NS, 0), (-1, 1), (HOUR_NS, 1 << 31)])
+def test_a_rate_that_is_none_is_refused(window: int, count: int) -> None:
     with pytest.raises(ValueError, match="out of range"):
-        RateTable().limit("ada", interval, burst)
+        RateTable().limit("ada", window, count)

@@ -1,0 +1,98 @@
+/* Sliding windows: how many requests a key has made lately, in memory that several processes may share.
+
+   A cell counts them by slices of a twentieth of the window. The slices that count are the current one and the
+   twenty before it, so no stretch of time as long as the window ever has more requests than the limit. Nothing is
+   locked: counters and cells change by compare-and-swap. Of requests at the very same moment in several processes
+   as many too many may be allowed as there are other processes. A cell whose window has passed carries no
+   information, and may be claimed for another key. */
+#ifndef FASTRPC_SLIDING_WINDOW_H
+#define FASTRPC_SLIDING_WINDOW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { FASTRPC_SLICES = 20, FASTRPC_PROBES = 32 };
+
+typedef struct {
+    uint64_t key;                         /* 0: free */
+    int64_t until;                        /* when its window has passed, in nanoseconds of the monotonic clock */
+    uint64_t slices[FASTRPC_SLICES + 1];  /* the slice's number in the upper half, its count in the lower */
+    uint64_t unused;                      /* a cell takes three cache lines */
+} fastrpc_window;
+
+/* Return the key's cell; NULL if all cells where it may be are in use. `count` is a power of two. */
+static inline fastrpc_window *fastrpc_window_of(fastrpc_window *cells, size_t count, uint64_t key, int64_t now) {
+    for (;;) {
+        fastrpc_window *spare = NULL;
+        uint64_t spare_key = 0;
+        for (size_t probe = 0; probe < FASTRPC_PROBES; probe++) {
+            fastrpc_window *cell = &cells[(key + probe) & (count - 1)];
+            uint64_t found = __atomic_load_n(&cell->key, __ATOMIC_ACQUIRE);
+            if (found == key) {
+                return cell;
+            }
+            if (spare == NULL && (found == 0 || __atomic_load_n(&cell->until, __ATOMIC_ACQUIRE) <= now)) {
+                spare = cell;
+                spare_key = found;
+            }
+            if (found == 0) {
+                break;
+            }
+        }
+        if (spare == NULL ||
+            __atomic_compare_exchange_n(&spare->key, &spare_key, key, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            return spare;
+        }
+    }
+}
+
+/* Take one of `limit` requests in slices of so many nanoseconds: return 0, or the nanoseconds until one is
+   allowed; nothing is taken then. */
+static inline int64_t fastrpc_window_take(fastrpc_window *cell, int64_t now, int64_t slice, uint32_t limit) {
+    uint32_t current = (uint32_t)(now / slice);
+    uint64_t *counter = &cell->slices[(now / slice) % (FASTRPC_SLICES + 1)];
+    uint64_t found = __atomic_load_n(counter, __ATOMIC_ACQUIRE);
+    for (;;) {
+        uint32_t counts[FASTRPC_SLICES + 1] = {0}; /* by age in slices */
+        uint64_t total = 0;
+        for (size_t at = 0; at <= FASTRPC_SLICES; at++) {
+            uint64_t value = __atomic_load_n(&cell->slices[at], __ATOMIC_ACQUIRE);
+            uint32_t age = current - (uint32_t)(value >> 32);
+            if (age <= FASTRPC_SLICES) {
+                counts[age] = (uint32_t)value;
+                total += (uint32_t)value;
+            }
+        }
+        if (total >= limit) {
+            int64_t wait = slice - now % slice;
+            for (int age = FASTRPC_SLICES; age > 0; age--) {
+                total -= counts[age];
+                if (total < limit) {
+                    break;
+                }
+                wait += slice;
+            }
+            return wait;
+        }
+        uint64_t next = (uint32_t)(found >> 32) == current ? found + 1 : ((uint64_t)current << 32) + 1;
+        if (__atomic_compare_exchange_n(counter, &found, next, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            __atomic_store_n(&cell->until, now + (FASTRPC_SLICES + 1) * slice, __ATOMIC_RELEASE);
+            return 0;
+        }
+    }
+}
+
+/* Give back the request that was taken last. */
+static inline void fastrpc_window_give_back(fastrpc_window *cell, int64_t now, int64_t slice) {
+    for (int64_t number = now / slice; number >= 0 && number > now / slice - 2; number--) {
+        uint64_t *counter = &cell->slices[number % (FASTRPC_SLICES + 1)];
+        uint64_t found = __atomic_load_n(counter, __ATOMIC_ACQUIRE);
+        while ((uint32_t)(found >> 32) == (uint32_t)number && (uint32_t)found > 0) {
+            if (__atomic_compare_exchange_n(counter, &found, found - 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+                return;
+            }
+        }
+    }
+}
+
+#endif
