@@ -8,12 +8,15 @@ STAMP := $(VENV)/.built
 # order is that of the folders: the many short files of `tests/unit` fill what the long ones leave at the end.
 SPREAD ?= -n auto --dist loadfile --no-loadscope-reorder
 SUITE ?= tests
-# What runs the package in a test's own process; counting lines slows a test down, so the others go without.
-COVERED := tests/unit tests/tools $(wildcard tests/integration/test_client_*.py)
+# What runs the package in a test's own process; counting lines slows a test down, so the others go without. The long
+# ones first.
+COVERED := $(wildcard tests/integration/test_client_*.py) tests/tools tests/unit
+# The files that have some of it (tests/conftest.py sees to that): finding all tests there are takes ten seconds.
+ALONE = $(shell grep -rlE --include='test_*.py' 'mark\.alone' tests)
 WHEELS_VENV := .cache/wheels
 SANITIZED := .cache/sanitized
 # What is written in Python alone has nothing for the sanitizers.
-IN_PYTHON := $(addprefix tests/property/test_,docstrings.py rewriting.py uri_round_trips.py)
+IN_PYTHON := $(addprefix tests/property/test_,$(addsuffix .py,audit_tampering cel_oracle cel_text docstrings rewriting uri_round_trips))
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
 FASTMCP := .cache/fastmcp
 STUBBED := $(subst /,.,$(basename $(wildcard fastrpc/_core/*.pyi)))
@@ -35,7 +38,7 @@ run: $(STAMP)            ## build, then show a real client talking to a real ser
 
 test: $(STAMP)           ## everything: unit, property, tools, real processes
 	$(BIN)/python -m pytest $(SUITE) -m "not alone" $(SPREAD)
-	$(BIN)/python -m pytest tests -m alone
+	$(BIN)/python -m pytest $(ALONE) -m alone
 
 test-fast: $(STAMP)      ## the unit tests, in under a minute: for while you write
 	$(BIN)/python -m pytest tests/unit -m "not alone" $(SPREAD)
@@ -50,7 +53,7 @@ test-uncovered: SUITE := tests $(addprefix --ignore=,$(COVERED))
 test-uncovered: test     ## all that `make coverage` does not run: both together are `make test`
 
 sanitize: $(STAMP)       ## property tests, then two minutes of fuzzing, on a build with ASan and UBSan
-	$(BIN)/python tests/fuzz/sanitized.py -m pytest $(filter-out $(IN_PYTHON),$(wildcard tests/property/test_*.py)) --capture=sys $(SPREAD)
+	$(BIN)/python tests/fuzz/sanitized.py -m pytest $(filter-out $(IN_PYTHON),$(wildcard tests/property/test_*.py)) --capture=sys -n $$(nproc) --dist worksteal
 	$(BIN)/python tests/fuzz/sanitized.py tests/fuzz/fuzz.py --seconds $(SANITIZED_SECONDS)
 
 fuzz: $(STAMP)           ## fuzz for an hour on that build; FUZZ_SECONDS=N for another time

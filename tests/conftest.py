@@ -10,6 +10,7 @@ it go on, and say so.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -56,6 +57,28 @@ def pytest_configure(config: pytest.Config) -> None:
                 f"the extra 'schema' brings the library; outside of CI FASTRPC_UNRECORDED=1 goes without."
             ) from None
         config.stash[UNRECORDED] = str(error)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[Any]:
+    """Have nobody look for garbage among the tests, neither while they are found nor later: none of them is
+    any, and looking through them takes a fifth of the time that finding them does."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fail where a test that runs alone is in a file in which `make test` would not look for one: it takes
+    the files that have the words."""
+    alone = {item.path for item in items if item.get_closest_marker("alone") is not None}
+    for path in alone:
+        if "mark.alone" not in path.read_text(encoding="utf-8"):
+            raise pytest.UsageError(f"{path} has a test that runs alone and nowhere says mark.alone")
 
 
 @pytest.hookimpl(optionalhook=True)

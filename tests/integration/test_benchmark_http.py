@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -232,7 +233,8 @@ def test_each_sdk_that_is_built_answers_rightly() -> None:
 
 def test_fastrpc_is_measured_in_sessions_and_in_every_shape(fastrpc: Any) -> None:
     options = Options(rounds=1, seconds=0.05)
-    plain = roster.peer_of(roster.PLAIN, sys.executable)
+    plain = replace(roster.peer_of(roster.PLAIN, sys.executable), warm_up=0.05)
+    fastrpc = replace(fastrpc, warm_up=0.05)
     names = ["W11-session", *(name for name in ROW if name.startswith("W12-http-"))]
     assert len(names) > 3
     for name in names:

@@ -134,7 +134,8 @@ def test_a_wrong_answer_voids_the_run(kind: str, lie: str, reason: str) -> None:
 @pytest.fixture(scope="module")
 def peers() -> dict[str, Any]:
     program("client")
-    return {name: roster.peer_of(name, sys.executable) for name in ("fastrpc", roster.PLAIN)}
+    known = {name: roster.peer_of(name, sys.executable) for name in ("fastrpc", roster.PLAIN)}
+    return {name: replace(peer, warm_up=0.05) for name, peer in known.items()}
 
 
 def test_each_shape_is_a_row_and_each_row_is_of_a_shape() -> None:

@@ -15,6 +15,7 @@ import time
 
 import pytest
 from support.command_line import SECONDS, names, run, session
+from support.forked_selftest import selftests
 
 from fastrpc.cli._arguments import typed
 from fastrpc.errors import UsageError
@@ -365,6 +366,13 @@ def test_config_shows_each_setting_its_value_and_where_it_came_from(place):
 # --- selftest -----------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def selftest():
+    """Return how to run a selftest that need not import all of fastrpc anew: its exit code and its words."""
+    with selftests() as run_selftest:
+        yield run_selftest
+
+
 def test_selftest_holds_for_a_toolset_that_keeps_its_contract(place, toolset):
     done = run(place, "selftest", TOOL_FIRST="0", TOOLS="0")  # switches do not count
     assert done.returncode == 0, done.stdout
@@ -391,38 +399,36 @@ def test_selftest_holds_for_a_toolset_that_keeps_its_contract(place, toolset):
         ("_contract.py", '"Third"', '"Thrid"', None),
     ],
 )
-def test_selftest_fails_on_every_drift_and_says_which(place, toolset, file, old, new, said):
+def test_selftest_fails_on_every_drift_and_says_which(place, toolset, selftest, file, old, new, said):
     path = toolset / file
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
-    done = run(place, "selftest")
+    code, shown = selftest(place)
     if said is None:  # a tool that is not there yet is no drift, whatever it is called
-        assert done.returncode == 0
+        assert code == 0, shown
     else:
-        assert done.returncode == 1, done.stdout
-        assert [line for line in done.stdout.splitlines() if line.startswith("FAIL") and said in line], (
-            done.stdout
-        )
+        assert code == 1, shown
+        assert [line for line in shown.splitlines() if line.startswith("FAIL") and said in line], shown
 
 
-def test_selftest_makes_the_checks_of_the_toolset_itself(place, toolset):
+def test_selftest_makes_the_checks_of_the_toolset_itself(place, toolset, selftest):
     (toolset / "_selftest.py").write_text(
         "def findings():\n    return [(True, 'a door'), (False, 'no key')]\n"
     )
-    done = run(place, "selftest")
-    assert done.returncode == 1
-    assert "ok    toolset   a door\nFAIL  toolset   no key\n" in done.stdout
+    code, shown = selftest(place)
+    assert code == 1
+    assert "ok    toolset   a door\nFAIL  toolset   no key\n" in shown
 
 
-def test_selftest_fails_when_a_module_cannot_be_imported_and_when_no_tool_is_there(place, toolset):
+def test_selftest_fails_when_a_module_cannot_be_imported_and_when_no_tool_is_there(place, toolset, selftest):
     (toolset / "_helper.py").write_text("import no_such_module")
     done = run(place, "selftest")
     assert done.returncode == 1
     assert "chest._helper: ModuleNotFoundError" in done.stdout
     for name in ("_helper.py", "first.py", "second.py"):
         (toolset / name).unlink()
-    assert run(place, "selftest").returncode == 1
+    assert selftest(place)[0] == 1
 
 
 # --- demo ---------------------------------------------------------------------------------------------

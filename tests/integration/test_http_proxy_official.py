@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from support.official_http import MODES, all_but, mode_of, started_in
+from support.official_http import MODES, all_but, mode_of, started_when_asked_for
 from support.remote_server import Remote
 from support.waiting import until
 
@@ -17,9 +17,14 @@ from fastrpc.testing import Client
 
 
 @pytest.fixture(scope="module")
-def official(request: pytest.FixtureRequest) -> Iterator[Remote]:
-    with started_in(request.param) as remote:
-        yield remote
+def started_in() -> Iterator[Callable[[str], Remote]]:
+    with started_when_asked_for() as started:
+        yield started
+
+
+@pytest.fixture
+def official(request: pytest.FixtureRequest, started_in: Callable[[str], Remote]) -> Remote:
+    return started_in(request.param)
 
 
 @pytest.mark.parametrize("official", MODES, indirect=True)

@@ -6,6 +6,7 @@ ends within its limit is the statement.
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from typing import Any
@@ -238,7 +239,7 @@ def test_a_number_that_is_none_or_too_large_is_broken(wire: Conversation, text: 
 def test_two_megabytes_of_one_thing_are_read(wire: Conversation, value: bytes) -> None:
     answer = wire.exchange(echo_line(value))
     assert answer is not None
-    assert identical(echoed(answer), twin.parse(value))
+    assert identical(echoed(answer), json.loads(value))  # the twin would take seconds
 
 
 @pytest.mark.parametrize(

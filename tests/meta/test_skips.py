@@ -29,14 +29,16 @@ def test_it():
     pass
 """
 PASSING = "def test_it():\n    pass\n"
+PLUGINS = ("-p", "support.skips", "-p", "xdist", "-p", "no:cacheprovider")
+"""All that a run has: the others that are installed take most of its time to start."""
 SPREAD = pytest.mark.parametrize("spread", [(), ("-n", "1")], ids=["alone", "spread"])
 
 
 def run(folder: str, ci: str, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "support.skips", "-p", "no:cacheprovider", *options],
+        [sys.executable, "-m", "pytest", *PLUGINS, *options],
         cwd=folder,
-        env={**os.environ, "CI": ci, "PYTHONPATH": TESTS},
+        env={**os.environ, "CI": ci, "PYTHONPATH": TESTS, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         timeout=60,

@@ -6,8 +6,8 @@ A test module that imports this is skipped where the SDK is not installed.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -26,12 +26,21 @@ _modes: dict[str, str] = {}
 
 
 @contextmanager
-def started_in(mode: str) -> Iterator[Remote]:
-    """Run a server in a mode."""
-    path = "/sse" if mode == "sse" else "/mcp"
-    with Remote(OFFICIAL.replace("MODE", repr(mode)), token=None, path=path) as remote:
-        _modes[remote.url] = mode
-        yield remote
+def started_when_asked_for() -> Iterator[Callable[[str], Remote]]:
+    """Gives what returns the server of a mode: one, which starts when it is first asked for, and serves on to
+    the end of the block. It takes seconds to start."""
+    with ExitStack() as running:
+        known: dict[str, Remote] = {}
+
+        def started_in(mode: str) -> Remote:
+            if mode not in known:
+                path = "/sse" if mode == "sse" else "/mcp"
+                server = Remote(OFFICIAL.replace("MODE", repr(mode)), token=None, path=path)
+                known[mode] = running.enter_context(server)
+                _modes[known[mode].url] = mode
+            return known[mode]
+
+        yield started_in
 
 
 def mode_of(remote: Remote) -> str:

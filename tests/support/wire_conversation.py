@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,8 @@ from support.protocol import LEGACY, MODERN
 from support.stdio import MODERN_META, Process, decode, encode, serve
 
 VERSIONS = (*LEGACY, MODERN)
+USUAL = re.compile(rb'\{"jsonrpc":"2\.0","id":("(?:[^"\\]|\\.)*"|-?[\d.eE+-]+|null),"(?:result|error)":')
+"""How an answer of fastrpc's begins."""
 
 SERVER = '''
 """Echoes what it is handed, and waits."""
@@ -91,6 +94,8 @@ def error_of(answer: bytes) -> tuple[int, bytes]:
 
 def id_text(answer: bytes) -> bytes:
     """Return the exact text of an answer's id."""
+    if beginning := USUAL.match(answer):  # the twin takes seconds for some megabytes
+        return beginning[1]
     members: tuple[twin.Member, ...] = twin.Parser(answer).document().members
     return next(member.text for member in members if member.key == "id")
 
